@@ -62,8 +62,8 @@ RemoteName NameOf(const SocketAddress& remote) {
 absl::Status TooMany(absl::string_view reason, absl::string_view where, absl::string_view what,
                      absl::string_view option, size_t limit) {
   return WithRetry(MakeError(absl::StatusCode::kResourceExhausted, reason,
-                             absl::StrCat(where, " has ", limit, " ", what, ", the most that ",
-                                          option, " allows: end some, or raise ", option),
+                             absl::StrCat(where, " has reached ", option, " (", limit,
+                                          "): end some ", what, ", or raise ", option),
                              {{"option", std::string(option)}, {"limit", absl::StrCat(limit)}}),
                    absl::Seconds(1));
 }
@@ -98,11 +98,9 @@ Connection::Counts Connection::counts() const {
   return counts;
 }
 
-std::shared_ptr<Connection> Connections::Insert(const SocketAddress& remote,
+std::shared_ptr<Connection> Connections::Insert(std::string peer, std::string address,
                                                 std::optional<RefusalReason> refusal) {
-  RemoteName name = NameOf(remote);
-  auto connection =
-      std::make_shared<Connection>(std::move(name.peer), std::move(name.address), refusal);
+  auto connection = std::make_shared<Connection>(std::move(peer), std::move(address), refusal);
   if (refusal.has_value()) {
     ++open_refused_;
   } else {
@@ -123,7 +121,7 @@ std::optional<RefusalReason> Connections::RefusalOf(const std::string& address) 
 }
 
 std::shared_ptr<Connection> Connections::Add(const SocketAddress& remote) {
-  const RemoteName name = NameOf(remote);
+  RemoteName name = NameOf(remote);
   MutexLock lock(&mutex_);
   const std::optional<RefusalReason> refusal = RefusalOf(name.address);
   if (refusal.has_value()) {
@@ -131,12 +129,13 @@ std::shared_ptr<Connection> Connections::Add(const SocketAddress& remote) {
     // A call is known to be on the connection by its peer alone.
     if (open_refused_ >= limits_.open_refused || name.peer.empty()) return nullptr;
   }
-  return Insert(remote, refusal);
+  return Insert(std::move(name.peer), std::move(name.address), refusal);
 }
 
 std::shared_ptr<Connection> Connections::AddOwn(const SocketAddress& remote) {
+  RemoteName name = NameOf(remote);
   MutexLock lock(&mutex_);
-  return Insert(remote, std::nullopt);
+  return Insert(std::move(name.peer), std::move(name.address), std::nullopt);
 }
 
 void Connections::Remove(const Connection& connection) {

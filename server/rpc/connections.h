@@ -131,7 +131,7 @@ class Connections {
  private:
   std::optional<RefusalReason> RefusalOf(const std::string& address) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::shared_ptr<Connection> Insert(const SocketAddress& remote,
+  std::shared_ptr<Connection> Insert(std::string peer, std::string address,
                                      std::optional<RefusalReason> refusal)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status TooManyConnections(RefusalReason refusal) const;

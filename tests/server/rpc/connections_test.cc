@@ -157,9 +157,10 @@ TEST(ConnectionsTest, SomeBeyondTheLimitsAreOpenUntilACallNamesTheOptionToRaise)
   const absl::Status per_address = call("192.0.2.1:2", "/a.B/C");
   EXPECT_EQ(per_address.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(perceptrond::testing::ReasonOf(per_address), "TOO_MANY_CONNECTIONS");
-  EXPECT_THAT(std::string(per_address.message()), HasSubstr("raise --max-connections-per-address"));
+  EXPECT_THAT(std::string(per_address.message()),
+              HasSubstr("has reached --max-connections-per-address (1)"));
   EXPECT_THAT(std::string(call("192.0.2.3:1", "/a.B/C").message()),
-              HasSubstr("has 2 connections, the most that --max-connections allows"));
+              HasSubstr("has reached --max-connections (2)"));
   EXPECT_TRUE(call("192.0.2.3:1", "/grpc.health.v1.Health/Check").ok());
   EXPECT_FALSE(call("192.0.2.3:1", "/grpc.health.v1.Health/Watch").ok());
 
