@@ -81,6 +81,8 @@ absl::Status CallAccess::denied() const {
 }
 
 absl::Status CallAccess::OnMessage(grpc::ByteBuffer& message) {
+  // The method refuses it, whatever it names.
+  if (message.Length() > admission_.limits_.max_message_bytes) return denied();
   NamedModels named;
   const bool is_read = method_ == nullptr || method_->Read(message, named);
   MutexLock lock(&mutex_);
@@ -94,7 +96,7 @@ absl::Status CallAccess::OnMessage(grpc::ByteBuffer& message) {
     last_model_ = std::move(named.model);
     if (first_model_.empty()) first_model_ = last_model_;
   }
-  std::move(named.also_read.begin(), named.also_read.end(), std::back_inserter(also_read_));
+  also_read_.merge(named.also_read);
   asks_for_more_ |= named.asks_for_more;
   return Check();
 }
@@ -232,8 +234,8 @@ void CallAccess::CancelIfRevokedBefore(absl::Time time) {
   if (revoked_ < time) call_.Abort(grpc::StatusCode::CANCELLED, "access was withdrawn");
 }
 
-Admission::Admission(const AccessControl* access, AuditLog* audit, uint64_t max_examples_per_second)
-    : access_(access), audit_(audit), usages_(max_examples_per_second) {
+Admission::Admission(const AccessControl* access, AuditLog* audit, const Limits& limits)
+    : access_(access), audit_(audit), limits_(limits), usages_(limits.max_examples_per_second) {
   if (access_ != nullptr) usages_.Use(*access_->rules());
 }
 

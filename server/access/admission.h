@@ -3,8 +3,11 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -95,7 +98,7 @@ class CallAccess {
   // A stream keeps to the first model that it names, or goes on to the last.
   std::string first_model_ ABSL_GUARDED_BY(mutex_);
   std::string last_model_ ABSL_GUARDED_BY(mutex_);
-  std::vector<std::string> also_read_ ABSL_GUARDED_BY(mutex_);
+  std::set<std::string> also_read_ ABSL_GUARDED_BY(mutex_);
   bool asks_for_more_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status denied_ ABSL_GUARDED_BY(mutex_);
   absl::Time revoked_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();
@@ -109,10 +112,15 @@ inline std::string PrincipalOf(const CallAccess* access) {
 // Thread contract: AddService before the first call; the rest by any thread.
 class Admission {
  public:
+  struct Limits {
+    // For principals without a limit of their own; 0: none.
+    uint64_t max_examples_per_second = 0;
+    // Longer messages are not looked at: no method takes them.
+    size_t max_message_bytes = std::numeric_limits<size_t>::max();
+  };
   // Both may be null: without access control everybody may do everything, without an audit log
-  // nothing is recorded. They must outlive this object, and it the calls. `max_examples_per_second`
-  // is for principals without a limit of their own; 0: none.
-  Admission(const AccessControl* access, AuditLog* audit, uint64_t max_examples_per_second);
+  // nothing is recorded. They must outlive this object, and it the calls.
+  Admission(const AccessControl* access, AuditLog* audit, const Limits& limits);
 
   // Aborts the process if a method of the service has no declared access.
   void AddService(const google::protobuf::ServiceDescriptor& service);
@@ -139,6 +147,7 @@ class Admission {
 
   const AccessControl* const access_;
   AuditLog* const audit_;
+  const Limits limits_;
   PrincipalUsages usages_;
   absl::flat_hash_map<std::string, MethodAccess> methods_;
 

@@ -88,6 +88,9 @@ constexpr Entry kEntries[] = {
     Needs("grpc.reflection.v1alpha.ServerReflection.ServerReflectionInfo", Right::kReflection),
 };
 
+// More different models than a composition may have (core/settings): no request needs them.
+constexpr size_t kMostAlsoRead = 1024;
+
 [[noreturn]] void Die(const std::string& method, absl::string_view why) {
   std::fprintf(stderr, "server/access/method_access.cc: %s %s\n", method.c_str(),
                std::string(why).c_str());
@@ -109,45 +112,72 @@ FieldPath Resolve(const google::protobuf::MethodDescriptor& method, const std::s
   return path;
 }
 
-// What a message has in one field.
+// What a message has in one field: one of the three is not null.
 struct Sought {
   std::span<const int> path;
-  std::vector<std::string>* strings = nullptr;
+  // The last value of a string.
+  std::string* last = nullptr;
+  // All different values of a string.
+  std::set<std::string>* all = nullptr;
+  // Whether a bool is true in some occurrence.
   bool* flag = nullptr;
 };
 
-// Finds the fields in a message or a part of one.
-bool Find(CodedInputStream& in, std::span<const Sought> sought) {
-  constexpr auto kBytes = WireFormatLite::WIRETYPE_LENGTH_DELIMITED;
-  while (const uint32_t tag = in.ReadTag()) {
-    const int field = WireFormatLite::GetTagFieldNumber(tag);
-    const auto type = WireFormatLite::GetTagWireType(tag);
-    std::vector<Sought> within;
-    const Sought* here = nullptr;
-    for (const Sought& one : sought) {
-      if (one.path.empty() || one.path.front() != field) continue;
-      if (one.path.size() == 1) here = &one;
-      if (one.path.size() > 1) within.push_back({one.path.subspan(1), one.strings, one.flag});
+// Reads the fields that are sought out of a message. Allocates nothing for a field, however often it
+// occurs, but for a new value.
+class FieldReader {
+ public:
+  FieldReader(CodedInputStream& in, std::span<const Sought> sought) : in_(in), sought_(sought) {}
+
+  // Those of `sought` whose bit is set, in a part of the message that lies `depth` fields deep.
+  bool Read(size_t depth, uint32_t bits) {
+    while (const uint32_t tag = in_.ReadTag()) {
+      const int field = WireFormatLite::GetTagFieldNumber(tag);
+      uint32_t within = 0;
+      const Sought* here = nullptr;
+      for (size_t i = 0; i < sought_.size(); ++i) {
+        const std::span<const int> path = sought_[i].path;
+        if ((bits >> i & 1) == 0 || path.size() <= depth || path[depth] != field) continue;
+        if (path.size() == depth + 1) here = &sought_[i];
+        if (path.size() > depth + 1) within |= uint32_t{1} << i;
+      }
+      if (!ReadField(tag, here, within, depth)) return false;
     }
+    return in_.ConsumedEntireMessage();
+  }
+
+ private:
+  bool ReadField(uint32_t tag, const Sought* here, uint32_t within, size_t depth) {
+    const auto type = WireFormatLite::GetTagWireType(tag);
     if (here != nullptr && here->flag != nullptr && type == WireFormatLite::WIRETYPE_VARINT) {
       uint64_t value = 0;
-      if (!in.ReadVarint64(&value)) return false;
+      if (!in_.ReadVarint64(&value)) return false;
       // Also if a later occurrence says otherwise, which asks for less than is checked.
       *here->flag |= value != 0;
-    } else if (here != nullptr && here->strings != nullptr && type == kBytes) {
-      if (!WireFormatLite::ReadBytes(&in, &here->strings->emplace_back())) return false;
-    } else if (!within.empty() && type == kBytes) {
-      uint32_t size = 0;
-      if (!in.ReadVarint32(&size) || size > static_cast<uint32_t>(INT32_MAX)) return false;
-      const CodedInputStream::Limit limit = in.PushLimit(static_cast<int>(size));
-      if (!Find(in, within) || in.BytesUntilLimit() != 0) return false;
-      in.PopLimit(limit);
-    } else if (!WireFormatLite::SkipField(&in, tag)) {
-      return false;
+      return true;
     }
+    const bool is_bytes = type == WireFormatLite::WIRETYPE_LENGTH_DELIMITED;
+    if (here != nullptr && here->flag == nullptr && is_bytes) return ReadString(*here);
+    if (within == 0 || !is_bytes) return WireFormatLite::SkipField(&in_, tag);
+    uint32_t size = 0;
+    if (!in_.ReadVarint32(&size) || size > static_cast<uint32_t>(INT32_MAX)) return false;
+    const CodedInputStream::Limit limit = in_.PushLimit(static_cast<int>(size));
+    if (!Read(depth + 1, within) || in_.BytesUntilLimit() != 0) return false;
+    in_.PopLimit(limit);
+    return true;
   }
-  return in.ConsumedEntireMessage();
-}
+  bool ReadString(const Sought& to) {
+    std::string& value = to.last != nullptr ? *to.last : value_;
+    if (!WireFormatLite::ReadBytes(&in_, &value)) return false;
+    if (to.all == nullptr) return true;
+    to.all->insert(value);
+    return to.all->size() <= kMostAlsoRead;
+  }
+
+  CodedInputStream& in_;
+  const std::span<const Sought> sought_;
+  std::string value_;
+};
 
 }  // namespace
 
@@ -171,17 +201,17 @@ MethodAccess::MethodAccess(const google::protobuf::MethodDescriptor& method)
 }
 
 bool MethodAccess::Read(grpc::ByteBuffer& message, NamedModels& named) const {
-  std::vector<std::string> names;
-  const Sought sought[] = {{model_, &names, nullptr},
-                           {also_read_, &named.also_read, nullptr},
-                           {more_, nullptr, &named.asks_for_more}};
+  // Of a field that is given more than once the parser takes the last one.
+  std::string name;
+  const Sought sought[] = {{.path = model_, .last = &name},
+                           {.path = also_read_, .all = &named.also_read},
+                           {.path = more_, .flag = &named.asks_for_more}};
   if (!message.Valid()) return true;
   grpc::ProtoBufferReader reader(&message);
   CodedInputStream in(&reader);
-  if (!reader.status().ok() || !Find(in, sought)) return false;
-  // Of a field that is given more than once the parser takes the last one.
-  if (!names.empty() && !names.back().empty())
-    named.model = is_id_ ? absl::StrCat(kModelCollection, names.back()) : std::move(names.back());
+  constexpr uint32_t kAll = (uint32_t{1} << std::size(sought)) - 1;
+  if (!reader.status().ok() || !FieldReader(in, sought).Read(0, kAll)) return false;
+  if (!name.empty()) named.model = is_id_ ? absl::StrCat(kModelCollection, name) : std::move(name);
   return true;
 }
 

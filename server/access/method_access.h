@@ -5,6 +5,7 @@
 #include <grpcpp/support/byte_buffer.h>
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -21,7 +22,7 @@ struct NamedModels {
   // Empty if the message does not say.
   std::string model;
   // Models that the message refers to besides.
-  std::vector<std::string> also_read;
+  std::set<std::string> also_read;
   bool asks_for_more = false;
 };
 
@@ -51,7 +52,8 @@ class MethodAccess {
   bool may_be_administrative() const { return is_administrative() || !more_.empty(); }
 
   // Reads the names out of a message as Protobuf's parser would, without parsing the rest. False if
-  // the message is malformed. O(fields).
+  // the message is malformed, or refers to more models than a request may. O(fields) time, and memory
+  // of the different names.
   bool Read(grpc::ByteBuffer& message, NamedModels& named) const;
 
  private:

@@ -2,6 +2,8 @@
 // allocations that fail.
 #include <sys/resource.h>
 
+#include <cstdio>
+
 #include "tests/integration/memory_fixture.h"
 
 namespace perceptrond {
@@ -229,6 +231,29 @@ TEST_F(MemoryTest, WeightsTooLargeForOneAnswerAreLeftToPages) {
   EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_EQ(Reason(status), "ANSWER_TOO_LARGE");
   EXPECT_THAT(status.error_message(), ::testing::HasSubstr("ListWeights"));
+}
+
+// Nobody need be known to send it: what a request names is read before it is known who sends it.
+TEST(ManyFieldsTest, ARequestOfEmptyFieldsTakesWhatItIsHeldToAndLongerOnesAreNotLookedAt) {
+  const TempDir dir;
+  ServerProcess server(dir.path() + "/data");
+  const auto channel = grpc::CreateChannel(server.address(), grpc::InsecureChannelCredentials());
+  // CreateModelRequest.model.feature_space.composition.inputs[].model = "a".
+  v1::CreateModelRequest one;
+  one.mutable_model()->mutable_feature_space()->mutable_composition()->add_inputs()->set_model("a");
+  const std::string field = one.SerializeAsString();
+  const size_t before = PeakMemory(server.pid());
+  for (const size_t size : {16 * kMiB, 60 * kMiB}) {
+    std::string bytes;
+    while (bytes.size() + field.size() <= size) bytes += field;
+    UnreadCall call(channel, "/perceptron.v1.ModelService/CreateModel");
+    EXPECT_TRUE(call.Send(bytes, absl::Seconds(60)));
+    EXPECT_FALSE(call.AwaitEnd().ok());
+  }
+  std::printf("%zu MB before, %zu MB at most\n", before / 1'000'000,
+              PeakMemory(server.pid()) / 1'000'000);
+  // Parsing takes up to sixteen times a message; of the longer one its own bytes are held.
+  EXPECT_LT(PeakMemory(server.pid()), before + (16 + 1) * 16 * kMiB + 2 * 60 * kMiB);
 }
 
 // What fails is the allocation of the weights: the budget is larger than what the process may have.

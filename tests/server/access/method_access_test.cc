@@ -107,6 +107,33 @@ TEST(MethodAccess, ModelsAreReadFromNestedFieldsAndIds) {
       "models/u");
 }
 
+TEST(MethodAccess, AModelThatIsNamedAgainAndAgainTakesNoMemory) {
+  // Two empty fields of four bytes each, a million times: an input of a composition, and the model's id.
+  std::string bytes;
+  v1::CreateModelRequest once;
+  once.mutable_model()->mutable_feature_space()->mutable_composition()->add_inputs()->set_model("");
+  const std::string input = once.SerializeAsString();
+  once.Clear();
+  once.mutable_model()->mutable_feature_space()->mutable_composition()->add_inputs()->set_model(
+      "models/a");
+  for (int i = 0; i < 1'000'000; ++i) bytes += input;
+  for (int i = 0; i < 1000; ++i) bytes += once.SerializeAsString();
+  const NamedModels named = Read(Access("perceptron.v1.ModelService.CreateModel"), bytes);
+  EXPECT_THAT(named.also_read, ElementsAre("models/a"));
+}
+
+TEST(MethodAccess, MoreModelsThanARequestMayNameAreRefused) {
+  v1::CreateModelRequest create;
+  auto& composition = *create.mutable_model()->mutable_feature_space()->mutable_composition();
+  for (int i = 0; i < 1024; ++i) composition.add_inputs()->set_model("models/" + std::to_string(i));
+  const MethodAccess access = Access("perceptron.v1.ModelService.CreateModel");
+  EXPECT_EQ(Read(access, create.SerializeAsString()).also_read.size(), 1024U);
+  composition.add_inputs()->set_model("models/one-more");
+  NamedModels named;
+  grpc::ByteBuffer bytes = Bytes(create.SerializeAsString());
+  EXPECT_FALSE(access.Read(bytes, named));
+}
+
 // Whoever could make the check and the handler see two different models could use any model.
 TEST(MethodAccess, OfSeveralNamesTheOneThatTheHandlerTakesIsChecked) {
   const MethodAccess access = Access("perceptron.v1.LearningService.Learn");
