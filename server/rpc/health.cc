@@ -1,6 +1,7 @@
 #include "server/rpc/health.h"
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 #include "absl/strings/escaping.h"
@@ -16,9 +17,6 @@ namespace perceptrond {
 namespace {
 
 namespace health_v1 = ::grpc::health::v1;
-
-// A request holds one service name.
-constexpr size_t kMaxHealthRequestBytes = 64 << 10;
 
 health_v1::HealthCheckResponse::ServingStatus StatusOf(const Health& health,
                                                        const std::string& service) {
@@ -38,12 +36,12 @@ class HealthCheck final : public Reactor {
  public:
   HealthCheck(Call& call, const Health& health) : call_(call), health_(health) {}
 
-  void Start() { call_.StartRead(&bytes_); }
+  void Start() { call_.StartReadRequest(&bytes_); }
   void OnReadDone(bool ok) override {
+    if (decided_.exchange(true)) return;
     health_v1::HealthCheckRequest request;
     health_v1::HealthCheckResponse response;
-    absl::Status status =
-        ok ? ParseMessage(bytes_, kMaxHealthRequestBytes, request) : MissingRequest();
+    absl::Status status = ok ? ParseSmallRequest(bytes_, request) : MissingRequest();
     if (status.ok() && !health_.Knows(request.service()))
       status = UnknownService(request.service());
     if (status.ok()) {
@@ -52,11 +50,16 @@ class HealthCheck final : public Reactor {
     }
     FinishUnary(call_, status, bytes_);
   }
+  void OnRequestTimeout() override {
+    if (!decided_.exchange(true)) call_.Finish(ToGrpc(RequestTimeout()));
+  }
 
  private:
   Call& call_;
   const Health& health_;
   grpc::ByteBuffer bytes_;
+  // Whether the request has arrived or its time is over.
+  std::atomic<bool> decided_{false};
 };
 
 }  // namespace
@@ -66,7 +69,7 @@ class HealthWatch final : public Reactor, public std::enable_shared_from_this<He
  public:
   HealthWatch(Call& call, Health& health) : call_(call), health_(health), writer_(call) {}
 
-  void Start() { call_.StartRead(&incoming_); }
+  void Start() { call_.StartReadRequest(&incoming_); }
   void OnStatusChanged() ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
     WriteStatus();
@@ -74,8 +77,7 @@ class HealthWatch final : public Reactor, public std::enable_shared_from_this<He
 
   void OnReadDone(bool ok) override {
     health_v1::HealthCheckRequest request;
-    const absl::Status status =
-        ok ? ParseMessage(incoming_, kMaxHealthRequestBytes, request) : MissingRequest();
+    const absl::Status status = ok ? ParseSmallRequest(incoming_, request) : MissingRequest();
     if (status.ok()) health_.Add(shared_from_this());
     MutexLock lock(&mutex_);
     if (!status.ok()) return writer_.Finish(status);
@@ -89,6 +91,10 @@ class HealthWatch final : public Reactor, public std::enable_shared_from_this<He
   void OnCancel() override {
     MutexLock lock(&mutex_);
     writer_.Finish(CancelledError());
+  }
+  void OnRequestTimeout() override {
+    MutexLock lock(&mutex_);
+    writer_.Finish(RequestTimeout());
   }
 
  private:

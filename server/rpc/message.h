@@ -63,6 +63,26 @@ absl::Status ParseMessage(grpc::ByteBuffer& bytes, size_t max_bytes, Message& me
   return MalformedMessage(message.GetTypeName());
 }
 
+// The most bytes of a request that holds names and options alone.
+inline constexpr size_t kMaxSmallRequestBytes = 64 << 10;
+
+// The same for such a request, which stays in memory for as long as its call: without unknown fields.
+// `bytes` are consumed in any case.
+template <typename Message>
+absl::Status ParseSmallRequest(grpc::ByteBuffer& bytes, Message& message) {
+  const size_t size = bytes.Length();
+  absl::Status status =
+      size <= kMaxSmallRequestBytes
+          ? ParseMessage(bytes, kMaxSmallRequestBytes, message)
+          : MakeError(absl::StatusCode::kResourceExhausted, "MESSAGE_TOO_LARGE",
+                      absl::StrCat("the request has ", size, " bytes; a ", message.GetTypeName(),
+                                   " can have at most ", kMaxSmallRequestBytes),
+                      {{"max_message_bytes", absl::StrCat(kMaxSmallRequestBytes)}});
+  bytes.Clear();
+  message.DiscardUnknownFields();
+  return status;
+}
+
 // INVALID_ARGUMENT (MALFORMED_MESSAGE): a call ended before its request arrived.
 inline absl::Status MissingRequest() {
   return InvalidField("MALFORMED_MESSAGE", "request", "is missing; send one message");

@@ -9,6 +9,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "core/sync/mutex.h"
 #include "grpc/reflection/v1alpha/reflection.pb.h"
 #include "server/rpc/call.h"
 #include "server/rpc/message.h"
@@ -21,9 +22,6 @@ using google::protobuf::Descriptor;
 using google::protobuf::DescriptorPool;
 using google::protobuf::FieldDescriptor;
 using google::protobuf::FileDescriptor;
-
-// A request holds one name.
-constexpr size_t kMaxReflectionRequestBytes = 64 << 10;
 
 const DescriptorPool& Pool() { return *DescriptorPool::generated_pool(); }
 
@@ -106,20 +104,24 @@ class ReflectionReactor final : public Reactor {
   ReflectionReactor(Call& call, const Router& router)
       : call_(call), router_(router), writer_(call) {}
 
-  void Start() { call_.StartRead(&bytes_); }
+  void Start() { call_.StartReadRequest(&bytes_); }
   void OnReadDone(bool ok) override {
-    if (!ok) return writer_.Finish(absl::OkStatus());
     v1alpha::ServerReflectionRequest request;
     v1alpha::ServerReflectionResponse response;
-    if (absl::Status status = ParseMessage(bytes_, kMaxReflectionRequestBytes, request);
-        !status.ok())
-      return writer_.Finish(status);
+    const absl::Status status = ok ? ParseSmallRequest(bytes_, request) : absl::OkStatus();
+    MutexLock lock(&mutex_);
+    if (!ok || !status.ok()) return writer_.Finish(status);
     Answer(router_, request, response);
     writer_.Write(response);
   }
   void OnWriteDone(bool ok) override {
+    MutexLock lock(&mutex_);
     writer_.OnWriteDone(ok);
-    if (!writer_.finished()) call_.StartRead(&bytes_);
+    if (!writer_.finished()) call_.StartReadRequest(&bytes_);
+  }
+  void OnRequestTimeout() override {
+    MutexLock lock(&mutex_);
+    writer_.Finish(RequestTimeout());
   }
 
  private:
@@ -127,7 +129,8 @@ class ReflectionReactor final : public Reactor {
   const Router& router_;
   // The request.
   grpc::ByteBuffer bytes_;
-  StreamWriter writer_;
+  Mutex mutex_;
+  StreamWriter writer_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace

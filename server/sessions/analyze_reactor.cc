@@ -53,7 +53,7 @@ void AnalyzeReactor::Start(Call& call, const Backend& backend, AnalysisQueue& qu
   call.Bind(reactor);
   call.UseMemory(backend.memory);
   if (call.slow_calls().enabled()) call.timing().Start(Part::kReceive, EventTime());
-  call.StartRead(&reactor->incoming_);
+  call.StartReadRequest(&reactor->incoming_);
   backend.drain.Add(
       [weak = std::weak_ptr<AnalyzeReactor>(reactor)] {
         const std::shared_ptr<AnalyzeReactor> alive = weak.lock();
@@ -66,9 +66,10 @@ void AnalyzeReactor::Start(Call& call, const Backend& backend, AnalysisQueue& qu
 }
 
 void AnalyzeReactor::OnReadDone(bool ok) {
+  // The request is late.
+  if (cancelled()) return;
   if (!ok) return Finish(MissingRequest());
-  if (absl::Status status = ParseMessage(incoming_, backend_.max_message_bytes, request_);
-      !status.ok())
+  if (absl::Status status = ParseSmallRequest(incoming_, request_); !status.ok())
     return Finish(status);
   // On a worker, since the model may have to be loaded.
   Workers::Work work = [self = shared_from_this()] { self->Enqueue(); };
@@ -215,6 +216,11 @@ void AnalyzeReactor::OnWriteDone(bool ok) {
   if (!ok) token_.Cancel();
   MutexLock lock(&mutex_);
   writer_.OnWriteDone(ok);
+}
+
+void AnalyzeReactor::OnRequestTimeout() {
+  token_.Cancel(StopReason::kDeadline);
+  Finish(RequestTimeout());
 }
 
 void AnalyzeReactor::OnCancel() {

@@ -34,6 +34,7 @@ class AnalyzeReactor final : public Reactor,
 
   void OnReadDone(bool ok) override;
   void OnWriteDone(bool ok) override;
+  void OnRequestTimeout() override;
   void OnCancel() override;
   void OnDone() override;
 

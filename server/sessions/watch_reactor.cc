@@ -21,7 +21,7 @@ void WatchReactor::Start(Call& call, const Backend& backend) {
   std::shared_ptr<WatchReactor> reactor(new WatchReactor(call, backend));
   call.Bind(reactor);
   call.UseMemory(backend.memory);
-  call.StartRead(&reactor->incoming_);
+  call.StartReadRequest(&reactor->incoming_);
   backend.drain.Add(
       [weak = std::weak_ptr<WatchReactor>(reactor)] {
         const std::shared_ptr<WatchReactor> alive = weak.lock();
@@ -35,6 +35,7 @@ void WatchReactor::Start(Call& call, const Backend& backend) {
 
 void WatchReactor::OnReadDone(bool ok) {
   MutexLock lock(&mutex_);
+  if (writer_.finished()) return;
   const absl::Status status = ok ? ReadRequest() : MissingRequest();
   if (!status.ok()) return End(status);
   ScheduleCheck();
@@ -42,9 +43,7 @@ void WatchReactor::OnReadDone(bool ok) {
 
 absl::Status WatchReactor::ReadRequest() {
   ::perceptron::v1::WatchModelRequest request;
-  if (absl::Status status = ParseMessage(incoming_, backend_.max_message_bytes, request);
-      !status.ok())
-    return status;
+  if (absl::Status status = ParseSmallRequest(incoming_, request); !status.ok()) return status;
   if (absl::Status status = CheckModelName(request.name(), "name"); !status.ok()) return status;
   name_ = request.name();
   if (!request.has_min_interval()) return absl::OkStatus();
@@ -124,6 +123,11 @@ void WatchReactor::OnWriteDone(bool ok) {
   MutexLock lock(&mutex_);
   writer_.OnWriteDone(ok);
   WaitForInterval();
+}
+
+void WatchReactor::OnRequestTimeout() {
+  MutexLock lock(&mutex_);
+  End(RequestTimeout());
 }
 
 void WatchReactor::OnCancel() {

@@ -26,6 +26,7 @@ class WatchReactor final : public Reactor, public std::enable_shared_from_this<W
   void OnReadDone(bool ok) override;
   void OnWriteDone(bool ok) override;
   void OnAlarm(bool ok) override;
+  void OnRequestTimeout() override;
   void OnCancel() override;
   void OnDone() override;
 
