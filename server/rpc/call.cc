@@ -20,7 +20,7 @@ Call::Call(Acceptor& acceptor) : acceptor_(acceptor), cancellation_(&acceptor.ca
 }
 
 Call::~Call() {
-  if (counted_) acceptor_.connections_->EndCall(connection_.get(), cancelled_);
+  if (counted_) acceptor_.connections_->EndCall(connection_.get(), path(), cancelled_);
   acceptor_.OnCallDestroyed(*this);
 }
 

@@ -14,11 +14,17 @@
 namespace perceptrond {
 namespace {
 
-constexpr absl::string_view kHealthService = "/grpc.health.v1.Health/";
 constexpr absl::string_view kHealthCheck = "/grpc.health.v1.Health/Check";
-// Places beyond the limits that only health checks get.
-constexpr size_t kHealthCallsPerConnection = 16;
-constexpr size_t kHealthCalls = 256;
+constexpr absl::string_view kHealthWatch = "/grpc.health.v1.Health/Watch";
+// Calls beyond the limits that have room of their own: short ones, by which the server is probed and
+// managed.
+constexpr size_t kReservedPerConnection = 16;
+constexpr size_t kReserved = 256;
+
+bool HasReserve(absl::string_view path) {
+  return path == kHealthCheck || (absl::StartsWith(path, "/perceptron.v1.ModelService/") &&
+                                  !absl::EndsWith(path, "/WatchModel"));
+}
 
 // An address in the form in which gRPC names peers, and in which they are counted.
 struct RemoteName {
@@ -175,7 +181,9 @@ absl::Status Connections::BeginCall(const std::string& peer, absl::string_view p
     const auto found = by_peer_.find(peer);
     connection = found == by_peer_.end() ? nullptr : found->second;
   }
-  const bool health = absl::StartsWith(path, kHealthService);
+  const bool reserve = HasReserve(path);
+  const uint64_t watches =
+      path == kHealthWatch ? health_watches_.fetch_add(1, std::memory_order_relaxed) : 0;
   const uint64_t streams = streams_.fetch_add(1, std::memory_order_relaxed);
   uint64_t on_connection = 0;
   if (connection != nullptr) {
@@ -184,19 +192,25 @@ absl::Status Connections::BeginCall(const std::string& peer, absl::string_view p
     if (connection->refusal().has_value() && path != kHealthCheck)
       return TooManyConnections(*connection->refusal());
   }
-  if (on_connection >= limits_.streams_per_connection + (health ? kHealthCallsPerConnection : 0)) {
+  if (on_connection >= limits_.streams_per_connection + (reserve ? kReservedPerConnection : 0)) {
     streams_refused_connection_.fetch_add(1, std::memory_order_relaxed);
     return TooManyStreams("this connection", "--max-streams-per-connection",
                           limits_.streams_per_connection);
   }
-  if (streams >= limits_.streams + (health ? kHealthCalls : 0)) {
+  if (streams >= limits_.streams + (reserve ? kReserved : 0)) {
     streams_refused_all_.fetch_add(1, std::memory_order_relaxed);
     return TooManyStreams("the server", "--max-streams", limits_.streams);
+  }
+  if (watches >= MostHealthWatches()) {
+    streams_refused_all_.fetch_add(1, std::memory_order_relaxed);
+    return TooMany("TOO_MANY_STREAMS", "Health.Watch, which gets a quarter of all calls in flight,",
+                   "of its calls", "--max-streams", limits_.streams);
   }
   return absl::OkStatus();
 }
 
-void Connections::EndCall(Connection* connection, bool cancelled) {
+void Connections::EndCall(Connection* connection, absl::string_view path, bool cancelled) {
+  if (path == kHealthWatch) health_watches_.fetch_sub(1, std::memory_order_relaxed);
   streams_.fetch_sub(1, std::memory_order_relaxed);
   if (connection == nullptr) return;
   if (cancelled) {

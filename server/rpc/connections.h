@@ -1,6 +1,7 @@
 // The open connections and the calls on them: how many there may be, and how far each has come.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -121,10 +122,12 @@ class Connections {
   // it returns. RESOURCE_EXHAUSTED, with RetryInfo: TOO_MANY_CONNECTIONS if the connection is
   // refused, TOO_MANY_STREAMS if there are too many calls on it or in all. Health.Check, by which
   // supervisors ask, is not refused with its connection; Health.Watch is, by which clients choose
-  // another server. Of calls both may have more than others.
+  // another server. Health.Check and the short calls of ModelService have some room beyond the limits
+  // on calls; Health.Watch, which those may call who may do nothing else, has a quarter of them.
   absl::Status BeginCall(const std::string& peer, absl::string_view path,
                          std::shared_ptr<Connection>& connection) ABSL_LOCKS_EXCLUDED(mutex_);
-  void EndCall(Connection* connection, bool cancelled);
+  // `path` is the call's.
+  void EndCall(Connection* connection, absl::string_view path, bool cancelled);
 
   Stats stats() const ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -135,11 +138,14 @@ class Connections {
                                      std::optional<RefusalReason> refusal)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status TooManyConnections(RefusalReason refusal) const;
+  uint64_t MostHealthWatches() const { return std::max<uint64_t>(1, limits_.streams / 4); }
 
   const Limits limits_;
   std::array<std::atomic<uint64_t>, kRefusalReasons> refused_ = {};
   std::array<std::atomic<uint64_t>, kCloseReasons> closed_ = {};
   std::atomic<uint64_t> streams_{0};
+  // Those of Health.Watch.
+  std::atomic<uint64_t> health_watches_{0};
   std::atomic<uint64_t> streams_refused_connection_{0};
   std::atomic<uint64_t> streams_refused_all_{0};
   mutable Mutex mutex_;

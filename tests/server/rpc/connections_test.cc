@@ -99,14 +99,14 @@ TEST(ConnectionsTest, CallsAreCountedOnTheConnectionOfTheirPeer) {
   found->OnMessage(100);
   EXPECT_EQ(open->counts().in_flight, 1);
   EXPECT_EQ(open->counts().message_bytes, 100);
-  connections.EndCall(found.get(), true);
+  connections.EndCall(found.get(), "/a.B/C", true);
   EXPECT_EQ(open->counts().in_flight, 0);
   EXPECT_EQ(open->counts().cancelled, 1);
   EXPECT_EQ(open->counts().progress, 1);
   EXPECT_TRUE(connections.BeginCall("unix:", "/a.B/C", found).ok());
   EXPECT_EQ(found, nullptr);
   EXPECT_EQ(connections.stats().streams, 1);
-  connections.EndCall(nullptr, false);
+  connections.EndCall(nullptr, "/a.B/C", false);
   EXPECT_EQ(connections.stats().streams, 0);
 }
 
@@ -118,7 +118,7 @@ TEST(ConnectionsTest, TooManyCallsAreRefusedWithTheOptionToRaiseButHealthIsNot) 
   const auto begin = [&](int port, const char* path) {
     const absl::Status status =
         connections.BeginCall(absl::StrCat("ipv4:127.0.0.1:", port), path, found);
-    if (!status.ok()) connections.EndCall(found.get(), false);
+    if (!status.ok()) connections.EndCall(found.get(), path, false);
     return status;
   };
   EXPECT_TRUE(begin(1, "/a.B/C").ok());
@@ -130,9 +130,31 @@ TEST(ConnectionsTest, TooManyCallsAreRefusedWithTheOptionToRaiseButHealthIsNot) 
   EXPECT_TRUE(begin(2, "/a.B/C").ok());
   EXPECT_THAT(std::string(begin(2, "/a.B/C").message()), HasSubstr("raise --max-streams"));
   EXPECT_TRUE(begin(1, "/grpc.health.v1.Health/Check").ok());
-  EXPECT_TRUE(begin(2, "/grpc.health.v1.Health/Watch").ok());
-  EXPECT_EQ(connections.stats().streams_refused_connection, 1);
+  EXPECT_TRUE(begin(2, "/perceptron.v1.ModelService/ListModels").ok());
+  EXPECT_FALSE(begin(2, "/grpc.health.v1.Health/Watch").ok());
+  EXPECT_FALSE(begin(2, "/perceptron.v1.ModelService/WatchModel").ok());
+  EXPECT_EQ(connections.stats().streams_refused_connection, 3);
   EXPECT_EQ(connections.stats().streams_refused_all, 1);
+}
+
+// Whoever may probe the server can watch its health.
+TEST(ConnectionsTest, HealthWatchesLeaveThreeQuartersOfTheCallsToOthers) {
+  Connections connections({.streams_per_connection = 100, .streams = 20});
+  const auto one = connections.Add(V4("127.0.0.1", 1));
+  std::shared_ptr<Connection> found;
+  const auto begin = [&](const char* path) {
+    const absl::Status status = connections.BeginCall("ipv4:127.0.0.1:1", path, found);
+    if (!status.ok()) connections.EndCall(found.get(), path, false);
+    return status;
+  };
+  const char* const watch = "/grpc.health.v1.Health/Watch";
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(begin(watch).ok()) << i;
+  const absl::Status sixth = begin(watch);
+  EXPECT_EQ(perceptrond::testing::ReasonOf(sixth), "TOO_MANY_STREAMS");
+  EXPECT_THAT(std::string(sixth.message()), HasSubstr("raise --max-streams"));
+  for (int i = 0; i < 15; ++i) EXPECT_TRUE(begin("/a.B/C").ok()) << i;
+  connections.EndCall(found.get(), watch, false);
+  EXPECT_TRUE(begin(watch).ok());
 }
 
 TEST(ConnectionsTest, SomeBeyondTheLimitsAreOpenUntilACallNamesTheOptionToRaise) {
@@ -140,7 +162,7 @@ TEST(ConnectionsTest, SomeBeyondTheLimitsAreOpenUntilACallNamesTheOptionToRaise)
   const auto call = [&](const char* host, const char* path) {
     std::shared_ptr<Connection> found;
     const absl::Status status = connections.BeginCall(absl::StrCat("ipv4:", host), path, found);
-    connections.EndCall(found.get(), false);
+    connections.EndCall(found.get(), path, false);
     return status;
   };
   const auto first = connections.Add(V4("192.0.2.1", 1));
