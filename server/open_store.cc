@@ -1,5 +1,6 @@
 #include "server/open_store.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -33,6 +34,13 @@ absl::StatusOr<std::unique_ptr<Journal>> OpenJournal(const Options& options) {
         "the positions that it has",
         {{"data_dir", options.data_dir}, {"lost_writes", stats.lost_writes}});
   }
+  if (stats.may_lack_updates) {
+    Log(LogLevel::kError,
+        "the machine failed while updates were acknowledged before they were on disk "
+        "(--durability); "
+        "producers that are ahead of the journal get UPDATES_LOST and send their examples again",
+        {{"data_dir", options.data_dir}});
+  }
   if (!stats.read_only.empty()) {
     Log(LogLevel::kError, "the journal cannot be written; models can be read and nothing changed",
         {{"data_dir", options.data_dir}, {"error", stats.read_only}});
@@ -48,6 +56,10 @@ Store::Options StoreOptions(const Options& options) {
   store.limits.max_message_cost = options.max_message_cost;
   store.memory_budget = options.memory_budget;
   store.in_flight_share = options.memory_budget / 4;
+  if (options.in_flight_budget > 0) {
+    store.max_in_flight = options.in_flight_budget;
+    store.in_flight_share = std::min(store.in_flight_share, store.max_in_flight);
+  }
   store.max_model_bytes = options.memory_budget - store.in_flight_share;
   store.max_models = options.max_models;
   store.max_model_features = options.max_model_features;

@@ -46,6 +46,9 @@ struct CommittedState {
 struct JournalStats {
   // Keys that were on disk once and were missing when the journal was opened.
   uint64_t lost_writes = 0;
+  // The machine failed while updates were acknowledged before they were on disk: some may be missing
+  // that lost_writes does not count.
+  bool may_lack_updates = false;
   // Nothing can be written: why, and what to do. Empty: writes work.
   std::string read_only;
 };

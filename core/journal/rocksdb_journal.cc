@@ -3,6 +3,7 @@
 #include <rocksdb/db.h>
 #include <rocksdb/write_batch.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <limits>
@@ -239,7 +240,13 @@ absl::Status RocksDbJournal::Commit(std::span<const JournalEntry> entries, bool 
       batch.Put(keys::Position(entry.model_id, position.id()), bytes);
     }
   }
-  return Write(batch, sync ? Through::kSyncedLog : Through::kLog);
+  const absl::Status written = Write(batch, sync ? Through::kSyncedLog : Through::kLog);
+  if (!written.ok() || (sync && !options_.never_sync)) return written;
+  const bool updates = std::any_of(entries.begin(), entries.end(), [](const JournalEntry& entry) {
+    return !entry.records.empty();
+  });
+  if (updates) watermark_->NoteUnsyncedUpdates();
+  return absl::OkStatus();
 }
 
 absl::Status RocksDbJournal::Sync() {

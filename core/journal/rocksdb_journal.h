@@ -209,6 +209,7 @@ class RocksDbJournal final : public Journal {
   std::optional<Watermark> watermark_before_;
   Recovery recovery_ = Recovery::kTolerateTornTail;
   std::atomic<uint64_t> lost_writes_ = 0;
+  std::atomic<bool> may_lack_updates_ = false;
   std::atomic<bool> is_read_only_ = false;
   std::atomic<bool> failed_ = false;
   // The last write in the log, by its sequence number.

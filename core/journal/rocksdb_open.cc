@@ -210,7 +210,12 @@ absl::Status RocksDbJournal::CheckSequence(uint64_t sequence) {
   if (!watermark_before_.has_value()) return absl::OkStatus();
   const uint64_t required = watermark_before_->required(boot_id());
   lost_writes_ = required > sequence ? required - sequence : 0;
-  if (lost_writes_ == 0 || options_.accept_data_loss) return absl::OkStatus();
+  if (lost_writes_ == 0 || options_.accept_data_loss) {
+    const uint64_t written = watermark_before_->written;
+    may_lack_updates_ = watermark_before_->may_lack_updates(boot_id());
+    if (may_lack_updates_ && written > sequence) lost_writes_ = written - sequence;
+    return absl::OkStatus();
+  }
   return absl::DataLossError(
       absl::StrCat("the log ends early: ", lost_writes_.load(), " of ", required,
                    " writes are missing that it had; to go on without them, start once with "
@@ -348,7 +353,7 @@ std::string RocksDbJournal::HistoryId() {
 
 JournalStats RocksDbJournal::Stats() {
   MutexLock lock(&db_mutex_);
-  return {lost_writes_, read_only_};
+  return {lost_writes_, may_lack_updates_, read_only_};
 }
 
 }  // namespace perceptrond

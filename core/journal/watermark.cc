@@ -29,7 +29,8 @@ uint64_t Checksum(absl::string_view text) {
 std::string ToText(const Watermark& mark) {
   std::string text = absl::StrCat(kTitle, " id ", mark.id, " written ", mark.written, " synced ",
                                   mark.synced, " boot ", mark.boot_id.empty() ? "-" : mark.boot_id,
-                                  " closed ", mark.closed ? 1 : 0, " log_bytes ", mark.log_bytes);
+                                  " closed ", mark.closed ? 1 : 0, " log_bytes ", mark.log_bytes,
+                                  " unsynced_updates ", mark.unsynced_updates ? 1 : 0);
   absl::StrAppend(&text, " crc ", Checksum(text));
   text.resize(kSlotBytes - 1, ' ');
   return text + "\n";
@@ -41,13 +42,14 @@ std::optional<Watermark> FromText(absl::string_view text) {
   const std::vector<absl::string_view> words = absl::StrSplit(text, ' ', absl::SkipWhitespace());
   Watermark mark;
   uint64_t checksum = 0;
-  if (words.size() != 15 || words[0] != kTitle || !absl::SimpleAtoi(words[4], &mark.written) ||
+  if (words.size() != 17 || words[0] != kTitle || !absl::SimpleAtoi(words[4], &mark.written) ||
       !absl::SimpleAtoi(words[6], &mark.synced) || !absl::SimpleAtoi(words[12], &mark.log_bytes) ||
-      !absl::SimpleAtoi(words[14], &checksum) || checksum != Checksum(text.substr(0, end)))
+      !absl::SimpleAtoi(words[16], &checksum) || checksum != Checksum(text.substr(0, end)))
     return std::nullopt;
   mark.id = std::string(words[2]);
   if (words[8] != "-") mark.boot_id = std::string(words[8]);
   mark.closed = words[10] == "1";
+  mark.unsynced_updates = words[14] == "1";
   return mark;
 }
 
@@ -71,7 +73,8 @@ absl::StatusOr<std::optional<Watermark>> WatermarkFile::Read(rocksdb::Env* env,
     const std::optional<Watermark> mark = FromText(absl::string_view(text).substr(at, kSlotBytes));
     if (!mark.has_value()) continue;
     const auto later = [](const Watermark& a, const Watermark& b) {
-      return std::tie(a.written, a.synced, a.closed) < std::tie(b.written, b.synced, b.closed);
+      return std::tie(a.written, a.synced, a.unsynced_updates, a.closed) <
+             std::tie(b.written, b.synced, b.unsynced_updates, b.closed);
     };
     if (!latest.has_value() || later(*latest, *mark)) latest = mark;
   }
@@ -104,6 +107,12 @@ void WatermarkFile::Advance(uint64_t sequence, bool synced) {
   watermark_.written = std::max(watermark_.written, sequence);
   if (synced) watermark_.synced = std::max(watermark_.synced, sequence);
   Write(synced && std::exchange(log_switched_, false));
+}
+
+void WatermarkFile::NoteUnsyncedUpdates() {
+  MutexLock lock(&mutex_);
+  if (std::exchange(watermark_.unsynced_updates, true)) return;
+  Write(/*sync=*/true);
 }
 
 void WatermarkFile::NoteLogSwitch() {

@@ -28,14 +28,22 @@ struct Watermark {
   // The boot of the machine in which `written` was reached. Until the next boot the operating system
   // keeps what was written, also after the server was killed.
   std::string boot_id;
+  // Updates were written, and may have been acknowledged, before they were on disk. A power failure
+  // may have taken them, whatever `written` says: it takes the latest watermarks, too.
+  bool unsynced_updates = false;
   // The journal was closed, and its logs then had this many bytes.
   bool closed = false;
   uint64_t log_bytes = 0;
 
   // The number that the journal must have reached when it is opened in the boot `boot`.
-  uint64_t required(const std::string& boot) const {
-    return !boot.empty() && boot == boot_id ? written : synced;
+  uint64_t required(const std::string& boot) const { return is_boot(boot) ? written : synced; }
+  // Whether acknowledged updates may be missing then.
+  bool may_lack_updates(const std::string& boot) const {
+    return unsynced_updates && !closed && !is_boot(boot);
   }
+
+ private:
+  bool is_boot(const std::string& boot) const { return !boot.empty() && boot == boot_id; }
 };
 
 // Keeps the watermark of an open journal in the file "WATERMARK" of its directory. An update is one
@@ -59,6 +67,8 @@ class WatermarkFile {
   // disk. The file is synced after NoteLogSwitch alone. A failure leaves an earlier watermark, and
   // ends the updates.
   void Advance(uint64_t sequence, bool synced) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Notes, durably and once, Watermark::unsynced_updates. To be called before they are acknowledged.
+  void NoteUnsyncedUpdates() ABSL_LOCKS_EXCLUDED(mutex_);
   // Has the next synced Advance sync the file. Called by RocksDB's threads when they begin a log.
   void NoteLogSwitch() ABSL_LOCKS_EXCLUDED(mutex_);
   // Writes, durably, that the journal was closed with everything on disk.

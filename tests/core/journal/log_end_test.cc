@@ -144,6 +144,48 @@ TEST_F(LogEnd, MayLackWhatWasNotSyncedAfterTheMachineStartedAnew) {
   EXPECT_TRUE(absl::IsDataLoss(OpenWith(synced, false, "boot-2").status()));
 }
 
+// The watermark may be as old as the log: what is missing need not be known.
+TEST_F(LogEnd, OfAcknowledgedUpdatesThatWereNotSyncedBeginsANewHistoryAfterAPowerFailure) {
+  const std::string history = Open(home()).value()->HistoryId();
+  for (const uintmax_t cut : {0, 10}) {
+    const std::string copy = KilledAfter(50, false, "boot-1");
+    CutLog(copy, cut);
+    {
+      const auto journal = OpenWith(copy, false, "boot-2");
+      ASSERT_OK(journal.status());
+      EXPECT_TRUE((*journal)->Stats().may_lack_updates);
+      EXPECT_EQ((*journal)->Stats().lost_writes > 0, cut > 0);
+      EXPECT_NE((*journal)->HistoryId(), history);
+    }
+    // It is known once.
+    const auto again = OpenWith(copy, false, "boot-3");
+    ASSERT_OK(again.status());
+    EXPECT_FALSE((*again)->Stats().may_lack_updates);
+  }
+}
+
+TEST_F(LogEnd, OfWhatMayBeLostKeepsTheHistory) {
+  const std::string history = Open(home()).value()->HistoryId();
+  const auto expect_the_same = [&](const std::string& directory, const std::string& boot) {
+    const auto journal = OpenWith(directory, false, boot);
+    ASSERT_OK(journal.status());
+    EXPECT_FALSE((*journal)->Stats().may_lack_updates);
+    EXPECT_EQ((*journal)->HistoryId(), history);
+  };
+  // The process was killed, and the machine went on.
+  expect_the_same(KilledAfter(50, false, "boot-1"), "boot-1");
+  // Every update was synced; counters that no update changed may be missing.
+  expect_the_same(KilledAfter(50, true, "boot-1"), "boot-2");
+  // The journal was closed, which syncs it.
+  const std::string closed = Copy();
+  {
+    const auto journal = OpenWith(closed, false, "boot-1");
+    const uint64_t id = (*journal)->Find("a")->id();
+    ASSERT_OK(CommitOne(**journal, MakeEntry(id, {MakeRecord(kRecords * kRows + 1, 1)}), false));
+  }
+  expect_the_same(closed, "boot-2");
+}
+
 TEST_F(LogEnd, OfAMissingLogIsRefused) {
   fs::remove(Log(home()));
   EXPECT_TRUE(absl::IsDataLoss(Open(home()).status()));
