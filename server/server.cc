@@ -59,9 +59,12 @@ int PollingThreads() {
 // Threads for work that takes long. Some of them wait for the disk.
 int WorkerThreads() { return std::max(4, static_cast<int>(std::thread::hardware_concurrency())); }
 
-// Memory of the process beside --memory-budget, above which the transport closes the connection
-// that holds the most without finishing it.
-constexpr uint64_t kMemoryBesideBudget = uint64_t{512} << 20;
+// Memory of the process without its open streams, above which the transport closes the connection
+// that holds the most without finishing it: what docs/operate.md says that it needs, and of a large
+// budget less.
+uint64_t MostResidentBytes(uint64_t memory_budget) {
+  return memory_budget + std::min<uint64_t>(memory_budget / 2 + 100'000'000, uint64_t{512} << 20);
+}
 
 Connections::Limits AskedLimits(const Options& options) {
   return {options.max_connections, options.max_connections_per_address,
@@ -138,8 +141,9 @@ absl::Status Server::Parts::OpenAccess() {
   absl::StatusOr<std::unique_ptr<AuditLog>> opened = AuditLog::Open(options.audit_log);
   if (!opened.ok()) return opened.status();
   audit = *std::move(opened);
-  admission =
-      std::make_unique<Admission>(access.get(), audit.get(), options.max_examples_per_second);
+  admission = std::make_unique<Admission>(
+      access.get(), audit.get(),
+      Admission::Limits{options.max_examples_per_second, options.max_message_bytes});
   acceptor.SetAdmission(admission.get());
   return absl::OkStatus();
 }
@@ -176,7 +180,7 @@ TransportOptions Server::Parts::MakeTransportOptions() {
   transport.probe_interval = options.self_probe_interval;
   // Memory that the budget does not see, and that keeps a fast sender busy.
   transport.window_bytes = std::clamp<uint64_t>(options.memory_budget / 2048, 64 << 10, 1 << 20);
-  transport.max_resident_bytes = options.memory_budget + kMemoryBesideBudget;
+  transport.max_resident_bytes = MostResidentBytes(options.memory_budget);
   transport.on_probe_failure = ExitForSupervisor;
   transport.on_second = [this] { acceptor.EndLateRequests(options.receive_timeout); };
   return transport;

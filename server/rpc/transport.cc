@@ -86,6 +86,7 @@ Transport::Transport(TransportOptions options, std::vector<ListeningAddress> lis
                          ? options_.connection_idle + kIdleGrace
                          : absl::InfiniteDuration()};
   watchdog.max_resident_bytes = options_.max_resident_bytes;
+  watchdog.stream_bytes = options_.window_bytes;
   watchdog_ = std::make_unique<Watchdog>(connections, watchdog);
   Listener::Options listener;
   listener.is_own = [this](const SocketAddress& remote) {

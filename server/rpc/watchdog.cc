@@ -29,8 +29,10 @@ constexpr absl::Duration kQuietCheckInterval = absl::Milliseconds(500);
 // Checking takes at most one part in this many of one processor.
 constexpr int kCheckShare = 50;
 // A connection is closed for memory only without progress for this long, and with this much.
-constexpr absl::Duration kMinStall = absl::Milliseconds(500);
+constexpr absl::Duration kMinStall = absl::Milliseconds(200);
 constexpr uint64_t kMinHeldBytes = 1 << 20;
+// How long the allocator may keep what a closed connection held.
+constexpr absl::Duration kReleaseTime = absl::Seconds(10);
 // How long a refused client may take to make a call.
 constexpr absl::Duration kRefusalTime = absl::Seconds(5);
 
@@ -154,9 +156,15 @@ bool Watchdog::CheckAll(absl::Time now) {
     if (open.connection->refusal().has_value()) EndRefused(handle, open, now);
   }
   for (const auto& [handle, reason] : condemned) Close(handle, reason);
-  if (busy && options_.max_resident_bytes > 0 && ResidentBytes() > options_.max_resident_bytes)
+  if (options_.max_resident_bytes > 0 && ResidentBytes() > MostResidentBytes(now))
     CloseForMemory(now);
   return busy;
+}
+
+uint64_t Watchdog::MostResidentBytes(absl::Time now) {
+  if (now >= released_until_) released_bytes_ = 0;
+  return options_.max_resident_bytes + connections_.stats().streams * options_.stream_bytes +
+         released_bytes_;
 }
 
 void Watchdog::EndRefused(int handle, Open& open, absl::Time now) {
@@ -176,7 +184,10 @@ void Watchdog::CloseForMemory(absl::Time now) {
     most = held;
     worst = handle;
   }
-  if (worst >= 0) Close(worst, CloseReason::kMemory);
+  if (worst < 0) return;
+  released_bytes_ += most;
+  released_until_ = now + kReleaseTime;
+  Close(worst, CloseReason::kMemory);
 }
 
 void Watchdog::Close(int handle, CloseReason reason) {
