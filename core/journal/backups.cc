@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "core/journal/rocksdb_journal.h"
+#include "core/sync/cancellation.h"
 
 namespace perceptrond {
 namespace {
@@ -149,9 +150,14 @@ absl::StatusOr<Backup> Backups::Create(rocksdb::DB& db, uint64_t sequence, uint3
   }
   const std::string metadata = absl::StrCat(id, " ", sequence);
   rocksdb::BackupID number = 0;
-  // Without a flush, which a full disk would not allow: the log is part of the backup.
-  rocksdb::Status status = (*engine)->CreateNewBackupWithMetadata(rocksdb::CreateBackupOptions(),
-                                                                  &db, metadata, &number);
+  // Without a flush, which a full disk would not allow: the log is part of the backup. Copied by
+  // threads of RocksDB's.
+  rocksdb::CreateBackupOptions options;
+  options.progress_callback = [&engine, token = CurrentToken()] {
+    if (token != nullptr && token->reason() != StopReason::kNone) (*engine)->StopBackup();
+  };
+  rocksdb::Status status = (*engine)->CreateNewBackupWithMetadata(options, &db, metadata, &number);
+  if (status.IsIncomplete()) return absl::CancelledError("the backup was stopped");
   if (!status.ok()) return ToAbsl(status, directory_);
   rocksdb::BackupInfo info;
   status = (*engine)->GetBackupInfo(number, &info);

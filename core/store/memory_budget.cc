@@ -24,7 +24,7 @@ absl::string_view MemoryUseName(MemoryUse use) {
 
 bool MemoryBudget::TryReserve(MemoryUse use, size_t bytes) {
   const size_t before = in_flight_.fetch_add(bytes, std::memory_order_relaxed);
-  if (!Fits(before + bytes)) evict_();
+  if (before + bytes <= max_in_flight_ && !Fits(before + bytes)) evict_();
   if (before > share_ / 2 && !Fits(before + bytes)) {
     in_flight_.fetch_sub(bytes, std::memory_order_relaxed);
     CountRefusal(use);
@@ -73,12 +73,18 @@ WorkMemory::Lease::~Lease() {
 }
 
 absl::Status MemoryExhausted(absl::string_view what, size_t bytes, const MemoryBudget& budget) {
+  const bool in_flight = budget.ExceedsInFlight(bytes);
+  const size_t limit = in_flight ? budget.max_in_flight() : budget.limit();
   return WithRetry(
       MakeError(absl::StatusCode::kResourceExhausted, "MEMORY_EXHAUSTED",
-                absl::StrCat(what, " of ", bytes, " bytes does not fit: models in use, requests, ",
-                             "answers and analyses take the server's ", budget.limit() >> 20,
-                             " MiB; try again later, send less at once, or raise --memory-budget"),
-                {{"bytes", absl::StrCat(bytes)}, {"memory_budget", absl::StrCat(budget.limit())}}),
+                absl::StrCat(what, " of ", bytes,
+                             " bytes does not fit: ", in_flight ? "" : "models in use, ",
+                             "requests, answers and analyses take the ", limit >> 20,
+                             " MiB that they may; try again later, send less at once, or raise the "
+                             "server's ",
+                             in_flight ? "--in-flight-budget" : "--memory-budget"),
+                {{"bytes", absl::StrCat(bytes)},
+                 {in_flight ? "in_flight_budget" : "memory_budget", absl::StrCat(limit)}}),
       absl::Seconds(1));
 }
 

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
@@ -29,7 +30,8 @@ inline constexpr size_t kMemoryUses = 4;
 absl::string_view MemoryUseName(MemoryUse use);
 
 // Counts what is reserved against one limit. A part of it, the share, is for data in flight alone;
-// beyond it models are evicted for data in flight, as far as they are not in use.
+// beyond it models are evicted for data in flight, as far as they are not in use, up to a limit of
+// its own.
 //
 // Never waits for memory. Data in flight cannot be stuck: while it is below half of the share, any
 // reservation succeeds, so that at least one message at a time can go on, whatever its size.
@@ -37,7 +39,10 @@ absl::string_view MemoryUseName(MemoryUse use);
 // Thread contract: safe for any number of threads. Takes a lock only to evict.
 class MemoryBudget {
  public:
-  MemoryBudget(size_t limit, size_t share) : limit_(limit), share_(share) {}
+  // max_in_flight: at least `share`.
+  MemoryBudget(size_t limit, size_t share,
+               size_t max_in_flight = std::numeric_limits<size_t>::max())
+      : limit_(limit), share_(share), max_in_flight_(max_in_flight) {}
   MemoryBudget(const MemoryBudget&) = delete;
   MemoryBudget& operator=(const MemoryBudget&) = delete;
 
@@ -62,6 +67,9 @@ class MemoryBudget {
   // that do not read should be disconnected.
   bool IsShort() const { return in_flight() > share_ / 2; }
   size_t limit() const { return limit_; }
+  size_t max_in_flight() const { return max_in_flight_; }
+  // Whether this much more data in flight is above its own limit, whatever the models take.
+  bool ExceedsInFlight(size_t bytes) const { return in_flight() + bytes > max_in_flight_; }
   // What data in flight can have whatever the models take.
   size_t share() const { return share_; }
   size_t reserved(MemoryUse use) const { return Of(use).bytes.load(std::memory_order_relaxed); }
@@ -79,13 +87,15 @@ class MemoryBudget {
 
   size_t in_flight() const { return in_flight_.load(std::memory_order_relaxed); }
   bool Fits(size_t in_flight) const {
-    return in_flight <= share_ || in_flight + reserved(MemoryUse::kModels) <= limit_;
+    return in_flight <= share_ ||
+           (in_flight <= max_in_flight_ && in_flight + reserved(MemoryUse::kModels) <= limit_);
   }
   const Use& Of(MemoryUse use) const { return uses_[static_cast<size_t>(use)]; }
   Use& Of(MemoryUse use) { return uses_[static_cast<size_t>(use)]; }
 
   const size_t limit_;
   const size_t share_;
+  const size_t max_in_flight_;
   std::function<void()> evict_ = [] {};
   std::array<Use, kMemoryUses> uses_;
   // The sum of all uses but kModels.

@@ -16,7 +16,7 @@ namespace v1 = ::perceptron::v1;
 
 Store::Store(std::unique_ptr<Journal> journal, const Options& options)
     : options_(options),
-      memory_(options.memory_budget, options.in_flight_share),
+      memory_(options.memory_budget, options.in_flight_share, options.max_in_flight),
       journal_(std::move(journal)),
       catalogue_(*journal_,
                  {options.max_model_bytes, options.max_models, options.max_model_features}),

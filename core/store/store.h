@@ -45,6 +45,8 @@ class Store {
     size_t memory_budget = size_t{1} << 30;
     // The part of it that is for data in flight alone.
     size_t in_flight_share = 0;
+    // The most that data in flight may take.
+    size_t max_in_flight = std::numeric_limits<size_t>::max();
     // The most bytes that the models in use may take together: a model that would take more is
     // neither created nor loaded.
     size_t max_model_bytes = std::numeric_limits<size_t>::max();
@@ -136,9 +138,9 @@ class Store {
   std::string history_id() const { return journal_->HistoryId(); }
   JournalStats journal_stats() const { return journal_->Stats(); }
   // Backs up all models and deletes all backups but the newest `keep`, unless that is 0.
-  // FAILED_PRECONDITION (BACKUPS_OFF, BACKUP_OF_ANOTHER); UNAVAILABLE (BACKUP_UNAVAILABLE); DATA_LOSS
-  // (BACKUP_CORRUPT). The same for the list, oldest first.
-  absl::StatusOr<Backup> CreateBackup(uint32_t keep) ABSL_LOCKS_EXCLUDED(backup_mutex_);
+  // StoppedError, which leaves no backup; FAILED_PRECONDITION (BACKUPS_OFF, BACKUP_OF_ANOTHER);
+  // UNAVAILABLE (BACKUP_UNAVAILABLE); DATA_LOSS (BACKUP_CORRUPT). The same for the list, oldest first.
+  absl::StatusOr<Backup> CreateBackup(uint32_t keep) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<std::vector<Backup>> ListBackups();
 
   Committer& committer() { return *committer_; }
@@ -165,9 +167,9 @@ class Store {
   ModelCatalogue catalogue_;
   ModelCache cache_;
 
-  // Held by each backup.
-  Mutex backup_mutex_;
   Mutex mutex_;
+  // One at a time.
+  bool backs_up_ ABSL_GUARDED_BY(mutex_) = false;
   // Models whose last write failed. Its remains are dropped before they are loaded.
   absl::flat_hash_set<uint64_t> failed_ ABSL_GUARDED_BY(mutex_);
   // Names that on_damage was called for.

@@ -1,10 +1,14 @@
 // Backups of a store.
 #include "core/error/error.h"
+#include "core/error/stopped.h"
 #include "core/journal/backups.h"
 #include "core/store/store.h"
+#include "core/sync/cancellation.h"
 
 namespace perceptrond {
 namespace {
+
+constexpr absl::Duration kBackupStopInterval = absl::Milliseconds(20);
 
 absl::Status BackupsOff() {
   return MakeError(absl::StatusCode::kFailedPrecondition, "BACKUPS_OFF",
@@ -29,10 +33,22 @@ absl::Status BackupError(const absl::Status& status) {
 
 absl::StatusOr<Backup> Store::CreateBackup(uint32_t keep) {
   if (options_.backup_directory.empty()) return BackupsOff();
-  MutexLock lock(&backup_mutex_);
+  {
+    const auto idle = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !backs_up_; };
+    MutexLock lock(&mutex_);
+    // A token cannot wake a thread.
+    while (!mutex_.AwaitWithTimeout(absl::Condition(&idle), kBackupStopInterval)) {
+      if (!KeepGoing()) return StoppedError();
+    }
+    backs_up_ = true;
+  }
   absl::StatusOr<Backup> backup = journal_->BackUp(Backups(options_.backup_directory), keep);
-  if (!backup.ok()) return BackupError(backup.status());
-  return backup;
+  {
+    MutexLock lock(&mutex_);
+    backs_up_ = false;
+  }
+  if (backup.ok()) return backup;
+  return KeepGoing() ? BackupError(backup.status()) : StoppedError();
 }
 
 absl::StatusOr<std::vector<Backup>> Store::ListBackups() {

@@ -49,11 +49,15 @@ std::vector<Flag> MakeFlags(Options* o) {
       "quarters of it. Above it the server evicts the least recently used models, which are\n"
       "loaded again on their next use, then reads streams one message at a time, and then\n"
       "refuses requests with RESOURCE_EXHAUSTED (MEMORY_EXHAUSTED).");
+  flags.Bytes(
+      "in-flight-budget", &o->in_flight_budget, 0, 1024 * kTiB,
+      "The part of --memory-budget that requests, answers and analyses may take together. 0: what\n"
+      "models in use leave, and at least a quarter. More is MEMORY_EXHAUSTED.");
   flags.Time(
       "write-timeout", &o->write_timeout, absl::Seconds(1), absl::Hours(1),
       "How long a client may take to receive an answer, and a second more for each 64KiB of it.\n"
-      "While answers and requests take more than an eighth of --memory-budget, the server ends\n"
-      "calls of clients that take longer.");
+      "While answers and requests take more than an eighth of --memory-budget, or half of\n"
+      "--in-flight-budget, the server ends calls of clients that take longer.");
   flags.Number("max-models", "Models", &o->max_models, 1, 100'000'000,
                "The most models. Creating another is RESOURCE_EXHAUSTED (MODEL_LIMIT).");
   flags.Number(

@@ -28,6 +28,8 @@ struct Options {
   Durability durability = Durability::kSync;
   absl::Duration durability_interval = absl::Milliseconds(100);
   uint64_t memory_budget = uint64_t{1} << 30;
+  // 0: what models in use leave of memory_budget, at least a quarter.
+  uint64_t in_flight_budget = 0;
   absl::Duration write_timeout = absl::Seconds(30);
   uint64_t max_models = 100'000;
   uint64_t max_model_features = uint64_t{1} << 28;

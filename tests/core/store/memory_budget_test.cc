@@ -69,6 +69,20 @@ TEST(MemoryBudget, OneReservationAtATimeAlwaysSucceeds) {
   EXPECT_TRUE(budget.TryReserve(kRequests, 5000));
 }
 
+TEST(MemoryBudget, DataInFlightHasALimitOfItsOwnForWhichNoModelIsEvicted) {
+  MemoryBudget budget(1000, 250, 400);
+  budget.OnNoRoom([] { ADD_FAILURE() << "evicts for nothing"; });
+  EXPECT_TRUE(budget.TryReserve(kRequests, 400));
+  EXPECT_FALSE(budget.TryReserve(kAnswers, 1));
+  EXPECT_EQ(budget.refusals(kAnswers), 1U);
+  const absl::Status status = MemoryExhausted("the answer", 1, budget);
+  EXPECT_EQ(ReasonOf(status), "MEMORY_EXHAUSTED");
+  EXPECT_NE(status.message().find("--in-flight-budget"), std::string::npos) << status;
+  EXPECT_EQ(status.message().find("models in use"), std::string::npos) << status;
+  budget.Release(kRequests, 100);
+  EXPECT_TRUE(budget.TryReserve(kAnswers, 100));
+}
+
 TEST(MemoryBudget, TheErrorSaysWhatDidNotFitAndWhichOptionToRaise) {
   const MemoryBudget budget(64 << 20, 16 << 20);
   const absl::Status status = MemoryExhausted("the request", 123, budget);

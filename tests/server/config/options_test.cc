@@ -24,6 +24,7 @@ TEST_F(OptionsTest, DefaultsAreSafeAndLocal) {
   EXPECT_EQ(options.durability, Durability::kSync);
   EXPECT_EQ(options.durability_interval, absl::Milliseconds(100));
   EXPECT_EQ(options.memory_budget, 1073741824u);
+  EXPECT_EQ(options.in_flight_budget, 0u);
   EXPECT_EQ(options.write_timeout, absl::Seconds(30));
   EXPECT_EQ(options.max_models, 100000u);
   EXPECT_EQ(options.max_model_features, 268435456u);
@@ -70,6 +71,7 @@ TEST_F(OptionsTest, EveryFlagIsTaken) {
                                 "1m30s",
                                 "--memory-budget",
                                 "2GiB",
+                                "--in-flight-budget=512MiB",
                                 "--write-timeout=9s",
                                 "--max-models=8",
                                 "--max-model-features=7",
@@ -148,6 +150,7 @@ TEST_F(OptionsTest, EveryFlagIsTaken) {
   EXPECT_EQ(options.durability, Durability::kInterval);
   EXPECT_EQ(options.durability_interval, absl::Seconds(90));
   EXPECT_EQ(options.memory_budget, uint64_t{2} << 30);
+  EXPECT_EQ(options.in_flight_budget, uint64_t{512} << 20);
   EXPECT_EQ(options.write_timeout, absl::Seconds(9));
   EXPECT_EQ(options.max_models, 8u);
   EXPECT_EQ(options.max_model_features, 7u);
@@ -265,6 +268,7 @@ INSTANTIATE_TEST_SUITE_P(
                   {"", "0", "1048575", "-1", "1GB", "1.5GiB", "GiB", "1025TiB", "99999999999TiB",
                    "18446744073709551616", " 2MiB x"},
                   "from 1MiB to 1024TiB"},
+        RangeCase{"in-flight-budget", {"0", "1GiB"}, {"", "-1", "1025TiB"}, "from 0B to 1024TiB"},
         RangeCase{"write-timeout", {"1s", "1h"}, {"", "999ms", "2h"}, "from 1s to 1h"},
         RangeCase{"max-models", {"1", "100000000"}, {"0", "100000001"}, "from 1 to 100000000"},
         RangeCase{
