@@ -87,7 +87,7 @@ std::vector<Flag> MakeFlags(Options* o) {
                "Calls in flight on one connection at which the server refuses further ones with\n"
                "RESOURCE_EXHAUSTED (TOO_MANY_STREAMS). Health checks are answered nevertheless.");
   flags.Number("max-streams", "Calls", &o->max_streams, 1, 1000000,
-               "The same for all connections together.");
+               "The same for all connections together. Health.Watch gets a quarter of them.");
   flags.Time(
       "receive-timeout", &o->receive_timeout, absl::Seconds(1), absl::Hours(24),
       "How long a request may take to arrive. A later one ends with DEADLINE_EXCEEDED\n"
