@@ -79,23 +79,26 @@ class StreamLimitsTest : public ServerTest, public ::testing::WithParamInterface
   StreamLimitsTest() : ServerTest({GetParam() + "=2"}) {}
 };
 
-TEST_P(StreamLimitsTest, AnotherCallIsRefusedUntilOneEnds) {
+TEST_P(StreamLimitsTest, AnotherCallIsRefusedUntilOneEndsButManagementIsNot) {
   CreateDense("m", 2);
   RawLearnStream one(*learning_, "m");
   one.Open();
   RawLearnStream two(*learning_, "m");
   two.Open();
-  grpc::ClientContext context;
-  v1::ListModelsResponse models;
-  const grpc::Status status = models_->ListModels(&context, {}, &models);
+  v1::PredictRequest request;
+  request.set_model("models/m");
+  v1::PredictResponse response;
+  const grpc::Status status = Predict(request, &response);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_EQ(Reason(status), "TOO_MANY_STREAMS");
   EXPECT_THAT(status.error_message(), HasSubstr(GetParam()));
+  grpc::ClientContext context;
+  v1::ListModelsResponse models;
+  EXPECT_TRUE(models_->ListModels(&context, {}, &models).ok());
   EXPECT_TRUE(one.Finish().ok());
   grpc::Status later;
   do {
-    grpc::ClientContext again;
-    later = models_->ListModels(&again, {}, &models);
+    later = Predict(request, &response);
   } while (Reason(later) == "TOO_MANY_STREAMS");
   EXPECT_TRUE(later.ok());
 }
