@@ -268,7 +268,7 @@ INSTANTIATE_TEST_SUITE_P(
                   {"", "0", "1048575", "-1", "1GB", "1.5GiB", "GiB", "1025TiB", "99999999999TiB",
                    "18446744073709551616", " 2MiB x"},
                   "from 1MiB to 1024TiB"},
-        RangeCase{"in-flight-budget", {"0", "1GiB"}, {"", "-1", "1025TiB"}, "from 0B to 1024TiB"},
+        RangeCase{"in-flight-budget", {"0", "1GiB"}, {"", "-1", "1025TiB"}, "from 0 to 1024TiB"},
         RangeCase{"write-timeout", {"1s", "1h"}, {"", "999ms", "2h"}, "from 1s to 1h"},
         RangeCase{"max-models", {"1", "100000000"}, {"0", "100000001"}, "from 1 to 100000000"},
         RangeCase{
