@@ -117,7 +117,8 @@ class ReflectionReactor final : public Reactor {
   void OnWriteDone(bool ok) override {
     MutexLock lock(&mutex_);
     writer_.OnWriteDone(ok);
-    if (!writer_.finished()) call_.StartReadRequest(&bytes_);
+    // Clients keep the stream for later requests.
+    if (!writer_.finished()) call_.StartRead(&bytes_);
   }
   void OnRequestTimeout() override {
     MutexLock lock(&mutex_);
