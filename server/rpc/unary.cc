@@ -3,6 +3,7 @@
 #include <atomic>
 #include <optional>
 
+#include "absl/time/clock.h"
 #include "core/error/error.h"
 #include "core/error/stopped.h"
 
@@ -63,9 +64,12 @@ absl::Status ServerBusy() {
 }
 
 void ScheduleCall(Workers& workers, WorkSize size, Call& call, Workers::Work work) {
-  Workers::Work whole = [&call, own = std::move(work)]() mutable {
+  Workers::Work whole = [&workers, size, &call, since = absl::Now(),
+                         own = std::move(work)]() mutable {
     const CancellationScope scope(&call.cancellation());
-    Stopped() ? call.Finish(ToGrpc(StoppedError())) : own();
+    if (Stopped()) return call.Finish(ToGrpc(StoppedError()));
+    if (workers.IsLate(size, since)) return call.Finish(ToGrpc(ServerBusy()));
+    own();
   };
   if (!workers.TrySchedule(size, whole)) call.Finish(ToGrpc(ServerBusy()));
 }

@@ -91,6 +91,12 @@ bool Workers::Take(Next& next) {
   return true;
 }
 
+bool Workers::IsLate(WorkSize size, absl::Time since) const {
+  if (absl::Now() - since <= kMaxWait[QueueOf(size)]) return false;
+  MutexLock lock(&mutex_);
+  return queues_[QueueOf(size)].size() > kShortQueue * threads_.size();
+}
+
 bool Workers::HasBacklog() const {
   MutexLock lock(&mutex_);
   return std::any_of(queues_.begin(), queues_.end(),

@@ -45,6 +45,9 @@ class Workers {
   // when the work that is next has waited for longer than kMaxWait, so that what is accepted is
   // still wanted when it is done.
   bool TrySchedule(WorkSize size, Work& work) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whether work that is about to run, and has waited since then, should be refused instead: others
+  // wait, and it came in a burst, before any had waited for longer than kMaxWait.
+  bool IsLate(WorkSize size, absl::Time since) const ABSL_LOCKS_EXCLUDED(mutex_);
   // Whether work waits for a thread.
   bool HasBacklog() const ABSL_LOCKS_EXCLUDED(mutex_);
   size_t size() const { return threads_.size(); }

@@ -330,13 +330,14 @@ class LimitsTest(ServerTest):
                     held = [stream() for _ in range(3)]
                     wait_for("the streams begin", lambda: metric(server, "perceptrond_in_flight_rpcs") >= 3)
                     with self.assertRaises(grpc.RpcError) as caught:
-                        channel.unary_unary("/perceptron.v1.ModelService/ListModels")(b"", timeout=10)
+                        channel.unary_unary("/perceptron.v1.PredictionService/Predict")(b"", timeout=10)
                     self.assertEqual(caught.exception.code(), grpc.StatusCode.RESOURCE_EXHAUSTED)
                     self.assertIn(f"raise {flag}", caught.exception.details())
                     details = dict(caught.exception.trailing_metadata())["grpc-status-details-bin"]
                     self.assertIn(b"TOO_MANY_STREAMS", details)
                     self.assertIn(b"google.rpc.RetryInfo", details)
                     channel.unary_unary(HEALTH)(b"", timeout=10)
+                    channel.unary_unary("/perceptron.v1.ModelService/ListModels")(b"", timeout=10)
                     for one in held:
                         one.cancel()
                     wait_for("the streams end", lambda: metric(server, "perceptrond_in_flight_rpcs") == 0)

@@ -258,5 +258,25 @@ TEST(WorkSizes, SmallWorkIsRefusedOnceWhatIsNextHasWaitedLong) {
   first.go.Notify();
 }
 
+// All of it was taken before any had waited for long.
+TEST(WorkSizes, SmallWorkOfABurstIsLateOnceItHasWaitedLongWhileOthersWait) {
+  std::deque<Held> held;
+  Workers workers(1, 1000);
+  Held& first = held.emplace_back(workers, WorkSize::kSmall);
+  EXPECT_TRUE(first.begun.WaitForNotificationWithTimeout(kLong));
+  const absl::Time long_ago = absl::Now() - absl::Milliseconds(300);
+  EXPECT_FALSE(workers.IsLate(WorkSize::kSmall, long_ago));
+  Workers::Work work;
+  for (int i = 0; i < 5; ++i) {
+    work = [] {};
+    EXPECT_TRUE(workers.TrySchedule(WorkSize::kSmall, work));
+  }
+  EXPECT_TRUE(workers.IsLate(WorkSize::kSmall, long_ago));
+  EXPECT_FALSE(workers.IsLate(WorkSize::kSmall, absl::Now()));
+  EXPECT_FALSE(workers.IsLate(WorkSize::kLarge, long_ago));
+  EXPECT_FALSE(workers.IsLate(WorkSize::kManagement, absl::InfinitePast()));
+  first.go.Notify();
+}
+
 }  // namespace
 }  // namespace perceptrond::workers_test
