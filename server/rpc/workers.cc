@@ -50,14 +50,27 @@ void Workers::Give(WorkSize size, Work work) {
   ++running_[QueueOf(size)];
   idle_.back()->work = std::move(work);
   idle_.back()->size = size;
+  idle_.back()->begun = absl::Now();
   idle_.pop_back();
 }
 
 bool Workers::IsFull(WorkSize size) const {
   const std::deque<Queued>& queue = queues_[QueueOf(size)];
   if (queue.size() >= max_queued_) return true;
-  return queue.size() >= kShortQueue * threads_.size() &&
-         absl::Now() - queue.front().since > kMaxWait[QueueOf(size)];
+  if (queue.size() < kShortQueue * threads_.size()) return false;
+  const absl::Duration most = kMaxWait[QueueOf(size)];
+  return EstimateWait(size) > most || absl::Now() - queue.front().since > most;
+}
+
+absl::Duration Workers::EstimateWait(WorkSize size) const {
+  const size_t queued = queues_[QueueOf(size)].size();
+  return took_[QueueOf(size)] *
+         (static_cast<double>(queued) / static_cast<double>(MostThreads(size)));
+}
+
+size_t Workers::MostThreads(WorkSize size) const {
+  if (size == WorkSize::kManagement) return threads_.size();
+  return size == WorkSize::kSmall ? max_other_ : max_large_;
 }
 
 bool Workers::MayRun(WorkSize size) const {
@@ -86,6 +99,7 @@ bool Workers::Take(Next& next) {
   }
   if (oldest == nullptr) return false;
   next.work = std::move(oldest->front().work);
+  next.begun = absl::Now();
   oldest->pop_front();
   ++running_[QueueOf(next.size)];
   return true;
@@ -122,7 +136,12 @@ void Workers::Run() {
 
 void Workers::Await(Next& next) {
   MutexLock lock(&mutex_);
-  if (std::exchange(next.done, false)) --running_[QueueOf(next.size)];
+  if (std::exchange(next.done, false)) {
+    constexpr double kNewest = 0.1;
+    absl::Duration& took = took_[QueueOf(next.size)];
+    took += (absl::Now() - next.begun - took) * kNewest;
+    --running_[QueueOf(next.size)];
+  }
   if (Take(next)) return;
   idle_.push_back(&next);
   const auto woken = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {

@@ -42,7 +42,7 @@ class Workers {
   // since its processor's caches are warm.
   void Schedule(WorkSize size, Work work) ABSL_LOCKS_EXCLUDED(mutex_);
   // The same, unless too much waits: `work` stays as it is, and false is returned. Sheds early: also
-  // when the work that is next has waited for longer than kMaxWait, so that what is accepted is
+  // when the work that is next has waited for longer than kMaxWait, or this one would, so that what is accepted is
   // still wanted when it is done.
   bool TrySchedule(WorkSize size, Work& work) ABSL_LOCKS_EXCLUDED(mutex_);
   // Whether work that is about to run, and has waited since then, should be refused instead: others
@@ -70,6 +70,7 @@ class Workers {
   struct Next {
     Work work;
     WorkSize size = WorkSize::kManagement;
+    absl::Time begun;
     // Work of this size was done, and is not uncounted yet.
     bool done = false;
   };
@@ -81,6 +82,9 @@ class Workers {
   bool Take(Next& next) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool MayRun(WorkSize size) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool IsFull(WorkSize size) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // How long work that comes now would wait, if it takes as long as that before it.
+  absl::Duration EstimateWait(WorkSize size) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  size_t MostThreads(WorkSize size) const;
   void Give(WorkSize size, Work work) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const size_t max_queued_;
@@ -91,6 +95,8 @@ class Workers {
   std::array<std::deque<Queued>, kSizes> queues_ ABSL_GUARDED_BY(mutex_);
   // By size: threads with such work.
   std::array<size_t, kSizes> running_ ABSL_GUARDED_BY(mutex_) = {};
+  // By size: what such work took lately, on average.
+  std::array<absl::Duration, kSizes> took_ ABSL_GUARDED_BY(mutex_) = {};
   // Where each idle thread receives its next work; the thread that was busy last is at the end.
   std::vector<Next*> idle_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
