@@ -54,6 +54,15 @@ class LossTest : public StorageTest {
     std::ofstream(path) << changed;
   }
   void StartWithTheLoss() { Start({"--accept-data-loss", "yes"}); }
+  // Another producer's updates take the model beyond the claim's revision.
+  void ExpectRefusedAfterOthersUpdates() {
+    RawLearnStream other(*learning_, "m", "q");
+    other.Open();
+    SendExamples(other, 0, 2 * kExamples);
+    EXPECT_TRUE(other.Finish().ok());
+    ASSERT_GT(Get("m").revision(), claim_.resume().acknowledged_revision());
+    EXPECT_EQ(Reason(ClaimStatus("m", claim_)), "UPDATES_LOST");
+  }
   // The offset that the server expects of the producer.
   int64_t Position() {
     RawLearnStream stream(*learning_, "m", "p");
@@ -112,12 +121,7 @@ TEST_F(LossTest, AProducerThatResumesGetsAnErrorAndLearnsTheLostExamplesAgain) {
 TEST_F(LossTest, OtherProducersUpdatesDoNotHideTheLoss) {
   LearnAndCutTheLog();
   StartWithTheLoss();
-  RawLearnStream other(*learning_, "m", "q");
-  other.Open();
-  SendExamples(other, 0, 2 * kExamples);
-  EXPECT_TRUE(other.Finish().ok());
-  ASSERT_GT(Get("m").revision(), claim_.resume().acknowledged_revision());
-  EXPECT_EQ(Reason(ClaimStatus("m", claim_)), "UPDATES_LOST");
+  ExpectRefusedAfterOthersUpdates();
 }
 
 // What a power failure may take where updates are acknowledged before they are on disk.
@@ -128,12 +132,7 @@ TEST_F(LossTest, OtherProducersUpdatesDoNotHideWhatAPowerFailureTook) {
   ChangeTheBoot();
   Start({"--durability", "none"});
   EXPECT_GT(std::stoi(Metric("perceptrond_journal_lost_writes")), 0);
-  RawLearnStream other(*learning_, "m", "q");
-  other.Open();
-  SendExamples(other, 0, 2 * kExamples);
-  EXPECT_TRUE(other.Finish().ok());
-  ASSERT_GT(Get("m").revision(), claim_.resume().acknowledged_revision());
-  EXPECT_EQ(Reason(ClaimStatus("m", claim_)), "UPDATES_LOST");
+  ExpectRefusedAfterOthersUpdates();
   EXPECT_LT(Position(), kExamples);
 }
 
