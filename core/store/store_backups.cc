@@ -1,4 +1,5 @@
 // Backups of a store.
+#include "absl/cleanup/cleanup.h"
 #include "core/error/error.h"
 #include "core/error/stopped.h"
 #include "core/journal/backups.h"
@@ -42,11 +43,11 @@ absl::StatusOr<Backup> Store::CreateBackup(uint32_t keep) {
     }
     backs_up_ = true;
   }
-  absl::StatusOr<Backup> backup = journal_->BackUp(Backups(options_.backup_directory), keep);
-  {
+  const absl::Cleanup end = [this] {
     MutexLock lock(&mutex_);
     backs_up_ = false;
-  }
+  };
+  absl::StatusOr<Backup> backup = journal_->BackUp(Backups(options_.backup_directory), keep);
   if (backup.ok()) return backup;
   return KeepGoing() ? BackupError(backup.status()) : StoppedError();
 }

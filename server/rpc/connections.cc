@@ -21,9 +21,12 @@ constexpr absl::string_view kHealthWatch = "/grpc.health.v1.Health/Watch";
 constexpr size_t kReservedPerConnection = 16;
 constexpr size_t kReserved = 256;
 
-bool HasReserve(absl::string_view path) {
-  return path == kHealthCheck || (absl::StartsWith(path, "/perceptron.v1.ModelService/") &&
-                                  !absl::EndsWith(path, "/WatchModel"));
+// How many reserves a call may use: a probe has one more than management.
+size_t ReservesOf(absl::string_view path) {
+  if (path == kHealthCheck) return 2;
+  const bool is_management = absl::StartsWith(path, "/perceptron.v1.ModelService/") &&
+                             !absl::EndsWith(path, "/WatchModel");
+  return is_management ? 1 : 0;
 }
 
 // An address in the form in which gRPC names peers, and in which they are counted.
@@ -181,7 +184,7 @@ absl::Status Connections::BeginCall(const std::string& peer, absl::string_view p
     const auto found = by_peer_.find(peer);
     connection = found == by_peer_.end() ? nullptr : found->second;
   }
-  const bool reserve = HasReserve(path);
+  const size_t reserves = ReservesOf(path);
   const uint64_t watches =
       path == kHealthWatch ? health_watches_.fetch_add(1, std::memory_order_relaxed) : 0;
   const uint64_t streams = streams_.fetch_add(1, std::memory_order_relaxed);
@@ -192,12 +195,12 @@ absl::Status Connections::BeginCall(const std::string& peer, absl::string_view p
     if (connection->refusal().has_value() && path != kHealthCheck)
       return TooManyConnections(*connection->refusal());
   }
-  if (on_connection >= limits_.streams_per_connection + (reserve ? kReservedPerConnection : 0)) {
+  if (on_connection >= limits_.streams_per_connection + reserves * kReservedPerConnection) {
     streams_refused_connection_.fetch_add(1, std::memory_order_relaxed);
     return TooManyStreams("this connection", "--max-streams-per-connection",
                           limits_.streams_per_connection);
   }
-  if (streams >= limits_.streams + (reserve ? kReserved : 0)) {
+  if (streams >= limits_.streams + reserves * kReserved) {
     streams_refused_all_.fetch_add(1, std::memory_order_relaxed);
     return TooManyStreams("the server", "--max-streams", limits_.streams);
   }

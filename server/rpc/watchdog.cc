@@ -185,8 +185,9 @@ void Watchdog::CloseForMemory(absl::Time now) {
     worst = handle;
   }
   if (worst < 0) return;
+  // From the first of several on, so that who connects again and again gains nothing.
+  if (released_bytes_ == 0) released_until_ = now + kReleaseTime;
   released_bytes_ += most;
-  released_until_ = now + kReleaseTime;
   Close(worst, CloseReason::kMemory);
 }
 

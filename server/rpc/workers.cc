@@ -137,9 +137,12 @@ void Workers::Run() {
 void Workers::Await(Next& next) {
   MutexLock lock(&mutex_);
   if (std::exchange(next.done, false)) {
-    constexpr double kNewest = 0.1;
+    // Falls slowly: what is refused when it is late takes no time.
+    constexpr double kLonger = 0.1;
+    constexpr double kShorter = 0.01;
     absl::Duration& took = took_[QueueOf(next.size)];
-    took += (absl::Now() - next.begun - took) * kNewest;
+    const absl::Duration change = absl::Now() - next.begun - took;
+    took += change * (change > absl::ZeroDuration() ? kLonger : kShorter);
     --running_[QueueOf(next.size)];
   }
   if (Take(next)) return;
