@@ -233,7 +233,7 @@ TEST_F(MemoryTest, WeightsTooLargeForOneAnswerAreLeftToPages) {
   EXPECT_THAT(status.error_message(), ::testing::HasSubstr("ListWeights"));
 }
 
-// Nobody need be known to send it: what a request names is read before it is known who sends it.
+// Anybody can send such a request to a server without an access file.
 TEST(ManyFieldsTest, ARequestOfEmptyFieldsTakesWhatItIsHeldToAndLongerOnesAreNotLookedAt) {
   const TempDir dir;
   ServerProcess server(dir.path() + "/data");

@@ -137,7 +137,7 @@ TEST(ConnectionsTest, TooManyCallsAreRefusedWithTheOptionToRaiseButHealthIsNot) 
   EXPECT_EQ(connections.stats().streams_refused_all, 1);
 }
 
-// Whoever may probe the server can watch its health.
+// A client that has the right HEALTH alone can open these.
 TEST(ConnectionsTest, HealthWatchesLeaveThreeQuartersOfTheCallsToOthers) {
   Connections connections({.streams_per_connection = 100, .streams = 20});
   const auto one = connections.Add(V4("127.0.0.1", 1));
