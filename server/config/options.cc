@@ -129,7 +129,8 @@ std::vector<Flag> MakeFlags(Options* o) {
       "max-queued-calls", "Calls", &o->max_queued_calls, 1, 1000000,
       "The most unary calls of one kind (management, small, large) that wait for a thread. More, "
       "and\n"
-      "small calls while others have waited for 250 ms, are RESOURCE_EXHAUSTED (SERVER_BUSY).");
+      "those that would keep small calls waiting for over 10 ms (100 ms in a burst), are\n"
+      "RESOURCE_EXHAUSTED (SERVER_BUSY).");
   flags.Time("max-analysis-time", &o->max_analysis_time, absl::Milliseconds(100),
              absl::Hours(24 * 30),
              "How long an analysis may run. It answers with what it has proven by then. A request "

@@ -69,9 +69,9 @@ RemoteName NameOf(const SocketAddress& remote) {
 }
 
 absl::Status TooMany(absl::string_view reason, absl::string_view where, absl::string_view what,
-                     absl::string_view option, size_t limit) {
+                     absl::string_view option, size_t limit, absl::string_view part = "") {
   return WithRetry(MakeError(absl::StatusCode::kResourceExhausted, reason,
-                             absl::StrCat(where, " has reached ", option, " (", limit,
+                             absl::StrCat(where, " has reached ", part, option, " (", limit,
                                           "): end some ", what, ", or raise ", option),
                              {{"option", std::string(option)}, {"limit", absl::StrCat(limit)}}),
                    absl::Seconds(1));
@@ -206,8 +206,8 @@ absl::Status Connections::BeginCall(const std::string& peer, absl::string_view p
   }
   if (watches >= MostHealthWatches()) {
     streams_refused_all_.fetch_add(1, std::memory_order_relaxed);
-    return TooMany("TOO_MANY_STREAMS", "Health.Watch, which gets a quarter of all calls in flight,",
-                   "of its calls", "--max-streams", limits_.streams);
+    return TooMany("TOO_MANY_STREAMS", "Health.Watch", "of its calls", "--max-streams",
+                   limits_.streams, "a quarter of ");
   }
   return absl::OkStatus();
 }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/time/clock.h"
 #include "core/sync/thread_name.h"
 
 namespace perceptrond {
@@ -17,8 +16,11 @@ size_t AllBut(int threads, int reserved) {
 
 }  // namespace
 
-Workers::Workers(int threads, size_t max_queued)
-    : max_queued_(max_queued), max_other_(AllBut(threads, 1)), max_large_(AllBut(threads, 2)) {
+Workers::Workers(int threads, size_t max_queued, Clock clock)
+    : clock_(clock),
+      max_queued_(max_queued),
+      max_other_(AllBut(threads, 1)),
+      max_large_(AllBut(threads, 2)) {
   for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { Run(); });
 }
 
@@ -44,13 +46,15 @@ bool Workers::TrySchedule(WorkSize size, Work& work) {
 
 void Workers::Give(WorkSize size, Work work) {
   if (idle_.empty() || !MayRun(size)) {
-    queues_[QueueOf(size)].push_back({std::move(work), absl::Now()});
+    const absl::Time now = clock_();
+    if (queues_[QueueOf(size)].empty()) standing_since_[QueueOf(size)] = now;
+    queues_[QueueOf(size)].push_back({std::move(work), now});
     return;
   }
   ++running_[QueueOf(size)];
   idle_.back()->work = std::move(work);
   idle_.back()->size = size;
-  idle_.back()->begun = absl::Now();
+  idle_.back()->begun = clock_();
   idle_.pop_back();
 }
 
@@ -58,8 +62,15 @@ bool Workers::IsFull(WorkSize size) const {
   const std::deque<Queued>& queue = queues_[QueueOf(size)];
   if (queue.size() >= max_queued_) return true;
   if (queue.size() < kShortQueue * threads_.size()) return false;
-  const absl::Duration most = kMaxWait[QueueOf(size)];
-  return EstimateWait(size) > most || absl::Now() - queue.front().since > most;
+  const absl::Time now = clock_();
+  const absl::Duration most = MaxWait(size, now);
+  return EstimateWait(size) > most || now - queue.front().since > most;
+}
+
+absl::Duration Workers::MaxWait(WorkSize size, absl::Time now) const {
+  const auto& [burst, standing] = kMaxWaits[QueueOf(size)];
+  if (queues_[QueueOf(size)].empty()) return burst;
+  return std::max(standing, burst - (now - standing_since_[QueueOf(size)]));
 }
 
 absl::Duration Workers::EstimateWait(WorkSize size) const {
@@ -99,16 +110,18 @@ bool Workers::Take(Next& next) {
   }
   if (oldest == nullptr) return false;
   next.work = std::move(oldest->front().work);
-  next.begun = absl::Now();
+  next.begun = clock_();
   oldest->pop_front();
   ++running_[QueueOf(next.size)];
   return true;
 }
 
 bool Workers::IsLate(WorkSize size, absl::Time since) const {
-  if (absl::Now() - since <= kMaxWait[QueueOf(size)]) return false;
+  const absl::Time now = clock_();
+  if (now - since <= kMaxWaits[QueueOf(size)].standing) return false;
   MutexLock lock(&mutex_);
-  return queues_[QueueOf(size)].size() > kShortQueue * threads_.size();
+  return queues_[QueueOf(size)].size() > kShortQueue * threads_.size() &&
+         now - since > MaxWait(size, now);
 }
 
 bool Workers::HasBacklog() const {
@@ -141,7 +154,7 @@ void Workers::Await(Next& next) {
     constexpr double kLonger = 0.1;
     constexpr double kShorter = 0.01;
     absl::Duration& took = took_[QueueOf(next.size)];
-    const absl::Duration change = absl::Now() - next.begun - took;
+    const absl::Duration change = clock_() - next.begun - took;
     took += change * (change > absl::ZeroDuration() ? kLonger : kShorter);
     --running_[QueueOf(next.size)];
   }

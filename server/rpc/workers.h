@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "core/sync/mutex.h"
 
@@ -32,9 +33,10 @@ enum class WorkSize : uint8_t {
 class Workers {
  public:
   using Work = absl::AnyInvocable<void()>;
+  using Clock = absl::Time (*)();
 
   // `max_queued`: the most work that TrySchedule lets wait for a thread, of each size.
-  explicit Workers(int threads, size_t max_queued = 1024);
+  explicit Workers(int threads, size_t max_queued = 1024, Clock clock = absl::Now);
   // Waits until all scheduled work is done.
   ~Workers();
 
@@ -42,11 +44,11 @@ class Workers {
   // since its processor's caches are warm.
   void Schedule(WorkSize size, Work work) ABSL_LOCKS_EXCLUDED(mutex_);
   // The same, unless too much waits: `work` stays as it is, and false is returned. Sheds early: also
-  // when the work that is next has waited for longer than kMaxWait, or this one would, so that what is accepted is
-  // still wanted when it is done.
+  // when the work that is next has waited for longer than MaxWait, or this one would, so that what
+  // is accepted keeps its latency.
   bool TrySchedule(WorkSize size, Work& work) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Whether work that is about to run, and has waited since then, should be refused instead: others
-  // wait, and it came in a burst, before any had waited for longer than kMaxWait.
+  // Whether work that is about to run, and has waited since then, should be refused instead: for
+  // longer than MaxWait, while others wait. It came before the queue was known to stand.
   bool IsLate(WorkSize size, absl::Time since) const ABSL_LOCKS_EXCLUDED(mutex_);
   // Whether work waits for a thread.
   bool HasBacklog() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -56,11 +58,20 @@ class Workers {
 
  private:
   static constexpr size_t kSizes = 3;
-  // By size. A queue no longer than a few for each thread is none: on a busy machine a thread itself
-  // may wait for a processor.
-  static constexpr std::array<absl::Duration, kSizes> kMaxWait = {
-      absl::InfiniteDuration(), absl::Milliseconds(250), absl::Seconds(5)};
-  static constexpr size_t kShortQueue = 4;
+  // By size, how long work may wait: in a burst, and once its queue has not been empty for as long
+  // as that, which is overload (CoDel, RFC 8289, tells the two apart by the same sign).
+  struct MaxWaits {
+    absl::Duration burst;
+    absl::Duration standing;
+  };
+  static constexpr std::array<MaxWaits, kSizes> kMaxWaits = {{
+      {absl::InfiniteDuration(), absl::InfiniteDuration()},
+      {absl::Milliseconds(100), absl::Milliseconds(10)},
+      {absl::Seconds(5), absl::Seconds(1)},
+  }};
+  // A queue no longer than this for each thread is none: on a busy machine a thread itself may wait
+  // for a processor.
+  static constexpr size_t kShortQueue = 2;
 
   struct Queued {
     Work work;
@@ -82,17 +93,22 @@ class Workers {
   bool Take(Next& next) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool MayRun(WorkSize size) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool IsFull(WorkSize size) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Falls from the one to the other of kMaxWaits while the queue is not empty.
+  absl::Duration MaxWait(WorkSize size, absl::Time now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // How long work that comes now would wait, if it takes as long as that before it.
   absl::Duration EstimateWait(WorkSize size) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   size_t MostThreads(WorkSize size) const;
   void Give(WorkSize size, Work work) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  const Clock clock_;
   const size_t max_queued_;
   // The most threads with work that is not kManagement, and with kLarge.
   const size_t max_other_;
   const size_t max_large_;
   mutable Mutex mutex_;
   std::array<std::deque<Queued>, kSizes> queues_ ABSL_GUARDED_BY(mutex_);
+  // By size: when the queue was last empty, if it is not.
+  std::array<absl::Time, kSizes> standing_since_ ABSL_GUARDED_BY(mutex_) = {};
   // By size: threads with such work.
   std::array<size_t, kSizes> running_ ABSL_GUARDED_BY(mutex_) = {};
   // By size: what such work took lately, on average.

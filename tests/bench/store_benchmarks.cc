@@ -290,7 +290,9 @@ Benchmark WatermarkUpdates(const Options& options) {
   return {{{"watermark_update", "us", Goal::kAtMost, 0.5}},
           [&options](int rep, std::vector<Figure>& figures) {
             const testing::TempDir dir;
-            auto file = WatermarkFile::Create(rocksdb::Env::Default(), dir.path(), Watermark{"id"});
+            Watermark initial;
+            initial.id = "id";
+            auto file = WatermarkFile::Create(rocksdb::Env::Default(), dir.path(), initial);
             Require(file.status());
             uint64_t sequence = 0;
             const int updates = options.tiny ? 10 : 1000;

@@ -59,7 +59,8 @@ void CheckFile(const std::string& text) {
   }
   const Principal* const without_credentials = (*rules)->Find({});
   Check(without_credentials == nullptr || without_credentials->anonymous);
-  Check((*rules)->Find({.token = perceptrond::DigestToken("not in the file")}) == nullptr);
+  Check((*rules)->Find({.token = perceptrond::DigestToken("not in the file"), .certificate = {}}) ==
+        nullptr);
 }
 
 template <typename Request>

@@ -240,42 +240,93 @@ TEST(WorkSizes, WorkBeyondTheQueueIsRefusedAndKept) {
   EXPECT_EQ(done, 3);
 }
 
-TEST(WorkSizes, SmallWorkIsRefusedOnceWhatIsNextHasWaitedLong) {
-  std::deque<Held> held;
-  Workers workers(1, 1000);
-  Held& first = held.emplace_back(workers, WorkSize::kSmall);
-  EXPECT_TRUE(first.begun.WaitForNotificationWithTimeout(kLong));
-  const absl::Time queued = absl::Now();
-  Workers::Work work;
-  for (int i = 0; i < 4; ++i) {
-    work = [] {};
-    EXPECT_TRUE(workers.TrySchedule(WorkSize::kSmall, work));
+// One thread, which is busy, and a clock that the test moves on.
+class QueueTest : public ::testing::Test {
+ protected:
+  QueueTest() : workers_(1, 1000, &now) { Occupy(); }
+  ~QueueTest() override { held_.back().go.Notify(); }
+
+  static absl::Time now() { return absl::FromUnixNanos(nanoseconds_); }
+  static void Advance(absl::Duration time) { nanoseconds_ += absl::ToInt64Nanoseconds(time); }
+  void Occupy() {
+    Held& held = held_.emplace_back(workers_, WorkSize::kSmall);
+    EXPECT_TRUE(held.begun.WaitForNotificationWithTimeout(kLong));
   }
-  while (absl::Now() < queued + absl::Milliseconds(300)) std::this_thread::yield();
-  work = [] {};
-  EXPECT_FALSE(workers.TrySchedule(WorkSize::kSmall, work));
-  EXPECT_TRUE(workers.TrySchedule(WorkSize::kManagement, work));
-  first.go.Notify();
+  // Until the queue is empty, and the thread busy again.
+  void EmptyQueue() {
+    held_.back().go.Notify();
+    absl::Notification emptied;
+    workers_.Schedule(WorkSize::kSmall, [&] { emptied.Notify(); });
+    EXPECT_TRUE(emptied.WaitForNotificationWithTimeout(kLong));
+    Occupy();
+  }
+  // Adds work that does nothing, as long as it is accepted, up to `most`; returns how much was.
+  int Fill(int most) {
+    int accepted = 0;
+    for (Workers::Work work; accepted < most; ++accepted) {
+      work = [] {};
+      if (!workers_.TrySchedule(WorkSize::kSmall, work)) break;
+    }
+    return accepted;
+  }
+
+  // Longer than work may wait in a burst, and in a queue that stands.
+  static constexpr absl::Duration kBurst = absl::Milliseconds(101);
+  static constexpr absl::Duration kStanding = absl::Milliseconds(11);
+  inline static std::atomic<int64_t> nanoseconds_ = 0;
+  std::deque<Held> held_;
+  Workers workers_;
+};
+
+TEST_F(QueueTest, SmallWorkIsRefusedOnceWhatIsNextHasWaitedLong) {
+  EXPECT_EQ(Fill(100), 100);
+  Advance(kBurst);
+  EXPECT_EQ(Fill(1), 0);
+  Workers::Work management = [] {};
+  EXPECT_TRUE(workers_.TrySchedule(WorkSize::kManagement, management));
 }
 
-// All of it was taken before any had waited for long.
-TEST(WorkSizes, SmallWorkOfABurstIsLateOnceItHasWaitedLongWhileOthersWait) {
-  std::deque<Held> held;
-  Workers workers(1, 1000);
-  Held& first = held.emplace_back(workers, WorkSize::kSmall);
-  EXPECT_TRUE(first.begun.WaitForNotificationWithTimeout(kLong));
-  const absl::Time long_ago = absl::Now() - absl::Milliseconds(300);
-  EXPECT_FALSE(workers.IsLate(WorkSize::kSmall, long_ago));
-  Workers::Work work;
-  for (int i = 0; i < 5; ++i) {
-    work = [] {};
-    EXPECT_TRUE(workers.TrySchedule(WorkSize::kSmall, work));
+TEST_F(QueueTest, AShortQueueIsAcceptedHoweverLongItWaits) {
+  EXPECT_EQ(Fill(1), 1);
+  Advance(kBurst);
+  EXPECT_EQ(Fill(100), 1);
+}
+
+TEST_F(QueueTest, SmallWorkOfABurstIsLateOnceItHasWaitedLongWhileOthersWait) {
+  EXPECT_EQ(Fill(2), 2);
+  EXPECT_FALSE(workers_.IsLate(WorkSize::kSmall, now() - kBurst));
+  EXPECT_EQ(Fill(1), 1);
+  EXPECT_TRUE(workers_.IsLate(WorkSize::kSmall, now() - kBurst));
+  EXPECT_FALSE(workers_.IsLate(WorkSize::kSmall, now() - kStanding));
+  EXPECT_FALSE(workers_.IsLate(WorkSize::kLarge, now() - kBurst));
+  EXPECT_FALSE(workers_.IsLate(WorkSize::kManagement, absl::InfinitePast()));
+}
+
+TEST_F(QueueTest, WorkMayWaitLessTheLongerTheQueueStands) {
+  EXPECT_EQ(Fill(3), 3);
+  Advance(kBurst / 2);
+  EXPECT_FALSE(workers_.IsLate(WorkSize::kSmall, now() - kBurst / 3));
+  EXPECT_TRUE(workers_.IsLate(WorkSize::kSmall, now() - 2 * kBurst / 3));
+  Advance(kBurst / 2);
+  EXPECT_TRUE(workers_.IsLate(WorkSize::kSmall, now() - kStanding));
+}
+
+TEST_F(QueueTest, AQueueThatWasEmptyInBetweenDoesNotStand) {
+  EXPECT_EQ(Fill(3), 3);
+  Advance(kBurst);
+  EXPECT_EQ(Fill(1), 0);
+  EmptyQueue();
+  EXPECT_EQ(Fill(3), 3);
+  EXPECT_FALSE(workers_.IsLate(WorkSize::kSmall, now() - kStanding));
+}
+
+// What the queue holds takes a second each.
+TEST_F(QueueTest, SmallWorkIsRefusedAtOnceIfThatBeforeItTakesLong) {
+  for (int i = 0; i < 3; ++i) {
+    Advance(absl::Seconds(1));
+    EmptyQueue();
   }
-  EXPECT_TRUE(workers.IsLate(WorkSize::kSmall, long_ago));
-  EXPECT_FALSE(workers.IsLate(WorkSize::kSmall, absl::Now()));
-  EXPECT_FALSE(workers.IsLate(WorkSize::kLarge, long_ago));
-  EXPECT_FALSE(workers.IsLate(WorkSize::kManagement, absl::InfinitePast()));
-  first.go.Notify();
+  EXPECT_EQ(Fill(100), 2);
 }
 
 }  // namespace
