@@ -47,7 +47,7 @@ bool Workers::TrySchedule(WorkSize size, Work& work) {
 void Workers::Give(WorkSize size, Work work) {
   if (idle_.empty() || !MayRun(size)) {
     const absl::Time now = clock_();
-    if (queues_[QueueOf(size)].empty()) standing_since_[QueueOf(size)] = now;
+    if (queues_[QueueOf(size)].empty()) not_empty_since_[QueueOf(size)] = now;
     queues_[QueueOf(size)].push_back({std::move(work), now});
     return;
   }
@@ -68,9 +68,9 @@ bool Workers::IsFull(WorkSize size) const {
 }
 
 absl::Duration Workers::MaxWait(WorkSize size, absl::Time now) const {
-  const auto& [burst, standing] = kMaxWaits[QueueOf(size)];
+  const auto& [burst, overload] = kMaxWaits[QueueOf(size)];
   if (queues_[QueueOf(size)].empty()) return burst;
-  return std::max(standing, burst - (now - standing_since_[QueueOf(size)]));
+  return std::max(overload, burst - (now - not_empty_since_[QueueOf(size)]));
 }
 
 absl::Duration Workers::EstimateWait(WorkSize size) const {
@@ -118,7 +118,7 @@ bool Workers::Take(Next& next) {
 
 bool Workers::IsLate(WorkSize size, absl::Time since) const {
   const absl::Time now = clock_();
-  if (now - since <= kMaxWaits[QueueOf(size)].standing) return false;
+  if (now - since <= kMaxWaits[QueueOf(size)].overload) return false;
   MutexLock lock(&mutex_);
   return queues_[QueueOf(size)].size() > kShortQueue * threads_.size() &&
          now - since > MaxWait(size, now);

@@ -48,7 +48,7 @@ class Workers {
   // is accepted keeps its latency.
   bool TrySchedule(WorkSize size, Work& work) ABSL_LOCKS_EXCLUDED(mutex_);
   // Whether work that is about to run, and has waited since then, should be refused instead: for
-  // longer than MaxWait, while others wait. It came before the queue was known to stand.
+  // longer than MaxWait, while others wait. It came before the queue had not been empty for long.
   bool IsLate(WorkSize size, absl::Time since) const ABSL_LOCKS_EXCLUDED(mutex_);
   // Whether work waits for a thread.
   bool HasBacklog() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -62,7 +62,7 @@ class Workers {
   // as that, which is overload (CoDel, RFC 8289, tells the two apart by the same sign).
   struct MaxWaits {
     absl::Duration burst;
-    absl::Duration standing;
+    absl::Duration overload;
   };
   static constexpr std::array<MaxWaits, kSizes> kMaxWaits = {{
       {absl::InfiniteDuration(), absl::InfiniteDuration()},
@@ -108,7 +108,7 @@ class Workers {
   mutable Mutex mutex_;
   std::array<std::deque<Queued>, kSizes> queues_ ABSL_GUARDED_BY(mutex_);
   // By size: when the queue was last empty, if it is not.
-  std::array<absl::Time, kSizes> standing_since_ ABSL_GUARDED_BY(mutex_) = {};
+  std::array<absl::Time, kSizes> not_empty_since_ ABSL_GUARDED_BY(mutex_) = {};
   // By size: threads with such work.
   std::array<size_t, kSizes> running_ ABSL_GUARDED_BY(mutex_) = {};
   // By size: what such work took lately, on average.

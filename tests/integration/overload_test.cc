@@ -160,7 +160,7 @@ TEST_F(OverloadShortQueueTest, AcceptedCallsWaitForTheQueueAloneAndTheRestIsShed
   EXPECT_LT(Seen::Percentile(result.management, 0.99), most);
 }
 
-// With the default options too, once the server has seen that its queue stands.
+// With the default options too, once a burst proves to be overload.
 TEST_F(OverloadTest, AcceptedCallsWaitForAShortQueueAndTheRestIsShedEarly) {
   const Overloaded result = LoadTwice(400);
   const double most = kMaxFactor * result.alone + kSlack.count();

@@ -270,9 +270,9 @@ class QueueTest : public ::testing::Test {
     return accepted;
   }
 
-  // Longer than work may wait in a burst, and in a queue that stands.
+  // Longer than work may wait in a burst, and under overload.
   static constexpr absl::Duration kBurst = absl::Milliseconds(101);
-  static constexpr absl::Duration kStanding = absl::Milliseconds(11);
+  static constexpr absl::Duration kOverload = absl::Milliseconds(11);
   inline static std::atomic<int64_t> nanoseconds_ = 0;
   std::deque<Held> held_;
   Workers workers_;
@@ -297,27 +297,27 @@ TEST_F(QueueTest, SmallWorkOfABurstIsLateOnceItHasWaitedLongWhileOthersWait) {
   EXPECT_FALSE(workers_.IsLate(WorkSize::kSmall, now() - kBurst));
   EXPECT_EQ(Fill(1), 1);
   EXPECT_TRUE(workers_.IsLate(WorkSize::kSmall, now() - kBurst));
-  EXPECT_FALSE(workers_.IsLate(WorkSize::kSmall, now() - kStanding));
+  EXPECT_FALSE(workers_.IsLate(WorkSize::kSmall, now() - kOverload));
   EXPECT_FALSE(workers_.IsLate(WorkSize::kLarge, now() - kBurst));
   EXPECT_FALSE(workers_.IsLate(WorkSize::kManagement, absl::InfinitePast()));
 }
 
-TEST_F(QueueTest, WorkMayWaitLessTheLongerTheQueueStands) {
+TEST_F(QueueTest, WorkMayWaitLessTheLongerTheQueueHasNotBeenEmpty) {
   EXPECT_EQ(Fill(3), 3);
   Advance(kBurst / 2);
   EXPECT_FALSE(workers_.IsLate(WorkSize::kSmall, now() - kBurst / 3));
   EXPECT_TRUE(workers_.IsLate(WorkSize::kSmall, now() - 2 * kBurst / 3));
   Advance(kBurst / 2);
-  EXPECT_TRUE(workers_.IsLate(WorkSize::kSmall, now() - kStanding));
+  EXPECT_TRUE(workers_.IsLate(WorkSize::kSmall, now() - kOverload));
 }
 
-TEST_F(QueueTest, AQueueThatWasEmptyInBetweenDoesNotStand) {
+TEST_F(QueueTest, AQueueThatWasEmptyInBetweenIsABurst) {
   EXPECT_EQ(Fill(3), 3);
   Advance(kBurst);
   EXPECT_EQ(Fill(1), 0);
   EmptyQueue();
   EXPECT_EQ(Fill(3), 3);
-  EXPECT_FALSE(workers_.IsLate(WorkSize::kSmall, now() - kStanding));
+  EXPECT_FALSE(workers_.IsLate(WorkSize::kSmall, now() - kOverload));
 }
 
 // What the queue holds takes a second each.
