@@ -199,16 +199,20 @@ def build_a_client(machine):
     say("a program built against the library has learned too")
 
 
-def serve_with_tls(machine):
-    """As docs/secure.md says, with a key that only root can read."""
+def serve_securely(machine):
+    """As docs/secure.md says, with a key and an access file that only root can read."""
     said = (ROOT / "docs/secure.md").read_text().split("`systemctl edit perceptrond`, and\n\n")[1].split("\n\n")[0]
     settings = "".join(line.strip() + "\n" for line in said.splitlines())
-    certificate, key = (pathlib.Path(machine.root) / path[1:] for path in re.findall(r"LoadCredential=\S+:(\S+)", settings))
-    for path in (certificate, key):
+    credentials = {name: pathlib.Path(machine.root) / path[1:] for name, path in re.findall(r"LoadCredential=(\S+):(\S+)", settings)}
+    certificate, key, access = (credentials[name] for name in ("server.pem", "server.key", "access"))
+    for path in credentials.values():
         path.parent.mkdir(parents=True, exist_ok=True)
     run("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost",
         "-keyout", key, "-out", certificate)
-    key.chmod(0o600)
+    token = machine("perceptrond", "--new-token", "/root/owner.token")
+    access.write_text(f'principal {{ name: "owner" {token} allow {{ role: ADMIN models: "" }} right: HEALTH }}\n')
+    for path in (key, access):
+        path.chmod(0o600)
     dropped = pathlib.Path(machine.root) / f"etc/systemd/system/{SERVER}.service.d/override.conf"
     dropped.parent.mkdir()
     dropped.write_text(settings)
@@ -216,14 +220,20 @@ def serve_with_tls(machine):
     machine("systemctl", "restart", SERVER)
     trusted = "/" + str(certificate.relative_to(machine.root))
     # Nobody in there knows the name localhost.
-    ask = ("perceptronctl", "--tls-server-name", "localhost", "--tls-ca", trusted, "health")
-    wait_for("it serves with TLS", lambda: machine.try_(*ask).returncode == 0)
+    encrypted = ("perceptronctl", "--tls-server-name", "localhost", "--tls-ca", trusted)
+    authenticated = (*encrypted, "--token-file", "/root/owner.token")
+    wait_for("it serves with TLS", lambda: machine.try_(*authenticated, "health").returncode == 0)
+    refused = machine.try_(*encrypted, "list")
+    assert refused.returncode != 0 and "UNAUTHENTICATED" in refused.stderr, refused
+    assert "spam" in machine(*authenticated, "list")
     assert machine.try_("perceptronctl", "--timeout", "1", "health").returncode != 0, "without TLS too"
     shutil.rmtree(dropped.parent)
+    access.unlink()
+    access.parent.rmdir()
     machine("systemctl", "daemon-reload")
     machine("systemctl", "restart", SERVER)
     machine.serving()
-    say("it serves with a key that only root can read")
+    say("it serves with a key and an access file that only root can read")
 
 
 def remove_and_purge(machine, predictions):
@@ -260,7 +270,7 @@ def main():
             install(machine)
             predictions = learn(machine)
             configure_and_upgrade(machine, predictions)
-            serve_with_tls(machine)
+            serve_securely(machine)
             build_a_client(machine)
             remove_and_purge(machine, predictions)
     say("passed")
