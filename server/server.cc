@@ -250,7 +250,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options) {
   parts->memory = std::make_unique<InFlightMemory>(parts->store->memory(), options.write_timeout);
   parts->analyses = std::make_unique<AnalysisQueue>(
       AnalysisQueue::Options{options.max_queued_analyses, options.max_analysis_time});
-  parts->workers = std::make_unique<Workers>(WorkerThreads(), options.max_queued_calls);
+  parts->workers = std::make_unique<Workers>(
+      WorkerThreads(), Workers::Limits{options.max_queued_calls, options.max_queue_wait});
   parts->AddServices();
   if (!options.metrics_address.empty()) {
     Store& store = *parts->store;

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "core/journal/disk_reserve.h"
 #include "core/journal/keys.h"
 
 namespace perceptrond {
@@ -36,6 +37,8 @@ absl::Status RocksDbJournal::CheckSpace(size_t bytes) {
   if (error || space.available >= options_.reserve_bytes) {
     unchecked_bytes_.store(0, std::memory_order_relaxed);
     checked_at_.store(now, std::memory_order_relaxed);
+    // A deletion may have used it.
+    if (!error) MakeDiskReserve(options_.directory);
     return absl::OkStatus();
   }
   // The next write asks again.

@@ -106,7 +106,8 @@ class RocksDbJournal final : public Journal {
   // once WriteTable returns.
   enum class Through { kSyncedLog, kLog, kTable };
 
-  enum class Access { kRead, kWrite, kCreate };
+  // kWriteOnFullDisk: with as little written as may be.
+  enum class Access { kRead, kWrite, kWriteOnFullDisk, kCreate };
   // How much of the logs must be whole.
   enum class Recovery {
     // The journal was closed: all.
@@ -133,7 +134,8 @@ class RocksDbJournal final : public Journal {
   // The database's id. FAILED_PRECONDITION if the marker has another.
   absl::StatusOr<std::string> CheckId(rocksdb::DB& db, const DirectoryContent& content) const;
   // Opens the database for writing, and writes what comes first: format, history, marker, watermark.
-  absl::Status OpenForWriting(const DirectoryContent& content) ABSL_LOCKS_EXCLUDED(db_mutex_);
+  absl::Status OpenForWriting(const DirectoryContent& content, Access access)
+      ABSL_LOCKS_EXCLUDED(db_mutex_);
   // The writes of OpenForWriting. `recovered` is the last write that the database had.
   absl::Status WriteFirst(const DirectoryContent& content, const std::string& id,
                           uint64_t recovered);
@@ -144,8 +146,8 @@ class RocksDbJournal final : public Journal {
       ABSL_LOCKS_EXCLUDED(db_mutex_);
   // Why the directory can only be read, and what to do; empty if it can be written.
   std::string WhyReadOnly() const;
-  // Opens a journal that can only be read for writing, if the disk allows it now. For a deletion it
-  // need not have the reserve. UNAVAILABLE.
+  // Opens a journal that can only be read for writing, if the disk allows it now. A deletion may use
+  // what is kept for it (disk_reserve.h). UNAVAILABLE.
   absl::Status LeaveReadOnly(bool is_deletion) ABSL_LOCKS_EXCLUDED(db_mutex_, reopen_mutex_);
   std::shared_ptr<rocksdb::DB> db() const ABSL_LOCKS_EXCLUDED(db_mutex_);
   rocksdb::Env* env() const;

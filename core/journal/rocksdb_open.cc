@@ -1,5 +1,6 @@
 // How the RocksDB journal opens its directory: the lock, the database, the format, and what an
 // operator is notified of damage.
+#include <fcntl.h>
 #include <rocksdb/cache.h>
 #include <rocksdb/db.h>
 #include <rocksdb/env.h>
@@ -18,6 +19,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "core/journal/data_directory.h"
+#include "core/journal/disk_reserve.h"
 #include "core/journal/rocksdb_journal.h"
 #include "core/journal/rocksdb_notes.h"
 
@@ -28,6 +30,20 @@ using rocksdb::WALRecoveryMode;
 
 // A journal that can only be read looks this often whether it can be written again.
 constexpr absl::Duration kReopenInterval = absl::Seconds(1);
+
+// Has all logs in the directory on disk. Writes nothing.
+absl::Status SyncLogs(const std::string& directory) {
+  std::error_code error;
+  std::filesystem::directory_iterator files(directory, error);
+  for (; !error && files != std::filesystem::directory_iterator(); files.increment(error)) {
+    if (files->path().extension() != ".log") continue;
+    const int file = open(files->path().c_str(), O_RDONLY | O_CLOEXEC);
+    const bool synced = file >= 0 && fsync(file) == 0;
+    if (file >= 0) close(file);
+    if (!synced) return absl::UnavailableError("journal: a log cannot be synced");
+  }
+  return error ? absl::UnavailableError("journal: the logs cannot be listed") : absl::OkStatus();
+}
 
 // The bytes of all logs in the directory.
 uint64_t LogBytes(rocksdb::Env* env, const std::string& directory) {
@@ -185,7 +201,8 @@ absl::Status RocksDbJournal::OpenDirectory(const DirectoryContent& content) {
         "go on with what the log has, start once with --accept-data-loss=yes");
   }
   if (options_.read_only) return OpenForReading(content, "it was opened for reading alone");
-  const absl::Status opened = OpenForWriting(content);
+  const absl::Status opened =
+      OpenForWriting(content, content.has_database ? Access::kWrite : Access::kCreate);
   if (!absl::IsUnavailable(opened) || !content.has_database) return opened;
   std::string why = WhyReadOnly();
   return why.empty() ? opened : OpenForReading(content, std::move(why));
@@ -230,6 +247,7 @@ absl::StatusOr<std::shared_ptr<rocksdb::DB>> RocksDbJournal::OpenDatabase(
                                            : WALRecoveryMode::kTolerateCorruptedTailRecords;
   rocksdb::Options db_options =
       DatabaseOptions(options_, logs_.env(), access == Access::kCreate, mode);
+  db_options.avoid_flush_during_recovery = access == Access::kWriteOnFullDisk;
   if (switches != nullptr) db_options.listeners.push_back(std::move(switches));
   rocksdb::DB* db = nullptr;
   const rocksdb::Status status =
@@ -239,10 +257,13 @@ absl::StatusOr<std::shared_ptr<rocksdb::DB>> RocksDbJournal::OpenDatabase(
   return std::shared_ptr<rocksdb::DB>(db);
 }
 
-absl::Status RocksDbJournal::OpenForWriting(const DirectoryContent& content) {
+absl::Status RocksDbJournal::OpenForWriting(const DirectoryContent& content, Access access) {
+  // What is recovered stays in the logs.
+  if (access == Access::kWriteOnFullDisk) {
+    if (absl::Status status = SyncLogs(options_.directory); !status.ok()) return status;
+  }
   const auto switches = std::make_shared<LogSwitches>();
-  absl::StatusOr<std::shared_ptr<rocksdb::DB>> opened =
-      OpenDatabase(content.has_database ? Access::kWrite : Access::kCreate, switches);
+  absl::StatusOr<std::shared_ptr<rocksdb::DB>> opened = OpenDatabase(access, switches);
   if (!opened.ok()) return opened.status();
   const uint64_t recovered = (*opened)->GetLatestSequenceNumber();
   if (absl::Status status = CheckSequence(recovered); !status.ok()) return status;
@@ -258,6 +279,8 @@ absl::Status RocksDbJournal::OpenForWriting(const DirectoryContent& content) {
   MutexLock lock(&db_mutex_);
   read_only_.clear();
   is_read_only_.store(false, std::memory_order_release);
+  if (access != Access::kWriteOnFullDisk && WhyReadOnly().empty())
+    MakeDiskReserve(options_.directory);
   return absl::OkStatus();
 }
 
@@ -274,7 +297,7 @@ absl::Status RocksDbJournal::WriteFirst(const DirectoryContent& content, const s
   Watermark watermark;
   watermark.id = id;
   watermark.written = logged_;
-  // What was recovered is in tables.
+  // What was recovered is in tables, or in logs that were synced.
   watermark.synced = recovered;
   watermark.boot_id = boot_id();
   absl::StatusOr<std::unique_ptr<WatermarkFile>> file =
@@ -338,12 +361,15 @@ absl::Status RocksDbJournal::LeaveReadOnly(bool is_deletion) {
       absl::StrCat("journal: nothing can be written, models can only be read: ", why,
                    ", and writing goes on with the next change"));
   const absl::Time now = absl::Now();
-  if (options_.read_only || now < next_attempt_) return refused;
+  const bool may_use_reserve = is_deletion && HasDiskReserve(options_.directory);
+  if (options_.read_only || (now < next_attempt_ && !may_use_reserve)) return refused;
   if (!is_deletion && !WhyReadOnly().empty()) return refused;
   next_attempt_ = now + kReopenInterval;
   absl::StatusOr<DirectoryContent> content = ReadDirectory(options_.directory);
   if (!content.ok()) return content.status();
-  return OpenForWriting(*content).ok() ? absl::OkStatus() : refused;
+  if (OpenForWriting(*content, Access::kWrite).ok()) return absl::OkStatus();
+  if (!may_use_reserve || !ReleaseDiskReserve(options_.directory)) return refused;
+  return OpenForWriting(*content, Access::kWriteOnFullDisk).ok() ? absl::OkStatus() : refused;
 }
 
 std::string RocksDbJournal::HistoryId() {

@@ -125,12 +125,16 @@ std::vector<Flag> MakeFlags(Options* o) {
       "The most work that one message may take, estimated before it begins: rows times mapped\n"
       "features, times classes or support examples. A processor does about 10^9 a second, so the\n"
       "default is about four seconds. More is RESOURCE_EXHAUSTED (MESSAGE_TOO_COSTLY).");
-  flags.Number(
-      "max-queued-calls", "Calls", &o->max_queued_calls, 1, 1000000,
-      "The most unary calls of one kind (management, small, large) that wait for a thread. More, "
-      "and\n"
-      "those that would keep small calls waiting for over 10 ms (100 ms in a burst), are\n"
-      "RESOURCE_EXHAUSTED (SERVER_BUSY).");
+  flags.Number("max-queued-calls", "Calls", &o->max_queued_calls, 1, 1000000,
+               "The most unary calls of one kind (management, small, large) that wait for a "
+               "thread. More are\n"
+               "RESOURCE_EXHAUSTED (SERVER_BUSY).");
+  flags.Time(
+      "max-queue-wait", &o->max_queue_wait, absl::Milliseconds(1), absl::Minutes(1),
+      "How long a unary call may wait for a thread under overload, when calls have not stopped\n"
+      "waiting for ten times as long. In a burst ten times, and a large call, of a million\n"
+      "multiply-adds, a hundred times as long. Those that would wait longer are\n"
+      "RESOURCE_EXHAUSTED (SERVER_BUSY), so that the others keep their latency.");
   flags.Time("max-analysis-time", &o->max_analysis_time, absl::Milliseconds(100),
              absl::Hours(24 * 30),
              "How long an analysis may run. It answers with what it has proven by then. A request "

@@ -40,6 +40,7 @@ struct Options {
   uint64_t max_example_features = uint64_t{1} << 20;
   uint64_t max_message_cost = uint64_t{4'000'000'000};
   uint64_t max_queued_calls = 1024;
+  absl::Duration max_queue_wait = absl::Milliseconds(10);
   absl::Duration max_analysis_time = absl::Minutes(15);
   uint64_t max_queued_analyses = 64;
   uint64_t snapshot_bytes = uint64_t{4} << 20;

@@ -57,9 +57,10 @@ void FinishUnary(Call& call, const absl::Status& status, const grpc::ByteBuffer&
 
 absl::Status ServerBusy() {
   return WithRetry(
-      MakeError(absl::StatusCode::kResourceExhausted, "SERVER_BUSY",
-                "more calls wait than the server can answer soon (--max-queued-calls): try again "
-                "later, or with fewer calls at once"),
+      MakeError(
+          absl::StatusCode::kResourceExhausted, "SERVER_BUSY",
+          "more calls wait than the server can answer soon: try again later, with fewer calls "
+          "at once, or raise the server's --max-queue-wait and --max-queued-calls"),
       kRetryDelay);
 }
 

@@ -25,9 +25,9 @@ enum class WorkSize : uint8_t {
   kLarge,
 };
 
-// Work of each size runs in the order of its calls. Management comes first; of the other two what
-// waits longest, if it may have one more thread. So neither starves, and small work waits for large
-// work only while large work of the same age holds its share of the threads.
+// Calls and turns of streams have queues of their own and take turns for a thread, so that neither waits
+// for all of the other. Within a queue work runs in its order; of two sizes that what waits longest, if
+// it may have one more thread; management comes first.
 //
 // Thread contract: safe for any number of threads.
 class Workers {
@@ -35,20 +35,30 @@ class Workers {
   using Work = absl::AnyInvocable<void()>;
   using Clock = absl::Time (*)();
 
-  // `max_queued`: the most work that TrySchedule lets wait for a thread, of each size.
-  explicit Workers(int threads, size_t max_queued = 1024, Clock clock = absl::Now);
+  struct Limits {
+    // The most calls that wait for a thread, of each size.
+    size_t max_queued = 1024;
+    // How long a small call may wait under overload: when calls have not stopped waiting for ten times as
+    // long. In a burst, which is shorter, it may wait for ten times as long; a large call for a hundred
+    // times as long as a small one. (CoDel, RFC 8289, tells overload from a burst by the same sign.)
+    absl::Duration max_wait = absl::Milliseconds(10);
+  };
+
+  explicit Workers(int threads) : Workers(threads, Limits()) {}
+  Workers(int threads, const Limits& limits, Clock clock = absl::Now);
   // Waits until all scheduled work is done.
   ~Workers();
 
-  // Runs `work` on one of the threads. Of several idle threads the one that was busy last gets it,
-  // since its processor's caches are warm.
+  // Runs the turn of a stream on one of the threads. Of several idle threads the one that was busy last
+  // gets it, since its processor's caches are warm. Streams hold their senders back, so that no more turns
+  // wait than there are streams.
   void Schedule(WorkSize size, Work work) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The same, unless too much waits: `work` stays as it is, and false is returned. Sheds early: also
-  // when the work that is next has waited for longer than MaxWait, or this one would, so that what
-  // is accepted keeps its latency.
+  // The same for a call, unless too much waits: `work` stays as it is, and false is returned. Sheds early:
+  // also when the call that is next has waited for longer than it may, or this one would, so that what is
+  // accepted keeps its latency.
   bool TrySchedule(WorkSize size, Work& work) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Whether work that is about to run, and has waited since then, should be refused instead: for
-  // longer than MaxWait, while others wait. It came before the queue had not been empty for long.
+  // Whether a call that is about to run, and has waited since then, should be refused instead: for longer
+  // than it may, while others wait. It came before a burst had proven to be overload.
   bool IsLate(WorkSize size, absl::Time since) const ABSL_LOCKS_EXCLUDED(mutex_);
   // Whether work waits for a thread.
   bool HasBacklog() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -58,17 +68,8 @@ class Workers {
 
  private:
   static constexpr size_t kSizes = 3;
-  // By size, how long work may wait: in a burst, and once its queue has not been empty for as long
-  // as that, which is overload (CoDel, RFC 8289, tells the two apart by the same sign).
-  struct MaxWaits {
-    absl::Duration burst;
-    absl::Duration overload;
-  };
-  static constexpr std::array<MaxWaits, kSizes> kMaxWaits = {{
-      {absl::InfiniteDuration(), absl::InfiniteDuration()},
-      {absl::Milliseconds(100), absl::Milliseconds(10)},
-      {absl::Seconds(5), absl::Seconds(1)},
-  }};
+  enum class Source : uint8_t { kCalls, kStreams };
+  static constexpr size_t kSources = 2;
   // A queue no longer than this for each thread is none: on a busy machine a thread itself may wait
   // for a processor.
   static constexpr size_t kShortQueue = 2;
@@ -81,11 +82,14 @@ class Workers {
   struct Next {
     Work work;
     WorkSize size = WorkSize::kManagement;
+    Source source = Source::kCalls;
     absl::Time begun;
     // Work of this size was done, and is not uncounted yet.
     bool done = false;
   };
 
+  std::deque<Queued>& QueueOf(Source source, WorkSize size) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  const std::deque<Queued>& CallsOf(WorkSize size) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Run() ABSL_LOCKS_EXCLUDED(mutex_);
   // Ends a thread's last work and waits for its next; null if the thread must end.
   void Await(Next& next) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -93,26 +97,29 @@ class Workers {
   bool Take(Next& next) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool MayRun(WorkSize size) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool IsFull(WorkSize size) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Falls from the one to the other of kMaxWaits while the queue is not empty.
+  // How long a call may wait: less and less while the queue is not empty.
   absl::Duration MaxWait(WorkSize size, absl::Time now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // How long work that comes now would wait, if it takes as long as that before it.
+  // How long a call that comes now would wait, if what is before it takes as long as such work did.
   absl::Duration EstimateWait(WorkSize size) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   size_t MostThreads(WorkSize size) const;
-  void Give(WorkSize size, Work work) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Give(Source source, WorkSize size, Work work) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Clock clock_;
-  const size_t max_queued_;
+  const Limits limits_;
   // The most threads with work that is not kManagement, and with kLarge.
   const size_t max_other_;
   const size_t max_large_;
   mutable Mutex mutex_;
-  std::array<std::deque<Queued>, kSizes> queues_ ABSL_GUARDED_BY(mutex_);
-  // By size: when the queue was last empty, if it is not.
+  // By source and size.
+  std::array<std::array<std::deque<Queued>, kSizes>, kSources> queues_ ABSL_GUARDED_BY(mutex_);
+  // Which of the two sources gets the next thread if both have work.
+  Source next_ ABSL_GUARDED_BY(mutex_) = Source::kCalls;
+  // By size: when the queue of calls was last empty, if it is not.
   std::array<absl::Time, kSizes> not_empty_since_ ABSL_GUARDED_BY(mutex_) = {};
   // By size: threads with such work.
   std::array<size_t, kSizes> running_ ABSL_GUARDED_BY(mutex_) = {};
-  // By size: what such work took lately, on average.
-  std::array<absl::Duration, kSizes> took_ ABSL_GUARDED_BY(mutex_) = {};
+  // By source and size: what such work took lately, on average.
+  std::array<std::array<absl::Duration, kSizes>, kSources> took_ ABSL_GUARDED_BY(mutex_) = {};
   // Where each idle thread receives its next work; the thread that was busy last is at the end.
   std::vector<Next*> idle_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;

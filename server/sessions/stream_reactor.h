@@ -118,8 +118,9 @@ class StreamReactor final : public Reactor,
   static constexpr size_t kMaxSoonAnsweredBytes = 128 << 10;
   // Memory for messages that a stream keeps for the next ones.
   static constexpr size_t kMaxKeptBytes = 256 << 10;
-  // The number of messages of one stream that a worker handles before it serves other streams.
+  // The messages of one stream that a worker handles, and for how long, before it serves others.
   static constexpr int kMessagesPerTurn = 32;
+  static constexpr SteadyClock::duration kTurnTime = std::chrono::milliseconds(1);
   static constexpr absl::Duration kMaxPause = absl::Seconds(1);
 
   StreamReactor(Call& call, const Backend& backend, std::shared_ptr<Session> session)
@@ -180,7 +181,12 @@ class StreamReactor final : public Reactor,
   void HandleInbox(WorkSize turn) ABSL_LOCKS_EXCLUDED(mutex_) {
     const CancellationScope scope(&call_.cancellation());
     SteadyClock::time_point begin = EventTime();
-    for (int i = 1; i % kMessagesPerTurn != 0 || !backend_.workers.HasBacklog(); ++i) {
+    SteadyClock::time_point turn_end = begin + kTurnTime;
+    for (int i = 1;; ++i) {
+      if (i % kMessagesPerTurn == 0 || begin >= turn_end) {
+        if (backend_.workers.HasBacklog()) break;
+        turn_end = begin + kTurnTime;
+      }
       grpc::ByteBuffer message;
       bool more = false;
       if (!parsed_bytes_.has_value()) {

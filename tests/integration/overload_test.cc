@@ -169,5 +169,48 @@ TEST_F(OverloadTest, AcceptedCallsWaitForAShortQueueAndTheRestIsShedEarly) {
   EXPECT_LT(Seen::Percentile(result.management, 0.99), most);
 }
 
+// More streams than there are processors, each with work at all times.
+TEST_F(OverloadTest, StreamsLeaveCallsTheirShare) {
+  constexpr int kStreams = 16;
+  constexpr std::chrono::seconds kLongest(5);
+  v1::Model settings;
+  settings.mutable_feature_space()->mutable_dense()->set_dimension(1);
+  Create("small", settings);
+  std::atomic<bool> end = false;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kStreams; ++i) {
+    threads.emplace_back([&] {
+      grpc::ClientContext context;
+      const auto stream = v1::PredictionService::NewStub(channel_)->PredictStream(&context);
+      v1::PredictRequest request;
+      request.set_model("models/m");
+      *request.mutable_columns() = Request().columns();
+      v1::PredictResponse response;
+      while (!end && stream->Write(request) && stream->Read(&response)) {
+      }
+      stream->WritesDone();
+      EXPECT_TRUE(stream->Finish().ok());
+    });
+  }
+  std::vector<double> took;
+  v1::PredictRequest small = Request();
+  small.set_model("models/small");
+  for (const auto until = Clock::now() + kTime; Clock::now() < until;) {
+    for (const v1::PredictRequest& request : {small, Request()}) {
+      const auto began = Clock::now();
+      v1::PredictResponse response;
+      const grpc::Status status = Predict(request, &response);
+      EXPECT_TRUE(status.ok()) << status.error_message();
+      EXPECT_EQ(Get("m", v1::MODEL_VIEW_BASIC).revision(), 0);
+      EXPECT_LT(Clock::now() - began, kLongest);
+      took.push_back(Milliseconds(Clock::now() - began).count());
+    }
+  }
+  end = true;
+  for (std::thread& thread : threads) thread.join();
+  std::printf("beside %d streams: a prediction and a report, median %.1f and p99 %.1f ms\n",
+              kStreams, Seen::Percentile(took, 0.5), Seen::Percentile(took, 0.99));
+}
+
 }  // namespace
 }  // namespace perceptrond::testing

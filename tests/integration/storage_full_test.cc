@@ -144,6 +144,38 @@ TEST_F(FullDiskTest, ADeletionIsCarriedOutInTheReserve) {
   EXPECT_TRUE(Delete().ok());
 }
 
+// Once more than the rest of the disk may be written.
+TEST_F(FullDiskTest, ADeletionIsCarriedOutAfterARestartOnADiskWithoutAByte) {
+  if (!Mount()) GTEST_SKIP() << "cannot mount a file system: " << strerror(errno);
+  for (const bool killed : {false, true}) {
+    LearnSome();
+    Fill();
+    if (killed) {
+      server_->Kill();
+    } else {
+      server_->Terminate();
+    }
+    // What the process had open is released.
+    Fill();
+    StartOn(home());
+    ExpectReads();
+    EXPECT_EQ(Reason(Change()), "JOURNAL_UNAVAILABLE");
+    const grpc::Status deleted = Delete();
+    EXPECT_TRUE(deleted.ok()) << deleted.error_message();
+    EXPECT_FALSE(fs::exists(home() + "/RESERVE"));
+    // As before, but without the model.
+    server_->Kill();
+    StartOn(home());
+    EXPECT_EQ(Reason(Delete()), "MODEL_NOT_FOUND");
+    Free();
+    server_->Terminate();
+    StartOn(home());
+    EXPECT_TRUE(fs::exists(home() + "/RESERVE"));
+    server_->Terminate();
+    EXPECT_EQ(RunServer("verify " + home()).exit_code, 0);
+  }
+}
+
 TEST_F(FullDiskTest, AReadOnlyDiskIsServed) {
   if (!Mount()) GTEST_SKIP() << "cannot mount a file system: " << strerror(errno);
   LearnSome();

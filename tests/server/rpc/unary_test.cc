@@ -250,7 +250,7 @@ TEST_F(UnaryTest, ACallThatIsCancelledInTheQueueIsDroppedWithoutWork) {
 
 TEST_F(UnaryTest, ACallBeyondTheQueueIsRefusedAndSaysWhenToTryAgain) {
   Drain drain;
-  Workers busy(1, 1);
+  Workers busy(1, {.max_queued = 1});
   const Backend backend{store_, drain, busy, memory_, kMostBytes};
   const std::map<std::string, Call::Method> methods = Methods(backend);
   {

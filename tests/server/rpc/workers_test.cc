@@ -1,12 +1,14 @@
 // Work that is given to threads is done, all of it, in order, and by the thread with warm caches.
 #include "server/rpc/workers.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <deque>
 #include <functional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -168,10 +170,11 @@ TEST(Workers, WhatManyThreadsGiveAtOnceIsDoneOnce) {
 // Work that runs until it is let go, and says so. To be destroyed after the workers.
 struct Held {
   explicit Held(Workers& workers, WorkSize size) {
-    workers.Schedule(size, [this] {
+    Workers::Work work = [this] {
       begun.Notify();
       EXPECT_TRUE(go.WaitForNotificationWithTimeout(kLong));
-    });
+    };
+    EXPECT_TRUE(workers.TrySchedule(size, work));
   }
   absl::Notification begun;
   absl::Notification go;
@@ -221,7 +224,7 @@ TEST(WorkSizes, ManagementComesFirstAndAFewThreadsServeAll) {
 
 TEST(WorkSizes, WorkBeyondTheQueueIsRefusedAndKept) {
   std::deque<Held> held;
-  Workers workers(1, 2);
+  Workers workers(1, {.max_queued = 2});
   Held& first = held.emplace_back(workers, WorkSize::kSmall);
   EXPECT_TRUE(first.begun.WaitForNotificationWithTimeout(kLong));
   std::atomic<int> done = 0;
@@ -243,7 +246,7 @@ TEST(WorkSizes, WorkBeyondTheQueueIsRefusedAndKept) {
 // One thread, which is busy, and a clock that the test moves on.
 class QueueTest : public ::testing::Test {
  protected:
-  QueueTest() : workers_(1, 1000, &now) { Occupy(); }
+  QueueTest() : workers_(1, Workers::Limits{.max_queued = 1000}, &now) { Occupy(); }
   ~QueueTest() override { held_.back().go.Notify(); }
 
   static absl::Time now() { return absl::FromUnixNanos(nanoseconds_); }
@@ -255,9 +258,7 @@ class QueueTest : public ::testing::Test {
   // Until the queue is empty, and the thread busy again.
   void EmptyQueue() {
     held_.back().go.Notify();
-    absl::Notification emptied;
-    workers_.Schedule(WorkSize::kSmall, [&] { emptied.Notify(); });
-    EXPECT_TRUE(emptied.WaitForNotificationWithTimeout(kLong));
+    while (workers_.HasBacklog() || workers_.idle() == 0) std::this_thread::yield();
     Occupy();
   }
   // Adds work that does nothing, as long as it is accepted, up to `most`; returns how much was.
@@ -318,6 +319,25 @@ TEST_F(QueueTest, AQueueThatWasEmptyInBetweenIsABurst) {
   EmptyQueue();
   EXPECT_EQ(Fill(3), 3);
   EXPECT_FALSE(workers_.IsLate(WorkSize::kSmall, now() - kOverload));
+}
+
+// Streams are not refused: they hold their senders back.
+TEST_F(QueueTest, TurnsOfStreamsCountForNoCall) {
+  for (int i = 0; i < 100; ++i) workers_.Schedule(WorkSize::kSmall, [] {});
+  Advance(kBurst);
+  EXPECT_EQ(Fill(100), 100);
+}
+
+TEST_F(QueueTest, CallsAndStreamsTakeTurnsWhateverWasFirst) {
+  std::string order;
+  Workers::Work call;
+  for (int i = 0; i < 3; ++i) workers_.Schedule(WorkSize::kSmall, [&] { order += 's'; });
+  for (int i = 0; i < 3; ++i) {
+    call = [&] { order += 'c'; };
+    EXPECT_TRUE(workers_.TrySchedule(WorkSize::kSmall, call));
+  }
+  EmptyQueue();
+  EXPECT_THAT(order, ::testing::AnyOf("cscscs", "scscsc"));
 }
 
 // What the queue holds takes a second each.
