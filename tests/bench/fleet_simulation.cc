@@ -1,11 +1,14 @@
 // Simulates a fleet of 1 to 1000 replicas of one model and compares it with a law, with averaging of
 // weights, and with models on one replica each: tables on standard output, and a picture.
 //   fleet_simulation [--svg FILE] [--tiny]
-//   fleet_simulation --run [--replicas 3] [--rate R] [--message-rows M] ...   one run
-//   fleet_simulation --run --error-rate E ...                  what the law expects of a real run
+// One run, of three replicas by default, beside the law:
+//   fleet_simulation --run --rate 100000 --message-rows 100 --replication-ms 1 --regular
+// What the law expects of a real run with these delays, whose progressive error was measured:
+//   fleet_simulation --run --rate 100000 --message-rows 100 --replication-ms 1 --regular --error-rate 0.006
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <fstream>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -25,6 +28,8 @@ struct Settings {
   double error_rate = -1;
   double stale_constant = kStaleConstant;
   bool relaxed = false;
+  double client_ms = 0.2;
+  double evaluation_us = 1;
   double forward_ms = 0.2;
   double replication_ms = 1;
   double commit_ms = 0.67;
@@ -48,10 +53,21 @@ void AddOptions(CLI::App& app, Settings& settings) {
   app.add_option("--rate", fleet.rate, "Rows a second of all streams")->check(CLI::PositiveNumber);
   app.add_option("--message-rows", fleet.message_rows)->check(CLI::PositiveNumber);
   app.add_flag("--relaxed", settings.relaxed, "Relaxed order; else strict");
-  app.add_flag("--waits", fleet.waits,
-               "Closed streams wait at the replica; else they are forwarded");
+  app.add_option("--closed", fleet.closed,
+                 "Messages of a closed stream: forward, wait, wait-after-right")
+      ->transform(CLI::CheckedTransformer(
+          std::map<std::string, Closed>{{"forward", Closed::kForward},
+                                        {"wait", Closed::kWait},
+                                        {"wait-after-right", Closed::kWaitAfterRight}}));
   app.add_flag("--regular", fleet.regular,
                "Messages are equally far apart; else a Poisson process");
+  app.add_option("--window", fleet.window,
+                 "Unanswered messages of a stream, which replaces --rate; 0: messages at a rate");
+  app.add_option("--client-ms", settings.client_ms,
+                 "With a window: from an answer until the next message arrives")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--evaluation-us", settings.evaluation_us, "With a window: of a replica for a row")
+      ->check(CLI::NonNegativeNumber);
   app.add_option("--forward-ms", settings.forward_ms, "One way between replica and writer")
       ->check(CLI::NonNegativeNumber);
   app.add_option("--replication-ms", settings.replication_ms, "From commit to a replica's copy")
@@ -78,6 +94,8 @@ void AddOptions(CLI::App& app, Settings& settings) {
 int RunOne(Settings& settings) {
   FleetOptions& fleet = settings.fleet;
   fleet.strict = !settings.relaxed;
+  fleet.client = 1e-3 * settings.client_ms;
+  fleet.evaluation = 1e-6 * settings.evaluation_us;
   fleet.forward = 1e-3 * settings.forward_ms;
   fleet.replication = 1e-3 * settings.replication_ms;
   fleet.commit = 1e-3 * settings.commit_ms;

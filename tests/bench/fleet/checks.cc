@@ -66,10 +66,10 @@ void CheckPlainRuns(Checks& checks) {
   for (const double proxy_above : {0.0, 0.1, 1.0}) {
     FleetOptions options = WithoutDelays();
     options.proxy_above = proxy_above;
-    checks.ExpectPlain(options, "three replicas without delays, strict");
-    options.waits = true;
-    checks.ExpectPlain(options, "three replicas without delays, strict, waiting");
-    options.waits = false;
+    for (const Closed closed : {Closed::kForward, Closed::kWait, Closed::kWaitAfterRight}) {
+      options.closed = closed;
+      checks.ExpectPlain(options, "three replicas without delays, strict");
+    }
     options.strict = false;
     options.message_rows = 1;
     checks.ExpectPlain(options, "three replicas without delays, relaxed, one row a message");
@@ -96,23 +96,29 @@ void CheckBound(Checks& checks) {
   }
 }
 
-void CheckCounts(Checks& checks) {
-  for (const bool strict : {true, false}) {
-    for (const bool other : {true, false}) {
-      FleetOptions options = SmallRun();
-      options.strict = strict;
-      options.regular = other;
-      options.waits = strict && other;
-      options.proxy_above = 1;
-      const FleetFigures figures = SimulateFleet(options);
-      checks.Expect(figures.rows == options.total_rows, "every row is evaluated");
-      checks.Expect(figures.updates == figures.updates_ever, "an update is counted once");
-      checks.Expect(figures.commits <= figures.updates, "a commit holds an update");
-      checks.Expect(figures.stale <= figures.called && figures.called <= figures.forwarded &&
-                        figures.forwarded <= figures.follower_rows,
-                    "parts are not larger than their whole");
-      checks.Expect(strict || figures.called == figures.forwarded,
-                    "relaxed order forwards only rows that call for an update");
+void CheckCounts(const FleetOptions& options, Checks& checks) {
+  const FleetFigures figures = SimulateFleet(options);
+  checks.Expect(figures.rows == options.total_rows, "every row is evaluated");
+  checks.Expect(figures.updates == figures.updates_ever, "an update is counted once");
+  checks.Expect(figures.commits <= figures.updates, "a commit holds an update");
+  checks.Expect(figures.stale <= figures.called && figures.called <= figures.forwarded &&
+                    figures.forwarded <= figures.follower_rows,
+                "parts are not larger than their whole");
+  checks.Expect(options.strict || figures.called == figures.forwarded,
+                "relaxed order forwards only rows that call for an update");
+}
+
+void CheckAllCounts(Checks& checks) {
+  FleetOptions options = SmallRun();
+  options.proxy_above = 1;
+  for (const size_t window : {0, 1, 5}) {
+    options.window = window;
+    options.strict = false;
+    CheckCounts(options, checks);
+    options.strict = true;
+    for (const Closed closed : {Closed::kForward, Closed::kWait, Closed::kWaitAfterRight}) {
+      options.closed = closed;
+      CheckCounts(options, checks);
     }
   }
 }
@@ -123,7 +129,7 @@ bool CheckFleet() {
   Checks checks;
   CheckPlainRuns(checks);
   CheckBound(checks);
-  CheckCounts(checks);
+  CheckAllCounts(checks);
   return checks.passed();
 }
 

@@ -75,8 +75,9 @@ double ProbabilityOpen(const Closing& c) {
 
 double MessagesWhileClosed(const Closing& c, bool regular) {
   const double open = regular ? OpenAtAge(c, 1 / c.messages) : ProbabilityOpen(c);
-  const double first = c.messages * std::max(0.0, c.update - c.answer) / (1 + c.stale_an_update);
-  return std::min(kMostMessages, 1 / std::max(open, 1e-12) - 1 + first);
+  const double first =
+      regular ? std::floor(c.messages * c.update) : c.messages * std::max(0.0, c.update - c.answer);
+  return std::min(kMostMessages, 1 / std::max(open, 1e-12) - 1 + first / (1 + c.stale_an_update));
 }
 
 // (R^3 e)^(1/4) of the header.
@@ -123,10 +124,12 @@ LawFigures FleetLaw(const FleetOptions& o, double e, double stale_constant) {
     double next = law.copy_error_rate;
     if (o.strict) {
       const double q = SomeMistake(law.copy_error_rate, m);
-      const double k = o.waits ? 0
-                               : MessagesWhileClosed({o.rate / m / streams, updating, batches,
-                                                      2 * o.forward + service, update, stale},
-                                                     o.regular);
+      const double k =
+          o.closed != Closed::kForward
+              ? 0
+              : MessagesWhileClosed({o.rate / m / streams, updating, batches * (1 - 1 / streams),
+                                     2 * o.forward + service, update, stale},
+                                    o.regular);
       law.messages_while_closed = k;
       next = q * (m - RowsBefore(law.copy_error_rate, m) + m * k) / (m * (1 + q * k));
     }

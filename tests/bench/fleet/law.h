@@ -10,9 +10,9 @@
 //   I = integral over a > A of l exp(-l a) (1 - q) exp(-b (D - a)), the last two factors if a < D
 //   K = 1 / I - 1 + l (D - A) / (1 + X)
 // with a the age of the last message, A the time to the writer and back, D the time from forwarding a
-// row until its update is at the replica, b the updating messages a second of all streams, X the stale
+// row until its update is at the replica, b the updating messages a second of the other streams, X the stale
 // rows an update. With D = A this is the busy period of a queue M/D/infinity: K = exp(l A) - 1.
-// In relaxed order: forwarded = e'. If closed streams wait, K = 0. Above the error rate at which models
+// In relaxed order: forwarded = e'. If closed streams always wait, K = 0. Above the error rate at which models
 // are proxied whole, all rows are forwarded.
 //
 // Staleness has one fitted constant. With e the part of the rows that update, R the rows of all streams

@@ -37,24 +37,26 @@ class Fleet {
         weights_(stride_),
         commits_(options.commit),
         streams_(options.replicas * options.streams_per_replica),
-        copies_(options.replicas, 0),
-        mean_(stride_, 0.0) {}
+        copies_(options.replicas, 0) {}
 
   FleetFigures Run();
 
  private:
-  // The time and stream of the next message.
-  double NextArrival(double now, uint64_t message, size_t* stream);
+  void ScheduleNext(double now);
+  void OnAnswered(double time, size_t stream);
+  void OnEvaluated(double now, size_t stream);
+  // Handles the next event of segments and streams, if it is not later than `until`.
+  bool Step(double until);
   void OnArrival(double now, size_t stream, const Message& message);
   void EvaluateWaiting(double now, size_t stream);
   // A follower evaluates what it may and forwards the rest.
   void OnFollowerMessage(double now, size_t stream, bool evaluates, const Message& message);
   void Forward(double now, size_t called, size_t stream, Message message);
   void Serve(const Segment& segment);
-  void RunUntil(double time);
   // The writer evaluates the rows at `now`. Returns the number of updates among the first `called`.
   size_t Evaluate(double now, const Message& message, size_t called);
   bool IsOpen(double now, size_t stream);
+  bool Waits(size_t stream) const;
   double ReplicationDelay();
   uint64_t Copy(double now, size_t replica);
   void CountRow(bool updated);
@@ -78,27 +80,39 @@ class Fleet {
   FleetFigures figures_;
   std::vector<double> delays_;
   double answers_ = 0;
-  // For each update, the number of earlier rows times what it added: the sum of the weights over all
-  // rows is the number of rows times the newest weights, less this.
-  std::vector<double> mean_;
-  uint64_t evaluated_ = 0;
+  uint64_t scheduled_ = 0;
+  std::priority_queue<Arrival, std::vector<Arrival>, std::greater<>> arrivals_;
 };
 
-double Fleet::NextArrival(double now, uint64_t message, size_t* stream) {
+// The next message of the streams that send at a rate.
+void Fleet::ScheduleNext(double now) {
   const double interval = static_cast<double>(options_.message_rows) / options_.rate;
+  ++scheduled_;
   if (options_.regular) {
-    *stream = message % streams_.size();
-    return static_cast<double>(message + 1) * interval;
+    arrivals_.push({static_cast<double>(scheduled_) * interval, scheduled_ % streams_.size()});
+  } else {
+    // As many independent Poisson processes as streams, merged.
+    const size_t stream = random_.Bits() % streams_.size();
+    arrivals_.push({now + interval * random_.Exponential(), stream});
   }
-  // As many independent Poisson processes as streams, merged.
-  *stream = random_.Bits() % streams_.size();
-  return now + interval * random_.Exponential();
+}
+
+// A message is or will be answered at `time`.
+void Fleet::OnAnswered(double time, size_t stream) {
+  if (options_.window > 0) arrivals_.push({time + options_.client, stream});
+}
+
+// A message was evaluated by its replica, one after the other.
+void Fleet::OnEvaluated(double now, size_t stream) {
+  double& busy_until = streams_[stream].busy_until;
+  busy_until =
+      std::max(busy_until, now) + static_cast<double>(options_.message_rows) * options_.evaluation;
+  OnAnswered(busy_until, stream);
 }
 
 void Fleet::CountRow(bool updated) {
   ++figures_.rows;
   window_.Add(updated);
-  ++evaluated_;
 }
 
 size_t Fleet::Evaluate(double now, const Message& message, size_t called) {
@@ -108,10 +122,7 @@ size_t Fleet::Evaluate(double now, const Message& message, size_t called) {
   for (size_t i = 0; i < count; ++i) {
     const float* row = message.rows.data() + i * stride_;
     const bool updated = weights_.Learn(row);
-    if (updated) {
-      for (size_t j = 0; j < stride_; ++j) mean_[j] += static_cast<double>(evaluated_) * row[j];
-      if (i < called) ++updates_of_called;
-    }
+    if (updated && i < called) ++updates_of_called;
     CountRow(updated);
   }
   const uint64_t updates = weights_.revision() - before;
@@ -143,20 +154,23 @@ bool Fleet::IsOpen(double now, size_t stream) {
   return state.open;
 }
 
+bool Fleet::Waits(size_t stream) const {
+  return options_.closed == Closed::kWait ||
+         (options_.closed == Closed::kWaitAfterRight && streams_[stream].right);
+}
+
 // A message of one of the writer's own streams is evaluated at once.
 void Fleet::OnArrival(double now, size_t stream, const Message& message) {
   if (ReplicaOf(stream) == 0) {
+    const uint64_t before = weights_.revision();
     Evaluate(now, message, 0);
+    const bool updated = weights_.revision() > before;
+    OnEvaluated(updated ? commits_.EndOf(weights_.revision()) : now, stream);
     return;
   }
   figures_.follower_rows += message.rows.size() / stride_;
-  if (options_.waits) {
-    streams_[stream].waiting.push_back(message);
-    EvaluateWaiting(now, stream);
-    return;
-  }
-  Copy(now, ReplicaOf(stream));
-  OnFollowerMessage(now, stream, !Proxied() && IsOpen(now, stream), message);
+  streams_[stream].waiting.push_back(message);
+  EvaluateWaiting(now, stream);
 }
 
 void Fleet::EvaluateWaiting(double now, size_t stream) {
@@ -164,7 +178,7 @@ void Fleet::EvaluateWaiting(double now, size_t stream) {
   while (!waiting.empty()) {
     Copy(now, ReplicaOf(stream));
     const bool open = IsOpen(now, stream);
-    if (!open && !Proxied()) return;
+    if (!open && !Proxied() && Waits(stream)) return;
     const Message message = std::move(waiting.front());
     waiting.pop_front();
     OnFollowerMessage(now, stream, open && !Proxied(), message);
@@ -183,6 +197,7 @@ void Fleet::OnFollowerMessage(double now, size_t stream, bool evaluates, const M
     if (local && !mistake) {
       if (copy < weights_.revision() && Score(weights_.Newest(), row, stride_) <= 0)
         ++figures_.missed;
+      weights_.CountRight();
       CountRow(false);
       answers_ += now - message.arrived;
       continue;
@@ -190,7 +205,11 @@ void Fleet::OnFollowerMessage(double now, size_t stream, bool evaluates, const M
     if (local) ++called;
     forwarded.rows.insert(forwarded.rows.end(), row, row + stride_);
   }
-  if (!forwarded.rows.empty()) Forward(now, called, stream, std::move(forwarded));
+  if (forwarded.rows.empty()) {
+    OnEvaluated(now, stream);
+  } else {
+    Forward(now, called, stream, std::move(forwarded));
+  }
 }
 
 void Fleet::Forward(double now, size_t called, size_t stream, Message message) {
@@ -205,50 +224,55 @@ void Fleet::Forward(double now, size_t called, size_t stream, Message message) {
 }
 
 void Fleet::Serve(const Segment& segment) {
+  const uint64_t before = weights_.revision();
   figures_.stale += segment.called - Evaluate(segment.served, segment.message, segment.called);
   Stream& stream = streams_[segment.stream];
+  stream.right = weights_.revision() == before;
   --stream.unserved;
   stream.floor = weights_.revision();
   stream.served = segment.served;
   const double committed = std::max(segment.served, commits_.EndOf(stream.floor));
   answers_ += (committed + options_.forward - segment.message.arrived) *
               static_cast<double>(segment.message.rows.size() / stride_);
-  if (!options_.waits) return;
+  OnAnswered(committed + options_.forward, segment.stream);
+  if (options_.closed == Closed::kForward) return;
   const double copied = commits_.EndOf(stream.floor) + ReplicationDelay();
   openings_.push({std::max(committed + options_.forward, copied), segment.stream, stream.floor});
 }
 
-// What happens by this time, in its order.
-void Fleet::RunUntil(double time) {
-  while (true) {
-    const double served =
-        segments_.empty() ? std::numeric_limits<double>::infinity() : segments_.front().served;
-    if (!openings_.empty() && openings_.top().time <= std::min(time, served)) {
-      const Opening opening = openings_.top();
-      openings_.pop();
-      uint64_t& copy = copies_[ReplicaOf(opening.stream)];
-      copy = std::max(copy, opening.copy);
-      EvaluateWaiting(opening.time, opening.stream);
-    } else if (!segments_.empty() && served <= time) {
-      const Segment segment = std::move(segments_.front());
-      segments_.pop_front();
-      Serve(segment);
-    } else {
-      return;
-    }
+bool Fleet::Step(double until) {
+  const double served =
+      segments_.empty() ? std::numeric_limits<double>::infinity() : segments_.front().served;
+  if (!openings_.empty() && openings_.top().time <= std::min(until, served)) {
+    const Opening opening = openings_.top();
+    openings_.pop();
+    uint64_t& copy = copies_[ReplicaOf(opening.stream)];
+    copy = std::max(copy, opening.copy);
+    EvaluateWaiting(opening.time, opening.stream);
+    return true;
   }
+  if (segments_.empty() || served > until) return false;
+  const Segment segment = std::move(segments_.front());
+  segments_.pop_front();
+  Serve(segment);
+  return true;
 }
 
 FleetFigures Fleet::Run() {
+  constexpr double kEver = std::numeric_limits<double>::max();
   double now = 0;
   double started = 0;
   bool warm = options_.warm_up_rows == 0;
-  Message arrival;
-  uint64_t drawn = 0;
-  for (uint64_t message = 0; drawn < options_.total_rows; ++message) {
-    size_t stream = 0;
-    now = NextArrival(now, message, &stream);
-    RunUntil(now);
+  Message message;
+  if (options_.window == 0) ScheduleNext(0);
+  for (size_t i = 0; i < options_.window * streams_.size(); ++i)
+    arrivals_.push({options_.client * random_.Uniform(), i % streams_.size()});
+  for (uint64_t drawn = 0; drawn < options_.total_rows; drawn += options_.message_rows) {
+    while (Step(arrivals_.empty() ? kEver : arrivals_.top().time)) {
+    }
+    const Arrival arrival = arrivals_.top();
+    arrivals_.pop();
+    now = arrival.time;
     commits_.Advance(now);
     if (!warm && drawn >= options_.warm_up_rows) {
       warm = true;
@@ -258,14 +282,15 @@ FleetFigures Fleet::Run() {
       delays_.clear();
       answers_ = 0;
     }
-    arrival.arrived = now;
-    source_.Draw(options_.message_rows, &arrival.rows);
-    drawn += options_.message_rows;
-    OnArrival(now, stream, arrival);
+    message.arrived = now;
+    source_.Draw(options_.message_rows, &message.rows);
+    OnArrival(now, arrival.stream, message);
+    if (options_.window == 0) ScheduleNext(now);
     weights_.DropBefore(commits_.CommittedAt(now - kMostJitter * options_.replication));
   }
   figures_.seconds = now - started;
-  RunUntil(std::numeric_limits<double>::max());
+  while (Step(kEver)) {
+  }
   figures_.updates_ever = weights_.revision();
   figures_.commits = commits_.commits() - figures_.commits;
   figures_.median_delay = Quantile(delays_, 0.5);
@@ -275,10 +300,7 @@ FleetFigures Fleet::Run() {
   figures_.least_margin = source_.least_margin();
   figures_.largest_norm = source_.largest_norm();
   figures_.newest.assign(weights_.Newest(), weights_.Newest() + stride_);
-  for (size_t i = 0; i < stride_; ++i) {
-    const double sum = static_cast<double>(evaluated_) * figures_.newest[i] - mean_[i];
-    figures_.mean.push_back(static_cast<float>(sum / static_cast<double>(evaluated_)));
-  }
+  figures_.mean = weights_.Mean();
   return figures_;
 }
 

@@ -6,7 +6,7 @@
 // so are whole messages until the stream's forwarded rows are answered and the copy has reached the
 // revision after them, the stream's floor.
 //
-// Not simulated: the time a replica takes to evaluate, lost messages, a change of writer.
+// Not simulated: lost messages, a change of writer, replicas that are slow.
 #pragma once
 
 #include <cstddef>
@@ -16,6 +16,16 @@
 #include "tests/bench/fleet/row_source.h"
 
 namespace perceptrond::bench::fleet {
+
+// What is done with messages of a stream in strict order while its replica may not evaluate them.
+enum class Closed {
+  kForward,
+  // They are kept at the replica until it may evaluate them. A row that calls for an update is still
+  // forwarded with those after it.
+  kWait,
+  // The same, if the stream's last answered message had no update; else they are forwarded.
+  kWaitAfterRight,
+};
 
 // Times are in seconds, rates in one a second.
 struct FleetOptions {
@@ -27,11 +37,16 @@ struct FleetOptions {
   size_t message_rows = 100;
   // Rows of a stream are evaluated in order, each on the outcome of the rows before it. Else relaxed.
   bool strict = true;
-  // Messages of a stream that waits for the writer are kept at the replica until it may evaluate them,
-  // rather than forwarded. A row that calls for an update is still forwarded with those after it.
-  bool waits = false;
+  Closed closed = Closed::kForward;
   // Messages of a stream are equally far apart. Else they are a Poisson process.
   bool regular = false;
+  // Unanswered messages of a stream: it sends another when one is answered, and `rate` is not used.
+  // 0: messages arrive at `rate`.
+  size_t window = 0;
+  // From the answer to a message of a window until the next message arrives.
+  double client = 0.2e-3;
+  // Of a replica for a row; counts only with a window.
+  double evaluation = 1e-6;
   // One way between a replica and the writer.
   double forward = 0.2e-3;
   // From the end of a commit until a replica has applied it: the median, and the standard deviation of

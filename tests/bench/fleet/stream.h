@@ -19,8 +19,18 @@ struct Stream {
   std::deque<Message> waiting;
   size_t unserved = 0;
   uint64_t floor = 0;
-  // When the writer evaluated the last forwarded row.
+  // When the writer evaluated the last forwarded message.
   double served = 0;
+  // Whether that message had no update.
+  bool right = false;
+  // Until when the replica evaluates earlier messages.
+  double busy_until = 0;
+};
+
+struct Arrival {
+  double time = 0;
+  size_t stream = 0;
+  bool operator>(const Arrival& other) const { return time > other.time; }
 };
 
 // Rows of one message on their way to the writer.

@@ -16,7 +16,9 @@ using Expected = std::function<double(const LawFigures&)>;
 // before the figures start.
 FleetOptions Sized(FleetOptions options, bool tiny) {
   const double messages = 20 * static_cast<double>(options.message_rows * options.replicas);
-  const double rows = std::clamp(std::max(messages, options.rate), 4e5, 4e6);
+  // Streams with a window send as fast as they can.
+  const double rows = options.window > 0 ? std::clamp(100 * messages, 4e5, 2e7)
+                                         : std::clamp(std::max(messages, options.rate), 4e5, 4e6);
   options.total_rows = tiny ? 4000 : static_cast<uint64_t>(rows);
   options.warm_up_rows = options.total_rows / 4;
   return options;
@@ -148,25 +150,24 @@ std::vector<Sweep> ByMargin() {
   return sweeps;
 }
 
-// Each replica gets 100,000 rows a second. Its tables show at which number the writer is saturated.
-std::vector<Sweep> ByReplicasWithTheirLoad() {
-  const std::vector<double> replicas = {3, 10, 20, 30, 100};
-  const auto set = [](double x, FleetOptions* o) {
-    o->replicas = static_cast<size_t>(x);
-    o->rate = 1e5 * x;
-  };
+// Clients send as fast as they get answers, ten messages ahead.
+std::vector<Sweep> ByReplicasWithWindows() {
+  const std::vector<double> replicas = {1, 2, 3, 5, 10, 30, 100};
+  const auto set = [](double x, FleetOptions* o) { o->replicas = static_cast<size_t>(x); };
+  const auto rate = [](const SimulatedPoint& point) { return WithMeasuredRate(point).rate; };
   std::vector<Sweep> sweeps;
-  for (const double noise : {0.00025, 0.0}) {
-    const std::string rows = noise > 0 ? ", 0.08 % errors" : ", separable rows";
-    FleetOptions waits = Base(noise, true);
-    waits.waits = true;
-    const auto add = [&](const char* order, const FleetOptions& base) {
-      sweeps.push_back({order + rows, base, replicas, set, ForwardedPercent, nullptr});
-    };
-    add("strict", Base(noise, true));
-    add("strict, closed streams wait", waits);
-    add("relaxed", Base(noise, false));
-  }
+  const auto add = [&](const char* name, double noise, bool strict, Closed closed) {
+    FleetOptions base = Base(noise, strict);
+    base.closed = closed;
+    base.window = 10;
+    sweeps.push_back({name, base, replicas, set, rate, nullptr});
+  };
+  add("separable, relaxed", 0, false, Closed::kForward);
+  add("separable, strict, waits", 0, true, Closed::kWaitAfterRight);
+  add("separable, strict", 0, true, Closed::kForward);
+  add("0.08 %, relaxed", 0.00025, false, Closed::kForward);
+  add("0.08 %, strict, waits", 0.00025, true, Closed::kWaitAfterRight);
+  add("0.08 %, strict", 0.00025, true, Closed::kForward);
   return sweeps;
 }
 
@@ -214,6 +215,9 @@ std::vector<Panel> RunStudies(bool tiny, double stale_constant) {
   panels.push_back(
       Draw({"progressive error, %", "forwarded, %", {}, {}, {}, {"10 replicas, 100,000 rows/s"}},
            "Error rate", ByErrorRate(), tiny, stale_constant));
+  panels.push_back(
+      Draw({"replicas", "rows/s", {}, {}, {}, {"clients 10 messages ahead,", "100 rows a message"}},
+           "Pipelined clients", ByReplicasWithWindows(), tiny, stale_constant));
   panels.push_back(Draw({"rows/s of all streams",
                          "forwarded, %",
                          {},
@@ -235,7 +239,6 @@ std::vector<Panel> RunStudies(bool tiny, double stale_constant) {
     margins.bound.push_back({point.x, 1 / (point.x * point.x)});
   margins.bound_name = "(R / margin)²";
   panels.push_back(margins);
-  Draw({}, "Replicas with 100,000 rows/s each", ByReplicasWithTheirLoad(), tiny, stale_constant);
   return panels;
 }
 

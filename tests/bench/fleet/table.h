@@ -11,6 +11,9 @@ namespace perceptrond::bench::fleet {
 // Simulates them on all processors; the points are in the order of the options.
 std::vector<SimulatedPoint> SimulateAll(const std::vector<FleetOptions>& runs);
 
+// With the rate that streams with a window had.
+FleetOptions WithMeasuredRate(const SimulatedPoint& point);
+
 void PrintTable(const std::string& title, const std::vector<SimulatedPoint>& points,
                 double stale_constant);
 

@@ -6,16 +6,27 @@
 
 namespace perceptrond::bench::fleet {
 
-WeightsHistory::WeightsHistory(size_t stride) : stride_(stride) {
+WeightsHistory::WeightsHistory(size_t stride) : stride_(stride), less_(stride, 0.0) {
   weights_.emplace_back(stride, 0.0F);
 }
 
 bool WeightsHistory::Learn(const float* row) {
+  const auto earlier = static_cast<double>(rows_++);
   if (Score(Newest(), row, stride_) > 0) return false;
   weights_.push_back(weights_.back());
   float* weights = weights_.back().data();
-  for (size_t i = 0; i < stride_; ++i) weights[i] += row[i];
+  for (size_t i = 0; i < stride_; ++i) {
+    weights[i] += row[i];
+    less_[i] += earlier * row[i];
+  }
   return true;
+}
+
+std::vector<float> WeightsHistory::Mean() const {
+  std::vector<float> mean = weights_.back();
+  for (size_t i = 0; i < stride_; ++i)
+    mean[i] -= static_cast<float>(less_[i] / static_cast<double>(std::max<uint64_t>(1, rows_)));
+  return mean;
 }
 
 void WeightsHistory::DropBefore(uint64_t revision) {

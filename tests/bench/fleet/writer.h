@@ -20,12 +20,20 @@ class WeightsHistory {
   const float* At(uint64_t revision) const { return weights_[revision - first_].data(); }
   // Updates the newest weights if the row is a mistake on them; returns whether it was.
   bool Learn(const float* row);
+  // A row that a replica found to be right.
+  void CountRight() { ++rows_; }
   void DropBefore(uint64_t revision);
+  // Over all rows, the mean of the weights after each.
+  std::vector<float> Mean() const;
 
  private:
   const size_t stride_;
   uint64_t first_ = 0;
   std::deque<std::vector<float>> weights_;
+  uint64_t rows_ = 0;
+  // For each update, the number of earlier rows times what it added: the sum of the weights over all
+  // rows is the number of rows times the newest weights, less this.
+  std::vector<double> less_;
 };
 
 // Group commit: one commit at a time, of all updates made before it began. Times are in seconds, and
