@@ -100,8 +100,10 @@ int main(int argc, char** argv) {
       {{"version", perceptrond::GetBuildInfo().version},
        {"address", absl::StrJoin((*server)->addresses(), ",")},
        {"metrics_port", (*server)->metrics_port()},
-       {"data_dir",
-        options.journal == perceptrond::JournalKind::kMemory ? "(memory)" : options.data_dir}});
+       {"data_dir", options.journal == perceptrond::JournalKind::kRocksDb ? options.data_dir
+                    : options.journal == perceptrond::JournalKind::kMemory
+                        ? "(memory)"
+                        : absl::StrJoin(options.nats_servers, ",")}});
 
   int signal = 0;
   while (signal != SIGTERM && signal != SIGINT) {

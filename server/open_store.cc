@@ -4,7 +4,10 @@
 #include <string>
 #include <utility>
 
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "core/fleet/fleet.h"
+#include "core/journal/jetstream/jetstream_journal.h"
 #include "core/journal/memory_journal.h"
 #include "core/journal/rocksdb_journal.h"
 #include "server/config/logging.h"
@@ -15,7 +18,37 @@ namespace {
 // How long to wait for the previous server to drain and release the data directory.
 constexpr absl::Duration kDataDirectoryTimeout = absl::Seconds(5);
 
+// How long to wait for the cluster of NATS to have a leader for each stream.
+constexpr absl::Duration kNatsTimeout = absl::Seconds(30);
+
+absl::StatusOr<std::unique_ptr<Journal>> OpenFleetJournal(const Options& options) {
+  JetStreamJournal::Options fleet;
+  fleet.connection.servers = options.nats_servers;
+  fleet.connection.credentials_file = options.nats_credentials;
+  fleet.connection.tls = !options.nats_ca.empty();
+  fleet.connection.ca_file = options.nats_ca;
+  fleet.connection.certificate_file = options.nats_cert;
+  fleet.connection.key_file = options.nats_key;
+  fleet.fleet = options.fleet;
+  fleet.partitions = static_cast<uint32_t>(options.fleet_partitions);
+  fleet.replicas = static_cast<int>(options.fleet_replicas);
+  const absl::Time deadline = absl::Now() + kNatsTimeout;
+  for (bool waited = false;; waited = true) {
+    absl::StatusOr<std::unique_ptr<JetStreamJournal>> journal = JetStreamJournal::Open(fleet);
+    if (journal.ok()) return *std::move(journal);
+    const bool may_pass =
+        absl::IsUnavailable(journal.status()) || absl::IsResourceExhausted(journal.status());
+    if (!may_pass || absl::Now() > deadline) return journal.status();
+    if (!waited) {
+      Log(LogLevel::kWarning, "the journal cannot be opened yet; trying again",
+          {{"error", journal.status().message()}, {"timeout", absl::FormatDuration(kNatsTimeout)}});
+    }
+    absl::SleepFor(absl::Milliseconds(200));
+  }
+}
+
 absl::StatusOr<std::unique_ptr<Journal>> OpenJournal(const Options& options) {
+  if (options.journal == JournalKind::kNats) return OpenFleetJournal(options);
   if (options.journal == JournalKind::kMemory) return std::make_unique<MemoryJournal>();
   RocksDbJournal::Options rocksdb;
   rocksdb.directory = options.data_dir;
@@ -67,6 +100,15 @@ Store::Options StoreOptions(const Options& options) {
   store.limits.max_model_bytes = store.max_model_bytes;
   store.snapshot_bytes = options.snapshot_bytes;
   store.backup_directory = options.backup_dir;
+  if (options.journal == JournalKind::kNats) {
+    FleetOptions fleet;
+    fleet.address = options.fleet_address;
+    fleet.heartbeat = options.fleet_timeout / 4;
+    fleet.writer_timeout = options.fleet_timeout;
+    fleet.rank_delay = options.fleet_timeout / 8;
+    fleet.settle_time = options.fleet_timeout * 1.5;
+    store.fleet = std::make_shared<const FleetOptions>(fleet);
+  }
   store.on_write_failure = [](const std::string& model, const absl::Status& why) {
     Log(LogLevel::kError,
         "cannot write updates to the journal; the model is rolled back to its last durable state",

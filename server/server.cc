@@ -12,6 +12,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/time/clock.h"
+#include "core/fleet/fleet.h"
 #include "core/store/store.h"
 #include "server/access/access_control.h"
 #include "server/access/admission.h"
@@ -19,6 +20,7 @@
 #include "server/access/http_access.h"
 #include "server/config/endpoint.h"
 #include "server/config/logging.h"
+#include "server/fleet/fleet_server.h"
 #include "server/metrics/collect.h"
 #include "server/metrics/metrics.h"
 #include "server/metrics/rpc_metrics.h"
@@ -34,6 +36,7 @@
 #include "server/rpc/transport.h"
 #include "server/services/services.h"
 #include "server/sessions/analyze_reactor.h"
+#include "server/sizes.h"
 
 namespace perceptrond {
 namespace {
@@ -47,24 +50,6 @@ constexpr absl::Duration kMaxDrainQuietWait = absl::Seconds(1);
 constexpr absl::Duration kCancelTime = absl::Seconds(1);
 // The work of a request of the page ends by then, for which a browser waits.
 constexpr std::chrono::seconds kPageTime(10);
-
-// Threads that poll the completion queue. One keeps up with a few processors and never passes the
-// polling role on. From eight processors on a third, since receiving is a third of the work
-// (docs/performance.md).
-int PollingThreads() {
-  const auto processors = static_cast<int>(std::thread::hardware_concurrency());
-  return processors < 8 ? 1 : std::min((processors + 1) / 3, 16);
-}
-
-// Threads for work that takes long. Some of them wait for the disk.
-int WorkerThreads() { return std::max(4, static_cast<int>(std::thread::hardware_concurrency())); }
-
-// Memory of the process without its open streams, above which the transport closes the connection
-// that holds the most without finishing it: what docs/operate.md says that it needs, and of a large
-// budget less.
-uint64_t MostResidentBytes(uint64_t memory_budget) {
-  return memory_budget + std::min<uint64_t>(memory_budget / 2 + 100'000'000, uint64_t{512} << 20);
-}
 
 Connections::Limits AskedLimits(const Options& options) {
   return {options.max_connections, options.max_connections_per_address,
@@ -99,9 +84,12 @@ struct Server::Parts {
   std::unique_ptr<AccessControl> access;
   std::unique_ptr<AuditLog> audit;
   std::unique_ptr<Admission> admission;
-  Acceptor acceptor{
-      [this](const std::string& path) -> const Call::Method& { return router.Find(path); },
-      &connections};
+  // Null without a fleet.
+  std::unique_ptr<FleetServer> fleet;
+  Acceptor acceptor{[this](const std::string& path) -> const Call::Method& {
+                      return fleet == nullptr ? router.Find(path) : fleet->Find(path);
+                    },
+                    &connections};
   // Null without TLS.
   std::unique_ptr<TlsCertificates> tls;
   std::unique_ptr<grpc::Server> grpc;
@@ -115,7 +103,7 @@ struct Server::Parts {
   bool stopped = false;
 
   absl::Status OpenAccess();
-  void AddServices();
+  absl::Status AddServices();
   TransportOptions MakeTransportOptions();
   HttpHandler WithHttpAccess(HttpHandler handler);
   absl::Status Listen();
@@ -148,7 +136,7 @@ absl::Status Server::Parts::OpenAccess() {
   return absl::OkStatus();
 }
 
-void Server::Parts::AddServices() {
+absl::Status Server::Parts::AddServices() {
   const Backend backend{*store,
                         drain,
                         *workers,
@@ -166,6 +154,14 @@ void Server::Parts::AddServices() {
     rpc.AddService(*service);
     admission->AddService(*service);
   }
+  if (store->fleet() == nullptr) return absl::OkStatus();
+  absl::StatusOr<std::unique_ptr<FleetServer>> made =
+      FleetServer::Make(backend, router,
+                        {options.fleet_address, options.fleet_cert, options.fleet_key,
+                         options.fleet_ca, options.max_message_bytes});
+  if (!made.ok()) return made.status();
+  fleet = *std::move(made);
+  return fleet->Listen();
 }
 
 TransportOptions Server::Parts::MakeTransportOptions() {
@@ -252,7 +248,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options) {
       AnalysisQueue::Options{options.max_queued_analyses, options.max_analysis_time});
   parts->workers = std::make_unique<Workers>(
       WorkerThreads(), Workers::Limits{options.max_queued_calls, options.max_queue_wait});
-  parts->AddServices();
+  if (absl::Status status = parts->AddServices(); !status.ok()) return status;
   if (!options.metrics_address.empty()) {
     Store& store = *parts->store;
     HttpHandler page;
@@ -377,12 +373,15 @@ void Server::Shutdown() {
       parts_->acceptor.CancelCalls();
       (void)parts_->drain.AwaitAllRemoved(kCancelTime);
     }
+    // Nobody learns here any more. Other servers take over while late calls are answered.
+    if (parts_->store->fleet() != nullptr) parts_->store->fleet()->Leave();
     parts_->drain.AwaitQuiet(kDrainQuietPeriod, kMaxDrainQuietWait);
     parts_->transport->Stop();
     // Without a grace period, in which gRPC would cancel new calls of clients that have not noticed
     // yet. A closed connection tells them more.
     parts_->acceptor.CancelCalls();
     parts_->acceptor.Stop(*parts_->grpc);
+    if (parts_->fleet != nullptr) parts_->fleet->Stop();
   }
   parts_->metrics.reset();
   parts_->page.reset();

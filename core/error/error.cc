@@ -5,6 +5,12 @@
 #include "google/rpc/error_details.pb.h"
 
 namespace perceptrond {
+namespace {
+
+// A take-over takes some milliseconds, or seconds if the writer died.
+constexpr absl::Duration kWriterRetry = absl::Milliseconds(100);
+
+}  // namespace
 
 absl::Status MakeError(absl::StatusCode code, absl::string_view reason, absl::string_view message,
                        std::initializer_list<std::pair<absl::string_view, std::string>> metadata) {
@@ -78,6 +84,43 @@ absl::Status ModelNotFound(absl::string_view name) {
                    {{"model", std::string(name)}});
 }
 
+absl::Status WriterChangedError() {
+  return WithRetry(
+      MakeError(absl::StatusCode::kUnavailable, "WRITER_CHANGED",
+                "another server of the fleet writes this model now: connect again, and "
+                "resume"),
+      kWriterRetry);
+}
+
+absl::Status WriterUnreachableError(absl::string_view why) {
+  return WithRetry(
+      MakeError(
+          absl::StatusCode::kUnavailable, "WRITER_UNREACHABLE",
+          absl::StrCat("the server of the fleet that writes this model cannot be reached from "
+                       "here: try again (",
+                       why, ")")),
+      kWriterRetry);
+}
+
+absl::Status NotTheWriterError(absl::string_view name) {
+  return WithRetry(MakeError(absl::StatusCode::kUnavailable, "NOT_THE_WRITER",
+                             absl::StrCat("model \"", name,
+                                          "\" is written by another server, which cannot be "
+                                          "reached or is not known yet: try again"),
+                             {{"model", std::string(name)}}),
+                   kWriterRetry);
+}
+
+absl::Status ReloadedError(absl::string_view name, const absl::Status& why) {
+  return WithRetry(MakeError(absl::StatusCode::kUnavailable, "MODEL_RELOADED",
+                             absl::StrCat("model \"", name,
+                                          "\" is loaded again, since it could not follow its "
+                                          "writer: ",
+                                          why.message()),
+                             {{"model", std::string(name)}}),
+                   kWriterRetry);
+}
+
 absl::Status JournalError(absl::Status status, absl::string_view model) {
   if (status.ok()) return status;
   if (absl::IsNotFound(status)) return ModelNotFound(model);
@@ -92,6 +135,8 @@ absl::Status JournalError(absl::Status status, absl::string_view model) {
                      {{"model", std::string(model)}});
   }
   if (absl::IsDataLoss(status)) return WithReason(std::move(status), "JOURNAL_CORRUPT");
+  // Whether it was written will be known once the model is loaded again: to a client it is as if it was not.
+  if (absl::IsUnknown(status)) status = absl::UnavailableError(status.message());
   return WithRetry(WithReason(std::move(status), "JOURNAL_UNAVAILABLE"), absl::Seconds(1));
 }
 

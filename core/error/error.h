@@ -63,6 +63,16 @@ absl::Status ModelFrozen(absl::string_view name);
 // NOT_FOUND, MODEL_NOT_FOUND.
 absl::Status ModelNotFound(absl::string_view name);
 
+// UNAVAILABLE, with RetryInfo, for models of a fleet.
+// WRITER_CHANGED: another server writes the model now. A client that connects again reaches it.
+absl::Status WriterChangedError();
+// WRITER_UNREACHABLE: this server has no connection to the one that writes the model.
+absl::Status WriterUnreachableError(absl::string_view why);
+// NOT_THE_WRITER: another server writes the model.
+absl::Status NotTheWriterError(absl::string_view name);
+// MODEL_RELOADED: the model could not follow its writer, and is loaded again with its next use.
+absl::Status ReloadedError(absl::string_view name, const absl::Status& why);
+
 // An error of the journal with the reason that its code stands for: MODEL_NOT_FOUND, MODEL_EXISTS,
 // JOURNAL_CORRUPT (which names the model) or JOURNAL_UNAVAILABLE. `model` is empty if the error is
 // not of one model. OK stays OK.

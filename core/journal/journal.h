@@ -1,10 +1,16 @@
 // Where models outlive the process: settings, the examples that caused updates, counters,
 // producers' positions, snapshots. Knows nothing of learning. docs/journal.md describes how a model
 // is restored.
+//
+// A journal may be opened by several servers at once. Its models are spread over partitions, and the
+// entries of a partition have one order: each has a sequence number above that of the one before. An
+// entry may be written on condition that none came since a sequence number, so that of several
+// servers that write at the same moment one does, and the others know that they did not.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -13,6 +19,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "core/journal/backups.h"
 #include "perceptron/storage/v1/journal.pb.h"
 
@@ -31,6 +38,52 @@ struct JournalEntry {
   std::vector<storage::ProducerPosition> positions;
 };
 
+// How a commit is written.
+struct CommitOptions {
+  // The entries are on disk on return. Without it they survive a failure of the process, but not of
+  // the machine.
+  bool sync = true;
+  // Write only if this is the sequence number of the partition's last entry. Absent: only
+  // if no other opener has taken the partition over (TakeOver).
+  std::optional<uint64_t> expected = std::nullopt;
+};
+
+struct CommitOutcome {
+  // The entries that were written, from the first: all, unless it is stale.
+  size_t written = 0;
+  // Someone else has written to the partition: what is not written yet never will be.
+  bool stale = false;
+  // The sequence number of the last entry written, if any was.
+  uint64_t sequence = 0;
+};
+
+// An entry as it stands in the journal.
+struct SequencedEntry {
+  uint64_t sequence = 0;
+  // When it was written, by the journal's clock.
+  absl::Time time;
+  // Of the writer that wrote it: the sequence number of its TakeOver; 0: there was none.
+  int64_t epoch = 0;
+  // Set: a writer took the partition over, and `entry` is empty.
+  std::optional<storage::TakeOver> take_over;
+  JournalEntry entry;
+  // Above 0: a snapshot of the model entry.model_id covers its entries up to this sequence number.
+  // Those may no longer be held, and the tail then passes over them; `entry` has nothing else.
+  uint64_t covered = 0;
+};
+
+// Reads the entries of a partition in their order, those to come as well.
+//
+// Thread contract: used by one thread at a time.
+class JournalTail {
+ public:
+  virtual ~JournalTail() = default;
+  // The entries after the last one returned, as many as there are, up to some MiB. Waits up to
+  // `timeout` for the first; none if there is none by then. OUT_OF_RANGE if some of them are no
+  // longer held: the models must be loaded again. UNAVAILABLE.
+  virtual absl::StatusOr<std::vector<SequencedEntry>> Next(absl::Duration timeout) = 0;
+};
+
 // The revision that a record's last row produced.
 inline uint64_t LastRevision(const storage::UpdateRecord& record) {
   return record.first_revision() + record.labels_size() - 1;
@@ -40,6 +93,25 @@ inline uint64_t LastRevision(const storage::UpdateRecord& record) {
 struct CommittedState {
   storage::Counters counters;
   std::vector<storage::ProducerPosition> positions;
+  // The sequence number of the last entry that it includes.
+  uint64_t sequence = 0;
+};
+
+// Called for each record with its size in bytes.
+using ReplayCallback = std::function<absl::Status(const storage::UpdateRecord&, size_t bytes)>;
+
+// A model as the journal has it at one moment. Errors as Journal's.
+//
+// Thread contract: used by one thread at a time. The journal must outlive it.
+class StoredModel {
+ public:
+  virtual ~StoredModel() = default;
+  virtual const CommittedState& committed() const = 0;
+  // Absent if there is none. To be called once.
+  virtual absl::StatusOr<std::optional<storage::Snapshot>> TakeSnapshot() = 0;
+  // Calls `replay` for each record that ends after `after_revision`, in order. Stops at the first
+  // error and returns it.
+  virtual absl::Status Replay(uint64_t after_revision, const ReplayCallback& replay) = 0;
 };
 
 // What an operator should know of a journal.
@@ -53,17 +125,12 @@ struct JournalStats {
   std::string read_only;
 };
 
-// Errors of every method, besides those it names:
-//   UNAVAILABLE: the storage cannot be read or written. Nothing of the call took effect; after a
-//     failed write it may still appear after a restart.
-//   DATA_LOSS: what was read fails its checks.
-//   RESOURCE_EXHAUSTED: what was to be written is too large for a record. Nothing took effect.
+// The models of a journal: their headers by name. Any opener may change them.
 //
-// Thread contract: safe for any number of threads, except that Commit is called by one thread, so
-// that entries arrive in order.
-class Journal {
+// Errors and thread contract as Journal's.
+class ModelHeaders {
  public:
-  virtual ~Journal() = default;
+  virtual ~ModelHeaders() = default;
 
   // Adds a model under header.model().name() and sets header.id. Durable on return. ALREADY_EXISTS.
   virtual absl::Status Create(storage::ModelHeader& header) = 0;
@@ -79,22 +146,71 @@ class Journal {
                                                                  size_t limit) = 0;
   // The number of models. O(models).
   virtual absl::StatusOr<uint64_t> Count() = 0;
+  // From now on `watcher` is called for each change of a model by another opener, soon after it was
+  // made, in order, on any thread, with the header as it is now, or as it was when the model was
+  // deleted; null: nobody is, and none is running on return. It must not call the journal.
+  using ModelWatcher = std::function<void(const storage::ModelHeader& header, bool deleted)>;
+  virtual void WatchModels(ModelWatcher /*watcher*/) {}
+};
 
-  // Writes all entries or none. With `sync` they are on disk on return. Without it they survive a
-  // failure of the process, but not of the machine.
-  virtual absl::Status Commit(std::span<const JournalEntry> entries, bool sync) = 0;
+// The entries of a journal, by partition, and who writes them.
+//
+// Errors and thread contract as Journal's.
+class PartitionLog {
+ public:
+  virtual ~PartitionLog() = default;
+
+  // The partitions, numbered from 0.
+  virtual uint32_t partitions() const { return 1; }
+  // The partition of a model.
+  uint32_t PartitionOf(uint64_t model_id) const {
+    return static_cast<uint32_t>(model_id % partitions());
+  }
+  // Writes the entries, at least one, of models of one partition, in their order. UNKNOWN: whether
+  // some were written is not known, and they may still be, until the partition is taken over: the
+  // model in memory is of no use then, and what it is can be loaded after a TakeOver.
+  virtual absl::StatusOr<CommitOutcome> Commit(std::span<const JournalEntry> entries,
+                                               const CommitOptions& options) = 0;
+  // Makes this opener the partition's writer if `expected` is its last sequence number. The sequence
+  // number of the outcome is the writer's epoch. Who was the writer before can write nothing from now
+  // on. Several servers may try at once, and one of them succeeds. UNKNOWN as Commit's.
+  // FAILED_PRECONDITION for a journal that has one opener.
+  virtual absl::StatusOr<CommitOutcome> TakeOver(uint32_t partition, const std::string& address,
+                                                 uint64_t expected);
+  // The sequence number of the partition's last entry, or one below the first if it never had one.
+  virtual absl::StatusOr<uint64_t> LastSequence(uint32_t partition) = 0;
+  // The entries after this sequence number.
+  virtual absl::StatusOr<std::unique_ptr<JournalTail>> Tail(uint32_t partition, uint64_t after) = 0;
   // Writes to disk what earlier commits wrote without sync.
   virtual absl::Status Sync() = 0;
+  // Passes a small message to the other openers that listen at this moment. A hint: it may be lost,
+  // and says nothing of what is in the journal.
+  virtual absl::Status Announce(absl::string_view /*message*/) { return absl::OkStatus(); }
+  // From now on `listener` gets the announcements of others, on any thread, one at a time; null:
+  // nobody does, and none is running on return. It must not call the journal.
+  virtual void Listen(std::function<void(absl::string_view message)> /*listener*/) {}
+};
 
-  // Zero counters and no positions for a model without a commit.
+// Errors of every method, besides those it names:
+//   UNAVAILABLE: the storage cannot be read or written. Nothing of the call took effect; after a
+//     failed write it may still appear after a restart.
+//   DATA_LOSS: what was read fails its checks.
+//   RESOURCE_EXHAUSTED: what was to be written is too large for a record. Nothing took effect.
+//
+// Thread contract: safe for any number of threads. Who writes the entries of a model keeps them in
+// order.
+class Journal : public ModelHeaders, public PartitionLog {
+ public:
+  // The model without what is committed from now on. A journal that only this process opens reads
+  // its parts when they are asked for: nothing of the model may be committed meanwhile.
+  virtual absl::StatusOr<std::unique_ptr<StoredModel>> Load(uint64_t model_id);
+  // The parts of it. Zero counters and no positions for a model without a commit.
   virtual absl::StatusOr<CommittedState> LoadCommittedState(uint64_t model_id) = 0;
   // The counters alone: one read.
   virtual absl::StatusOr<storage::Counters> LoadCounters(uint64_t model_id) = 0;
-  // Calls `replay` for each record that ends after `after_revision`, in order, with its size in
-  // bytes. Stops at the first error and returns it.
-  virtual absl::Status Replay(
-      uint64_t model_id, uint64_t after_revision,
-      const std::function<absl::Status(const storage::UpdateRecord&, size_t bytes)>& replay) = 0;
+  // As StoredModel::Replay.
+  virtual absl::Status Replay(uint64_t model_id, uint64_t after_revision,
+                              const ReplayCallback& replay) = 0;
 
   // Absent if there is none.
   virtual absl::StatusOr<std::optional<storage::Snapshot>> LoadSnapshot(uint64_t model_id) = 0;

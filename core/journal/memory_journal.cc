@@ -3,10 +3,6 @@
 #include "absl/strings/str_cat.h"
 
 namespace perceptrond {
-
-absl::StatusOr<Backup> Journal::BackUp(const Backups& /*backups*/, uint32_t /*keep*/) {
-  return absl::FailedPreconditionError("models in memory cannot be backed up");
-}
 namespace {
 
 absl::Status NoSuchModel(absl::string_view name) {
@@ -15,61 +11,116 @@ absl::Status NoSuchModel(absl::string_view name) {
 
 }  // namespace
 
+MemoryJournal::Shared::Shared(const Options& options)
+    : partition_count(options.partitions), partitions(options.partitions) {
+  for (Partition& partition : partitions)
+    partition.recent = std::make_shared<RecentEntries>(options.tail_bytes);
+}
+
 absl::Status MemoryJournal::Create(storage::ModelHeader& header) {
-  MutexLock lock(&mutex_);
+  MutexLock lock(&shared_->mutex);
   const std::string& name = header.model().name();
-  if (headers_.contains(name)) return absl::AlreadyExistsError(absl::StrCat(name, " exists"));
-  header.set_id(++last_id_);
-  headers_.emplace(name, header);
-  models_.try_emplace(header.id());
+  if (shared_->headers.contains(name))
+    return absl::AlreadyExistsError(absl::StrCat(name, " exists"));
+  header.set_id(++shared_->last_id);
+  shared_->headers.emplace(name, header);
+  shared_->models.try_emplace(header.id());
   return absl::OkStatus();
 }
 
 absl::StatusOr<storage::ModelHeader> MemoryJournal::Find(absl::string_view name) {
-  MutexLock lock(&mutex_);
-  const auto found = headers_.find(name);
-  if (found == headers_.end()) return NoSuchModel(name);
+  MutexLock lock(&shared_->mutex);
+  const auto found = shared_->headers.find(name);
+  if (found == shared_->headers.end()) return NoSuchModel(name);
   return found->second;
 }
 
 absl::Status MemoryJournal::Replace(const storage::ModelHeader& header) {
-  MutexLock lock(&mutex_);
-  const auto found = headers_.find(header.model().name());
-  if (found == headers_.end() || found->second.id() != header.id())
-    return NoSuchModel(header.model().name());
-  found->second = header;
+  {
+    MutexLock lock(&shared_->mutex);
+    const auto found = shared_->headers.find(header.model().name());
+    if (found == shared_->headers.end() || found->second.id() != header.id())
+      return NoSuchModel(header.model().name());
+    found->second = header;
+  }
+  TellWatchers(header, false);
   return absl::OkStatus();
 }
 
 absl::Status MemoryJournal::Delete(absl::string_view name) {
-  MutexLock lock(&mutex_);
-  const auto found = headers_.find(name);
-  if (found == headers_.end()) return NoSuchModel(name);
-  models_.erase(found->second.id());
-  headers_.erase(found);
+  storage::ModelHeader deleted;
+  {
+    MutexLock lock(&shared_->mutex);
+    const auto found = shared_->headers.find(name);
+    if (found == shared_->headers.end()) return NoSuchModel(name);
+    deleted = std::move(found->second);
+    shared_->models.erase(deleted.id());
+    shared_->headers.erase(found);
+  }
+  TellWatchers(deleted, true);
   return absl::OkStatus();
+}
+
+MemoryJournal::~MemoryJournal() {
+  MutexLock lock(&shared_->listeners_mutex);
+  shared_->listeners.erase(this);
+  shared_->watchers.erase(this);
+}
+
+absl::Status MemoryJournal::Announce(absl::string_view message) {
+  MutexLock lock(&shared_->listeners_mutex);
+  for (const auto& [journal, listener] : shared_->listeners) {
+    if (journal != this && listener != nullptr) listener(message);
+  }
+  return absl::OkStatus();
+}
+
+void MemoryJournal::Listen(std::function<void(absl::string_view)> listener) {
+  MutexLock lock(&shared_->listeners_mutex);
+  shared_->listeners[this] = std::move(listener);
+}
+
+void MemoryJournal::WatchModels(ModelWatcher watcher) {
+  MutexLock lock(&shared_->listeners_mutex);
+  shared_->watchers[this] = std::move(watcher);
+}
+
+void MemoryJournal::TellWatchers(const storage::ModelHeader& header, bool deleted) {
+  MutexLock lock(&shared_->listeners_mutex);
+  for (const auto& [journal, watcher] : shared_->watchers) {
+    if (journal != this && watcher != nullptr) watcher(header, deleted);
+  }
 }
 
 absl::StatusOr<std::vector<storage::ModelHeader>> MemoryJournal::List(absl::string_view after,
                                                                       size_t limit) {
-  MutexLock lock(&mutex_);
+  MutexLock lock(&shared_->mutex);
   std::vector<storage::ModelHeader> page;
-  for (auto it = headers_.upper_bound(after); it != headers_.end() && page.size() < limit; ++it) {
+  for (auto it = shared_->headers.upper_bound(after);
+       it != shared_->headers.end() && page.size() < limit; ++it) {
     page.push_back(it->second);
   }
   return page;
 }
 
 absl::StatusOr<uint64_t> MemoryJournal::Count() {
-  MutexLock lock(&mutex_);
-  return headers_.size();
+  MutexLock lock(&shared_->mutex);
+  return shared_->headers.size();
 }
 
-absl::Status MemoryJournal::Commit(std::span<const JournalEntry> entries, bool /*sync*/) {
-  MutexLock lock(&mutex_);
+absl::StatusOr<CommitOutcome> MemoryJournal::Commit(std::span<const JournalEntry> entries,
+                                                    const CommitOptions& options) {
+  if (entries.empty()) return absl::InvalidArgumentError("a commit has an entry");
+  MutexLock lock(&shared_->mutex);
+  const uint32_t number = PartitionOf(entries.front().model_id);
+  Partition& partition = shared_->partitions[number];
+  std::optional<uint64_t> expected = options.expected;
+  if (!expected.has_value() && partition.epoch > 0) expected = own_writes_[number];
+  if (expected.value_or(partition.last_sequence) != partition.last_sequence)
+    return CommitOutcome{0, /*stale=*/true, partition.last_sequence};
   for (const JournalEntry& entry : entries) {
-    const auto found = models_.find(entry.model_id);
-    if (found == models_.end()) continue;  // deleted during its last commit
+    const auto found = shared_->models.find(entry.model_id);
+    if (found == shared_->models.end()) continue;  // deleted during its last commit
     ModelData& data = found->second;
     for (const storage::UpdateRecord& record : entry.records) {
       data.records[LastRevision(record)] = std::make_shared<storage::UpdateRecord>(record);
@@ -78,57 +129,104 @@ absl::Status MemoryJournal::Commit(std::span<const JournalEntry> entries, bool /
     for (const storage::ProducerPosition& position : entry.positions)
       data.positions[position.id()] = position;
   }
-  return absl::OkStatus();
+  partition.last_sequence += entries.size();
+  own_writes_[number] = partition.last_sequence;
+  partition.recent->Add(entries, partition.last_sequence, partition.epoch);
+  return CommitOutcome{entries.size(), /*stale=*/false, partition.last_sequence};
+}
+
+absl::StatusOr<CommitOutcome> MemoryJournal::TakeOver(uint32_t number, const std::string& address,
+                                                      uint64_t expected) {
+  MutexLock lock(&shared_->mutex);
+  Partition& partition = shared_->partitions[number];
+  if (expected != partition.last_sequence)
+    return CommitOutcome{0, /*stale=*/true, partition.last_sequence};
+  own_writes_[number] = ++partition.last_sequence;
+  partition.epoch = static_cast<int64_t>(partition.last_sequence);
+  storage::TakeOver take_over;
+  take_over.set_epoch(partition.epoch);
+  take_over.set_address(address);
+  partition.recent->AddTakeOver(take_over, partition.last_sequence);
+  return CommitOutcome{1, /*stale=*/false, partition.last_sequence};
+}
+
+absl::StatusOr<uint64_t> MemoryJournal::LastSequence(uint32_t partition) {
+  MutexLock lock(&shared_->mutex);
+  return shared_->partitions[partition].last_sequence;
+}
+
+absl::StatusOr<std::unique_ptr<JournalTail>> MemoryJournal::Tail(uint32_t partition,
+                                                                 uint64_t after) {
+  MutexLock lock(&shared_->mutex);
+  return TailOf(shared_->partitions[partition].recent, after);
+}
+
+// The parts of a model at one moment.
+class MemoryJournal::Stored final : public StoredModel {
+ public:
+  Stored(const ModelData& data, uint64_t sequence)
+      : committed_{data.counters, {}, sequence}, snapshot_(data.snapshot) {
+    for (const auto& [id, position] : data.positions) committed_.positions.push_back(position);
+    for (const auto& [revision, record] : data.records) records_.push_back(record);
+  }
+
+  const CommittedState& committed() const override { return committed_; }
+  absl::StatusOr<std::optional<storage::Snapshot>> TakeSnapshot() override {
+    return snapshot_ == nullptr ? std::nullopt : std::optional(*snapshot_);
+  }
+  absl::Status Replay(uint64_t after_revision, const ReplayCallback& replay) override {
+    for (const std::shared_ptr<const storage::UpdateRecord>& record : records_) {
+      if (LastRevision(*record) <= after_revision) continue;
+      if (absl::Status status = replay(*record, record->ByteSizeLong()); !status.ok())
+        return status;
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  CommittedState committed_;
+  const std::shared_ptr<const storage::Snapshot> snapshot_;
+  std::vector<std::shared_ptr<const storage::UpdateRecord>> records_;
+};
+
+absl::StatusOr<std::unique_ptr<StoredModel>> MemoryJournal::Load(uint64_t model_id) {
+  MutexLock lock(&shared_->mutex);
+  return std::make_unique<Stored>(shared_->models[model_id],
+                                  shared_->partitions[PartitionOf(model_id)].last_sequence);
 }
 
 absl::StatusOr<CommittedState> MemoryJournal::LoadCommittedState(uint64_t model_id) {
-  MutexLock lock(&mutex_);
-  const ModelData& data = models_[model_id];
-  CommittedState committed{data.counters, {}};
-  for (const auto& [id, position] : data.positions) committed.positions.push_back(position);
-  return committed;
+  const absl::StatusOr<std::unique_ptr<StoredModel>> stored = Load(model_id);
+  return (*stored)->committed();
 }
 
 absl::StatusOr<storage::Counters> MemoryJournal::LoadCounters(uint64_t model_id) {
-  MutexLock lock(&mutex_);
-  return models_[model_id].counters;
+  MutexLock lock(&shared_->mutex);
+  return shared_->models[model_id].counters;
 }
 
-absl::Status MemoryJournal::Replay(
-    uint64_t model_id, uint64_t after_revision,
-    const std::function<absl::Status(const storage::UpdateRecord&, size_t bytes)>& replay) {
-  std::vector<std::shared_ptr<const storage::UpdateRecord>> records;
-  {
-    MutexLock lock(&mutex_);
-    const ModelData& data = models_[model_id];
-    for (auto it = data.records.upper_bound(after_revision); it != data.records.end(); ++it) {
-      records.push_back(it->second);
-    }
-  }
-  for (const auto& record : records) {
-    if (absl::Status status = replay(*record, record->ByteSizeLong()); !status.ok()) return status;
-  }
-  return absl::OkStatus();
+absl::Status MemoryJournal::Replay(uint64_t model_id, uint64_t after_revision,
+                                   const ReplayCallback& replay) {
+  return (*Load(model_id))->Replay(after_revision, replay);
 }
 
 absl::StatusOr<std::optional<storage::Snapshot>> MemoryJournal::LoadSnapshot(uint64_t model_id) {
-  MutexLock lock(&mutex_);
-  return models_[model_id].snapshot;
+  return (*Load(model_id))->TakeSnapshot();
 }
 
 absl::Status MemoryJournal::SaveSnapshot(uint64_t model_id, const storage::Snapshot& snapshot) {
-  MutexLock lock(&mutex_);
-  const auto found = models_.find(model_id);
-  if (found == models_.end()) return absl::OkStatus();
+  MutexLock lock(&shared_->mutex);
+  const auto found = shared_->models.find(model_id);
+  if (found == shared_->models.end()) return absl::OkStatus();
   ModelData& data = found->second;
-  data.snapshot = snapshot;
+  data.snapshot = std::make_shared<const storage::Snapshot>(snapshot);
   data.records.erase(data.records.begin(), data.records.upper_bound(snapshot.revision()));
   return absl::OkStatus();
 }
 
 absl::Status MemoryJournal::DropAfter(uint64_t model_id, uint64_t revision) {
-  MutexLock lock(&mutex_);
-  ModelData& data = models_[model_id];
+  MutexLock lock(&shared_->mutex);
+  ModelData& data = shared_->models[model_id];
   data.records.erase(data.records.upper_bound(revision), data.records.end());
   return absl::OkStatus();
 }

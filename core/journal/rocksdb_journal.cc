@@ -19,6 +19,14 @@ namespace {
 // Asking the file system before each batch took a twelfth of the committer's time.
 constexpr int64_t kSpaceCheckNanos = 100'000'000;
 
+// Of a batch that was written: RocksDB leaves the number of the first key at its beginning. The
+// latest number of the database could be that of a write past the log.
+uint64_t LastSequenceOf(const rocksdb::WriteBatch& batch) {
+  uint64_t first = 0;
+  std::memcpy(&first, batch.Data().data(), sizeof(first));
+  return first + static_cast<uint64_t>(batch.Count()) - 1;
+}
+
 }  // namespace
 
 std::shared_ptr<rocksdb::DB> RocksDbJournal::db() const {
@@ -83,11 +91,7 @@ absl::Status RocksDbJournal::WriteUnchecked(rocksdb::WriteBatch& batch, Through 
 }
 
 void RocksDbJournal::AdvanceOver(const rocksdb::WriteBatch& batch, bool synced) {
-  // RocksDB leaves the number of the first key at the beginning of a batch that it wrote. The latest
-  // number of the database could be that of a write past the log.
-  uint64_t first = 0;
-  std::memcpy(&first, batch.Data().data(), sizeof(first));
-  const uint64_t last = first + static_cast<uint64_t>(batch.Count()) - 1;
+  const uint64_t last = LastSequenceOf(batch);
   uint64_t logged = logged_.load();
   while (logged < last && !logged_.compare_exchange_weak(logged, last)) {
   }
@@ -228,7 +232,9 @@ absl::StatusOr<uint64_t> RocksDbJournal::Count() {
   return count;
 }
 
-absl::Status RocksDbJournal::Commit(std::span<const JournalEntry> entries, bool sync) {
+absl::StatusOr<CommitOutcome> RocksDbJournal::Commit(std::span<const JournalEntry> entries,
+                                                     const CommitOptions& options) {
+  if (entries.empty()) return absl::InvalidArgumentError("a commit has an entry");
   rocksdb::WriteBatch batch;
   std::string bytes;
   for (const JournalEntry& entry : entries) {
@@ -243,13 +249,28 @@ absl::Status RocksDbJournal::Commit(std::span<const JournalEntry> entries, bool 
       batch.Put(keys::Position(entry.model_id, position.id()), bytes);
     }
   }
-  const absl::Status written = Write(batch, sync ? Through::kSyncedLog : Through::kLog);
-  if (!written.ok() || (sync && !options_.never_sync)) return written;
+  MutexLock lock(&commit_mutex_);
+  if (options.expected.value_or(last_commit_) != last_commit_)
+    return CommitOutcome{0, /*stale=*/true, last_commit_};
+  const absl::Status written = Write(batch, options.sync ? Through::kSyncedLog : Through::kLog);
+  if (!written.ok()) return written;
   const bool updates = std::any_of(entries.begin(), entries.end(), [](const JournalEntry& entry) {
     return !entry.records.empty();
   });
-  if (updates) watermark_->NoteUnsyncedUpdates();
-  return absl::OkStatus();
+  if (updates && (!options.sync || options_.never_sync)) watermark_->NoteUnsyncedUpdates();
+  last_commit_ = LastSequenceOf(batch);
+  recent_->Add(entries, last_commit_, /*epoch=*/0);
+  return CommitOutcome{entries.size(), /*stale=*/false, last_commit_};
+}
+
+absl::StatusOr<uint64_t> RocksDbJournal::LastSequence(uint32_t /*partition*/) {
+  MutexLock lock(&commit_mutex_);
+  return last_commit_;
+}
+
+absl::StatusOr<std::unique_ptr<JournalTail>> RocksDbJournal::Tail(uint32_t /*partition*/,
+                                                                  uint64_t after) {
+  return TailOf(recent_, after);
 }
 
 absl::Status RocksDbJournal::Sync() {
@@ -284,9 +305,8 @@ absl::StatusOr<CommittedState> RocksDbJournal::LoadCommittedState(uint64_t model
   return state;
 }
 
-absl::Status RocksDbJournal::Replay(
-    uint64_t model_id, uint64_t after_revision,
-    const std::function<absl::Status(const storage::UpdateRecord&, size_t bytes)>& replay) {
+absl::Status RocksDbJournal::Replay(uint64_t model_id, uint64_t after_revision,
+                                    const ReplayCallback& replay) {
   const std::string end = keys::EndOf(keys::OfModel('r', model_id));
   const rocksdb::Slice upper(end);
   rocksdb::ReadOptions options;

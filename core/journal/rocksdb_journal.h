@@ -14,6 +14,7 @@
 #include "absl/time/time.h"
 #include "core/journal/data_directory.h"
 #include "core/journal/journal.h"
+#include "core/journal/recent_entries.h"
 #include "core/journal/rocksdb_logs.h"
 #include "core/journal/watermark.h"
 #include "core/sync/mutex.h"
@@ -58,6 +59,8 @@ class RocksDbJournal final : public Journal {
     std::string boot_id;
     // Where files are. Null: the file system. Must outlive the journal.
     rocksdb::Env* env = nullptr;
+    // Bytes of the latest entries that are held in memory for tails.
+    size_t tail_bytes = 0;
     // How long Open waits for another server to release the directory.
     absl::Duration lock_timeout = absl::ZeroDuration();
     // Called once if Open has to wait for the lock.
@@ -81,13 +84,17 @@ class RocksDbJournal final : public Journal {
   absl::StatusOr<std::vector<storage::ModelHeader>> List(absl::string_view after,
                                                          size_t limit) override;
   absl::StatusOr<uint64_t> Count() override;
-  absl::Status Commit(std::span<const JournalEntry> entries, bool sync) override;
+  absl::StatusOr<CommitOutcome> Commit(std::span<const JournalEntry> entries,
+                                       const CommitOptions& options) override
+      ABSL_LOCKS_EXCLUDED(commit_mutex_);
+  absl::StatusOr<uint64_t> LastSequence(uint32_t partition) override
+      ABSL_LOCKS_EXCLUDED(commit_mutex_);
+  absl::StatusOr<std::unique_ptr<JournalTail>> Tail(uint32_t partition, uint64_t after) override;
   absl::Status Sync() override;
   absl::StatusOr<CommittedState> LoadCommittedState(uint64_t model_id) override;
   absl::StatusOr<storage::Counters> LoadCounters(uint64_t model_id) override;
   absl::Status Replay(uint64_t model_id, uint64_t after_revision,
-                      const std::function<absl::Status(const storage::UpdateRecord&, size_t bytes)>&
-                          replay) override;
+                      const ReplayCallback& replay) override;
   absl::StatusOr<std::optional<storage::Snapshot>> LoadSnapshot(uint64_t model_id) override;
   absl::Status SaveSnapshot(uint64_t model_id, const storage::Snapshot& snapshot) override;
   absl::Status DropAfter(uint64_t model_id, uint64_t revision) override;
@@ -219,6 +226,12 @@ class RocksDbJournal final : public Journal {
   // Written since the disk was last found to have room, and when that was (Unix time).
   std::atomic<uint64_t> unchecked_bytes_ = 0;
   std::atomic<int64_t> checked_at_ = 0;
+  // The latest entries, for tails.
+  const std::shared_ptr<RecentEntries> recent_;
+  // Held by each commit.
+  Mutex commit_mutex_ ABSL_ACQUIRED_BEFORE(reopen_mutex_);
+  // The sequence number of the last commit, or of the last write when the journal was opened.
+  uint64_t last_commit_ ABSL_GUARDED_BY(commit_mutex_) = 0;
   // Held by each change of headers.
   Mutex headers_mutex_;
   // Held by LeaveReadOnly.

@@ -140,7 +140,10 @@ class RocksDbJournal::LogSwitches final : public rocksdb::EventListener {
 };
 
 RocksDbJournal::RocksDbJournal(DirectoryLock lock, Options options)
-    : lock_(std::move(lock)), options_(std::move(options)), logs_(env()) {}
+    : lock_(std::move(lock)),
+      options_(std::move(options)),
+      logs_(env()),
+      recent_(std::make_shared<RecentEntries>(options_.tail_bytes)) {}
 
 RocksDbJournal::~RocksDbJournal() {
   bool on_disk = false;
@@ -181,6 +184,8 @@ absl::StatusOr<std::unique_ptr<RocksDbJournal>> RocksDbJournal::Open(const Optio
   std::unique_ptr<RocksDbJournal> journal(new RocksDbJournal(*std::move(lock), options));
   if (absl::Status status = journal->OpenDirectory(*content); !status.ok())
     return WithDamageAdvice(status, options.directory);
+  MutexLock commit(&journal->commit_mutex_);
+  journal->last_commit_ = journal->logged_;
   return journal;
 }
 

@@ -21,6 +21,15 @@ Ledger::Ledger(const CommittedState& committed, const StoredExamplesSettings& st
     producers_.Restore(position);
 }
 
+void Ledger::Follow(const storage::Counters& counters,
+                    std::span<const storage::ProducerPosition> positions) {
+  MutexLock lock(&mutex_);
+  const TornByException torn(*this);
+  progress_ = Progress(counters);
+  for (const storage::ProducerPosition& position : positions) producers_.Restore(position);
+  PublishExamples();
+}
+
 absl::StatusOr<std::shared_ptr<Producer>> Ledger::FindProducer(absl::string_view id) {
   MutexLock lock(&mutex_);
   return producers_.Find(id);

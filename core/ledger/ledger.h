@@ -103,6 +103,11 @@ class Ledger {
       ABSL_LOCKS_EXCLUDED(mutex_);
   void AddAnalysis(const ::perceptron::v1::Analysis& analysis) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Takes over counters and positions that another server committed. The caller holds the state's
+  // lock exclusively, and nothing learns here. The windows begin anew.
+  void Follow(const storage::Counters& counters,
+              std::span<const storage::ProducerPosition> positions) ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Takes everything since the last call, for the journal: the pending updates, with counters and
   // positions of the same moment. Leaves model_id to the caller. Sets *has_grown if the model may
   // take more memory than at the last call: by updates, new producers, or its sample.
@@ -111,7 +116,6 @@ class Ledger {
   // Whether an allocation failed while an update was applied, to the state or here: what is in
   // memory is then no consistent cut, must not be written, and must be loaded again. Takes no lock.
   bool torn() const { return torn_.load(std::memory_order_acquire); }
-  void MarkTorn() { torn_.store(true, std::memory_order_release); }
 
   // Examples evaluated. Takes no lock.
   uint64_t examples() const { return examples_.load(); }
@@ -135,6 +139,9 @@ class Ledger {
   const StoredExamples& stored_examples() const { return stored_examples_; }
 
  private:
+  friend class TornByException;
+
+  void MarkTorn() { torn_.store(true, std::memory_order_release); }
   void PublishExamples() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     examples_.store(progress_.counters().report().examples());
   }

@@ -41,12 +41,14 @@ absl::StatusOr<std::shared_ptr<Producer>> ProducerTable::Find(absl::string_view 
 }
 
 void ProducerTable::Restore(const ::perceptron::storage::v1::ProducerPosition& stored) {
-  auto producer = std::make_shared<Producer>(stored.id());
+  const auto found = producers_.find(stored.id());
+  const bool is_new = found == producers_.end();
+  auto producer = is_new ? std::make_shared<Producer>(stored.id()) : found->second;
   producer->position_.next_offset = stored.next_offset();
   producer->position_.passes = stored.passes();
   producer->pass_ = PassProgress(stored.pass());
   if (stored.has_last_pass()) producer->position_.last_pass = stored.last_pass();
-  Add(std::move(producer));
+  if (is_new) Add(std::move(producer));
 }
 
 void ProducerTable::Add(std::shared_ptr<Producer> producer) {

@@ -65,7 +65,7 @@ class ProducerTable {
   // example or pass on, and before that only while it is held: a refused request uses up no
   // place. RESOURCE_EXHAUSTED (PRODUCER_LIMIT).
   absl::StatusOr<std::shared_ptr<Producer>> Find(absl::string_view id);
-  // Recovery. Adds a producer at its committed position.
+  // Recovery, and following another server: puts a producer at its committed position.
   void Restore(const ::perceptron::storage::v1::ProducerPosition& stored);
 
   // For a change, which the next TakeMoved reports. The caller holds the producer and its turn.

@@ -50,7 +50,8 @@ class Learning {
 
   absl::Status Run() {
     const Guarded<LearningGate>::Reader gate(core_.gate);
-    absl::Status status = Begin(gate->frozen);
+    absl::Status status = core_.CheckWritable();
+    if (status.ok()) status = Begin(gate->frozen);
     while (status.ok() && next_ != Next::kNothing) status = TakeStep();
     return status;
   }

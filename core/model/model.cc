@@ -49,12 +49,12 @@ absl::StatusOr<std::shared_ptr<Model>> Model::Load(const storage::ModelHeader& h
                      absl::StrCat("the journal holds settings that this server cannot read: ",
                                   settings.status().message()));
   }
-  absl::StatusOr<CommittedState> committed = journal.LoadCommittedState(header.id());
-  if (!committed.ok()) return committed.status();
+  const absl::StatusOr<std::unique_ptr<StoredModel>> stored = journal.Load(header.id());
+  if (!stored.ok()) return stored.status();
   const bool is_composition = !settings->components.empty();
-  auto core = std::make_unique<ModelCore>(header, *std::move(settings), limits, *committed);
-  if (absl::Status status = Recover(journal, committed->counters, *core); !status.ok())
-    return status;
+  auto core =
+      std::make_unique<ModelCore>(header, *std::move(settings), limits, (*stored)->committed());
+  if (absl::Status status = Recover(**stored, *core); !status.ok()) return status;
   if (is_composition) return std::make_shared<Composition>(std::move(core), std::move(components));
   return std::make_shared<FeatureModel>(std::move(core));
 }

@@ -58,6 +58,7 @@ ModelCore::ModelCore(const storage::ModelHeader& header, ModelSettings read,
     : id(header.id()),
       name(header.model().name()),
       uid(header.model().uid()),
+      loaded_sequence(committed.sequence),
       settings(std::move(read)),
       weight_space(settings.space.mapped()),
       expansion(MakeExpansion(settings.space)),
@@ -86,6 +87,10 @@ StateFingerprint ModelCore::Fingerprint(const ModelState& state) const {
 absl::Status ModelCore::CheckOpen(const ModelState& state) const {
   if (!state.closed.ok() || !ledger.torn()) return state.closed;
   return OutOfMemory();
+}
+
+absl::Status ModelCore::CheckWritable() const {
+  return follows.load(std::memory_order_acquire) ? NotTheWriterError(name) : absl::OkStatus();
 }
 
 absl::Status ModelCore::CheckReadable(const ModelState& state, uint64_t min_revision) const {

@@ -108,6 +108,9 @@ struct ModelCore {
   // Why the model neither learns nor predicts any more: it is closed, or an update was cut short by
   // a failed allocation.
   absl::Status CheckOpen(const ModelState& state) const;
+  // UNAVAILABLE (NOT_THE_WRITER) if another server of a fleet writes the model: it neither learns nor
+  // has producers here. Takes no lock.
+  absl::Status CheckWritable() const;
   // OK if the model may answer: it is open, and at least at `min_revision`. ABORTED
   // (REVISION_TOO_OLD), or why it is closed.
   absl::Status CheckReadable(const ModelState& state, uint64_t min_revision) const;
@@ -115,6 +118,8 @@ struct ModelCore {
   const uint64_t id;
   const std::string name;
   const std::string uid;
+  // The journal's entries up to this one are in the model that was loaded.
+  const uint64_t loaded_sequence;
   const ModelSettings settings;
   // The space of the weights: settings.space after its feature map.
   const FeatureSpace weight_space;
@@ -132,6 +137,9 @@ struct ModelCore {
   std::atomic<bool> used = false;
   // Batches being worked on that hold the state for long (core/model/cost.h).
   mutable std::atomic<int> large_work = 0;
+  // Another server writes the model, and this one only predicts (Followers). Once it is false it
+  // stays so.
+  std::atomic<bool> follows = false;
   // state->closed is not OK. Read without a lock.
   std::atomic<bool> is_closed = false;
 };
@@ -143,12 +151,19 @@ struct LearnOutcome;
 struct NewWeights;
 struct PredictOutcome;
 
-// Restores the state of a core that was made with the counters of `committed` and has learned
-// nothing yet: the snapshot, then every record after it, each checked against what it says of
-// itself (docs/journal.md). The restored weights are equal to the bit to those before. DATA_LOSS,
-// and the core is of no use, if the journal is inconsistent; StoppedError likewise. O(snapshot and
-// records). (recovery.cc)
-absl::Status Recover(Journal& journal, const storage::Counters& committed, ModelCore& core);
+// Restores the state of a core that was made with stored.committed() and has learned nothing yet:
+// the snapshot, then every record after it, each checked against what it says of itself
+// (docs/journal.md). The restored weights are equal to the bit to those before. DATA_LOSS, and the
+// core is of no use, if the journal is inconsistent; StoppedError likewise. O(snapshot and records).
+// (recovery.cc)
+absl::Status Recover(StoredModel& stored, ModelCore& core);
+
+// Has a model that only predicts take over an entry that another server committed: its records are
+// replayed and checked as in Recover, under the state's exclusive lock, so that readers see all of it
+// or nothing. OUT_OF_RANGE if records before it are missing here, as after a snapshot: the model must
+// be loaded again. DATA_LOSS, and the model is of no use, if it is inconsistent. O(records).
+// (recovery.cc)
+absl::Status Follow(const JournalEntry& entry, ModelCore& core);
 
 // Model::Learn, for rows in the space that the model learns in. Mistakes are the only writes: rows
 // are evaluated under the state's shared lock until one calls for an update; that row is evaluated

@@ -297,10 +297,11 @@ absl::Status Recovery::ReplayCurve(const storage::UpdateRecord& record) {
 
 }  // namespace
 
-absl::Status Recover(Journal& journal, const storage::Counters& committed, ModelCore& core) {
+absl::Status Recover(StoredModel& stored, ModelCore& core) {
+  const storage::Counters& committed = stored.committed().counters;
   const Guarded<ModelState>::Writer state(core.state);
   Recovery recovery(core, *state);
-  absl::StatusOr<std::optional<storage::Snapshot>> snapshot = journal.LoadSnapshot(core.id);
+  absl::StatusOr<std::optional<storage::Snapshot>> snapshot = stored.TakeSnapshot();
   if (!snapshot.ok()) return snapshot.status();
   if (!KeepGoing()) return StoppedError();
   JournalUse use;
@@ -313,8 +314,7 @@ absl::Status Recover(Journal& journal, const storage::Counters& committed, Model
     use.bytes += bytes;
     return recovery.Replay(record);
   };
-  if (absl::Status status = journal.Replay(core.id, state->revision, replay); !status.ok())
-    return status;
+  if (absl::Status status = stored.Replay(state->revision, replay); !status.ok()) return status;
   if (state->revision != committed.report().updates()) {
     return absl::DataLossError(absl::StrCat("the journal of \"", core.name, "\" ends at revision ",
                                             state->revision, ", but its counters at ",
@@ -323,6 +323,32 @@ absl::Status Recover(Journal& journal, const storage::Counters& committed, Model
   core.ledger.stored_examples().FinishRecovery(
       committed.report().examples() == 0 || committed.sample_complete(), committed.sampled());
   *Guarded<JournalUse>::Writer(core.journal_use) = use;
+  return absl::OkStatus();
+}
+
+absl::Status Follow(const JournalEntry& entry, ModelCore& core) {
+  const Guarded<ModelState>::Writer state(core.state);
+  if (!entry.records.empty() && entry.records.front().first_revision() > state->revision + 1) {
+    return absl::OutOfRangeError(absl::StrCat("\"", core.name, "\" is at revision ",
+                                              state->revision, " and lacks records before ",
+                                              entry.records.front().first_revision()));
+  }
+  // Applied whole, whatever becomes of the call.
+  const CancellationScope whole(nullptr);
+  const TornByException torn(core.ledger);
+  Recovery recovery(core, *state);
+  for (const storage::UpdateRecord& record : entry.records) {
+    if (LastRevision(record) <= state->revision) continue;
+    if (absl::Status status = recovery.Replay(record); !status.ok()) return status;
+  }
+  // Of an older entry, the later one's stay.
+  if (entry.counters.report().updates() < state->revision) return absl::OkStatus();
+  if (entry.counters.report().updates() > state->revision) {
+    return absl::OutOfRangeError(absl::StrCat("\"", core.name, "\" is at revision ",
+                                              state->revision, ", and the counters at ",
+                                              entry.counters.report().updates()));
+  }
+  core.ledger.Follow(entry.counters, entry.positions);
   return absl::OkStatus();
 }
 

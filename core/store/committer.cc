@@ -128,66 +128,73 @@ void Committer::AwaitDue(absl::Time deadline) {
 }
 
 void Committer::CommitAll(std::vector<Submission>& submissions) {
-  absl::flat_hash_map<Model*, absl::Status> results;
-  std::vector<std::shared_ptr<Model>> models;
-  std::vector<JournalEntry> entries;
-  std::vector<char> grown;
-  std::vector<std::shared_ptr<Model>> torn;
-  bool updates = false;
+  Results results;
+  std::vector<Batch> batches(journal_.partitions());
   for (const Submission& submission : submissions) {
-    const std::shared_ptr<Model>& model = submission.model;
-    const auto [result, is_new] = results.try_emplace(model.get());
+    const auto [result, is_new] = results.try_emplace(submission.model.get());
     if (!is_new) continue;
-    if (model->ledger().torn()) {
-      torn.push_back(model);
-      continue;
-    }
-    result->second = model->closed();
-    if (!result->second.ok()) continue;
-    bool has_grown = false;
-    const absl::Status taken = WithinMemory([&] {
-      entries.push_back(model->ledger().TakePending(&has_grown));
-      return absl::OkStatus();
-    });
-    // Looked at after what was taken, which is then discarded.
-    if (!taken.ok() || model->ledger().torn()) {
-      if (taken.ok()) entries.pop_back();
-      torn.push_back(model);
-      continue;
-    }
-    grown.push_back(has_grown);
-    entries.back().model_id = model->id();
-    updates |= !entries.back().records.empty();
-    models.push_back(model);
+    result->second = submission.model->closed();
+    if (!result->second.ok() && !submission.model->ledger().torn()) continue;
+    Batch& batch = batches[journal_.PartitionOf(submission.model->id())];
+    if (Add(submission.model, batch)) continue;
+    result->second = OutOfMemory();
+    on_failure_(*submission.model, OutOfMemory());
   }
-  absl::Status written;
-  if (!entries.empty()) {
-    const absl::Time begin = absl::Now();
-    written = WithinMemory([&] {
-      return journal_.Commit(entries, updates && options_.durability == Durability::kSync);
-    });
-    busy_nanos_.fetch_add(absl::ToInt64Nanoseconds(absl::Now() - begin), std::memory_order_relaxed);
-    (written.ok() ? commits_ : failures_).fetch_add(1, std::memory_order_relaxed);
+  for (Batch& batch : batches) {
+    if (!batch.entries.empty()) Write(batch, results);
   }
-  for (const std::shared_ptr<Model>& model : torn) {
-    results[model.get()] = OutOfMemory();
-    on_failure_(*model, OutOfMemory());
+  for (const Submission& submission : submissions)
+    submission.waiter->Committed(submission.count, results[submission.model.get()]);
+}
+
+bool Committer::Add(const std::shared_ptr<Model>& model, Batch& batch) {
+  if (model->ledger().torn()) return false;
+  bool has_grown = false;
+  const absl::Status taken = WithinMemory([&] {
+    batch.entries.push_back(model->ledger().TakePending(&has_grown));
+    return absl::OkStatus();
+  });
+  // Looked at after what was taken, which is then discarded.
+  if (!taken.ok() || model->ledger().torn()) {
+    if (taken.ok()) batch.entries.pop_back();
+    return false;
   }
-  for (size_t i = 0; i < models.size(); ++i) {
-    Model& model = *models[i];
-    if (!written.ok()) {
+  batch.entries.back().model_id = model->id();
+  batch.updates |= !batch.entries.back().records.empty();
+  batch.grown.push_back(has_grown);
+  batch.models.push_back(model);
+  return true;
+}
+
+void Committer::Write(Batch& batch, Results& results) {
+  const absl::Time begin = absl::Now();
+  CommitOutcome outcome;
+  absl::Status written = WithinMemory([&] {
+    const bool sync = batch.updates && options_.durability == Durability::kSync;
+    absl::StatusOr<CommitOutcome> committed = journal_.Commit(batch.entries, {sync, std::nullopt});
+    if (committed.ok()) outcome = *committed;
+    return committed.status();
+  });
+  if (written.ok() && outcome.written < batch.entries.size()) {
+    written = absl::UnavailableError(outcome.stale ? "another server writes this model now"
+                                                   : "the journal takes no more now");
+  }
+  busy_nanos_.fetch_add(absl::ToInt64Nanoseconds(absl::Now() - begin), std::memory_order_relaxed);
+  (written.ok() ? commits_ : failures_).fetch_add(1, std::memory_order_relaxed);
+  for (size_t i = 0; i < batch.models.size(); ++i) {
+    Model& model = *batch.models[i];
+    if (i >= outcome.written) {
       results[&model] = JournalError(written, "");
       on_failure_(model, results[&model]);
       continue;
     }
-    if (!grown[i]) continue;
+    if (!batch.grown[i]) continue;
     uint64_t bytes = 0;
-    for (const storage::UpdateRecord& record : entries[i].records) bytes += record.ByteSizeLong();
+    for (const storage::UpdateRecord& record : batch.entries[i].records)
+      bytes += record.ByteSizeLong();
     Guarded<JournalUse>::Writer(model.core().journal_use)->bytes += bytes;
-    on_commit_(models[i]);
+    on_commit_(batch.models[i]);
   }
-  for (const Submission& submission : submissions)
-    submission.waiter->Committed(submission.count, results[submission.model.get()]);
 }
 
 }  // namespace perceptrond

@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -96,6 +97,18 @@ class Committer {
   // Waits until the queue is due, `deadline`, or the end.
   void AwaitDue(absl::Time deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CommitAll(std::vector<Submission>& submissions);
+  using Results = absl::flat_hash_map<Model*, absl::Status>;
+  // What is written at once: models of one partition, and an entry of each.
+  struct Batch {
+    std::vector<std::shared_ptr<Model>> models;
+    std::vector<JournalEntry> entries;
+    // Whether the model may take more memory than before.
+    std::vector<char> grown;
+    bool updates = false;
+  };
+  // Takes the model's pending updates. False if its ledger is torn, or is torn by this.
+  bool Add(const std::shared_ptr<Model>& model, Batch& batch);
+  void Write(Batch& batch, Results& results);
 
   Journal& journal_;
   const Options options_;

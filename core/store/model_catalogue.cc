@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "core/error/error.h"
+#include "core/learner/catalogue.h"
 #include "core/model/composition.h"
 #include "core/settings/settings.h"
 

@@ -5,6 +5,7 @@
 
 #include "core/error/error.h"
 #include "core/error/stopped.h"
+#include "core/fleet/fleet.h"
 #include "core/learner/catalogue.h"
 #include "core/model/views.h"
 #include "core/settings/settings.h"
@@ -28,20 +29,25 @@ Store::Store(std::unique_ptr<Journal> journal, const Options& options)
       [this](const std::shared_ptr<Model>& model) { OnCommit(model); });
   snapshotter_ =
       std::make_unique<Snapshotter>(*journal_, *committer_, memory_, options_.on_snapshot_failure);
+  if (options_.fleet != nullptr) JoinFleet();
 }
 
 Store::~Store() {
   SaveSamples();
+  // Other servers take over at once. Until then its models write.
+  if (fleet_ != nullptr) fleet_->Leave();
   // The snapshotter waits for commits, and commits request snapshots: it stops first, but exists
   // until the last commit.
   snapshotter_->Stop();
   committer_.reset();
+  fleet_.reset();
 }
 
 void Store::SaveSamples() {
   std::vector<std::shared_ptr<Model>> models = cache_.All();
   const auto unsaved = [](const std::shared_ptr<Model>& model) {
-    return model->ledger().stored_examples().unsaved_bytes() > 0;
+    return model->core().CheckWritable().ok() &&
+           model->ledger().stored_examples().unsaved_bytes() > 0;
   };
   std::erase_if(models, [&](const std::shared_ptr<Model>& model) { return !unsaved(model); });
   // A snapshot in progress may have begun before the last example came; the next one has all.
@@ -79,7 +85,7 @@ absl::Status Store::DeleteLoaded(absl::string_view name) {
   if (!model.ok() && !KeepGoing()) return StoppedError();
   if (model.ok()) {
     (*model)->Close(ModelNotFound(name));
-    (void)committer_->Commit(*model);
+    if ((*model)->core().CheckWritable().ok()) (void)committer_->Commit(*model);
   }
   const absl::Status deleted = journal_->Delete(name);
   // Also if it was not deleted: the next Acquire loads it anew. A failed commit may have removed
@@ -130,6 +136,10 @@ absl::StatusOr<std::shared_ptr<Model>> Store::LoadFromJournal(absl::string_view 
   if (absl::Status status = cache_.MakeRoom(name, weight_bytes); !status.ok()) return status;
   // What is read from the journal is there twice until it is restored.
   const ModelCopyMemory copy(memory_, weight_bytes);
+  return Restore(*header);
+}
+
+absl::StatusOr<std::shared_ptr<Model>> Store::Restore(const storage::ModelHeader& header) {
   const auto component = [this](absl::string_view name, ComponentAccess access) {
     if (access == ComponentAccess::kLoad) return Acquire(name);
     std::shared_ptr<Model> model = GetIfLoaded(name);
@@ -137,7 +147,24 @@ absl::StatusOr<std::shared_ptr<Model>> Store::LoadFromJournal(absl::string_view 
       return absl::StatusOr<std::shared_ptr<Model>>(absl::NotFoundError("not in memory"));
     return absl::StatusOr<std::shared_ptr<Model>>(std::move(model));
   };
-  return Model::Load(*header, *journal_, options_.limits, component);
+  if (fleet_ == nullptr) return Model::Load(header, *journal_, options_.limits, component);
+  Followers& followers = fleet_->FollowersOf(header.id());
+  // What is committed while it is read may be more than is kept for it.
+  constexpr int kAttempts = 3;
+  absl::Status why;
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    followers.BeginLoad(header.id());
+    absl::StatusOr<std::shared_ptr<Model>> model =
+        Model::Load(header, *journal_, options_.limits, component);
+    if (!model.ok()) {
+      followers.CancelLoad(header.id());
+      return model;
+    }
+    why = followers.EndLoad(*model);
+    if (why.ok()) return model;
+    if (!absl::IsOutOfRange(why)) return why;
+  }
+  return absl::UnavailableError(why.message());
 }
 
 absl::Status Store::DropLeftovers(uint64_t model_id) {
@@ -216,6 +243,7 @@ void Store::OnCommitFailure(Model& model, const absl::Status& why) {
     failed_.insert(model.id());
   }
   cache_.Remove(model);
+  if (fleet_ != nullptr) fleet_->OnWriteFailure(model.id());
 }
 
 void Store::OnCommit(const std::shared_ptr<Model>& model) {

@@ -26,7 +26,9 @@
 
 namespace perceptrond {
 
+class Fleet;
 class Snapshotter;
+struct FleetOptions;
 
 // Thread contract: safe for any number of threads. A model stays in memory while it is held.
 // Others may be evicted at any time; Acquire restores it as it was.
@@ -56,6 +58,8 @@ class Store {
     // A snapshot is taken when a model's journal has grown by this, and by twice the size of its
     // state.
     uint64_t snapshot_bytes = 4 << 20;
+    // Of a journal that several servers open; null for one of this server alone.
+    std::shared_ptr<const FleetOptions> fleet;
     // Where CreateBackup makes backups. Empty: nowhere.
     std::string backup_directory;
     // For the log; each may be null.
@@ -78,6 +82,9 @@ class Store {
     uint64_t models_in_memory = 0;
     uint64_t memory_bytes = 0;
   };
+
+  // Which server of the fleet writes what; null without a fleet.
+  Fleet* fleet() { return fleet_.get(); }
 
   Store(std::unique_ptr<Journal> journal, const Options& options);
   // Answers every submitted commit first. No model may be held any more.
@@ -109,6 +116,9 @@ class Store {
   absl::StatusOr<std::shared_ptr<Model>> Acquire(absl::string_view name);
   // The model if it is in memory, else null. Does not count as a use.
   std::shared_ptr<Model> GetIfLoaded(absl::string_view name) const { return cache_.Find(name); }
+
+  // The id that the journal has for a model. Loads nothing. NOT_FOUND.
+  absl::StatusOr<uint64_t> FindId(absl::string_view name);
 
   // The summary of a model, which it loads. NOT_FOUND.
   absl::StatusOr<ModelSummary> Get(absl::string_view name);
@@ -153,6 +163,13 @@ class Store {
   absl::StatusOr<std::shared_ptr<Model>> Load(absl::string_view name) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<std::shared_ptr<Model>> LoadFromJournal(absl::string_view name)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // Restores a model whose header was found, and has it follow its writer.
+  absl::StatusOr<std::shared_ptr<Model>> Restore(const storage::ModelHeader& header);
+  void JoinFleet();
+  // Takes models out of memory; with `commit` what they have learned is committed first.
+  void Drop(const std::vector<std::shared_ptr<Model>>& models, bool commit,
+            const absl::Status& why);
+  void OnModelChanged(const storage::ModelHeader& header, bool deleted);
   // Drops what a failed write of the model may have left in the journal.
   absl::Status DropLeftovers(uint64_t model_id) ABSL_LOCKS_EXCLUDED(mutex_);
   // Writes the samples that are nowhere but in memory.
@@ -177,6 +194,8 @@ class Store {
 
   std::unique_ptr<Committer> committer_;
   std::unique_ptr<Snapshotter> snapshotter_;
+  // Null without a fleet.
+  std::unique_ptr<Fleet> fleet_;
 };
 
 // Finds a model by name. While it stays in memory and open, finding it again takes no lock. Does

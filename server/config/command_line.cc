@@ -192,7 +192,23 @@ std::string CheckTogether(const Options& options) {
   if (options.metrics_tls && options.tls_cert.empty()) {
     return "--metrics-tls needs --tls-cert and --tls-key: set them too";
   }
+  const int fleet_files = (options.fleet_cert.empty() ? 0 : 1) +
+                          (options.fleet_key.empty() ? 0 : 1) + (options.fleet_ca.empty() ? 0 : 1);
+  if (fleet_files % 3 != 0)
+    return "--fleet-cert, --fleet-key and --fleet-ca go together: set all or none";
+  if (options.nats_cert.empty() != options.nats_key.empty())
+    return "--nats-cert and --nats-key go together: set both or neither";
+  const bool open_fleet = options.journal == JournalKind::kNats && fleet_files == 0;
+  if (open_fleet && !options.access_file.empty()) {
+    return "with --access-file the servers of a fleet must know one another: add --fleet-cert, "
+           "--fleet-key and --fleet-ca";
+  }
   if (options.insecure) return "";
+  if (open_fleet && !IsLoopback(options.fleet_address)) {
+    return absl::StrCat("other machines can reach --fleet-address ", options.fleet_address,
+                        ": add --fleet-cert, --fleet-key and --fleet-ca; or --insecure, if all who "
+                        "reach it may do everything");
+  }
   const bool secured =
       !options.tls_cert.empty() && (!options.access_file.empty() || !options.tls_client_ca.empty());
   for (const std::string& address : options.addresses) {

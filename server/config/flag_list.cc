@@ -184,6 +184,54 @@ void FlagList::HostNames(const std::string& name, std::vector<std::string>* fiel
   AddList(name, "NAME,...", field, help + "\nDefault none.", set);
 }
 
+void FlagList::Journal(const std::string& name, JournalKind* kind,
+                       std::vector<std::string>* servers, const std::string& help) {
+  const auto set = [=](const std::string& value) -> std::string {
+    servers->clear();
+    if (value == "rocksdb" || value == "memory") {
+      *kind = value == "memory" ? JournalKind::kMemory : JournalKind::kRocksDb;
+      return "";
+    }
+    for (const absl::string_view url : absl::StrSplit(value, ',')) {
+      absl::string_view rest = url;
+      if (!(absl::ConsumePrefix(&rest, "nats://") || absl::ConsumePrefix(&rest, "tls://")) ||
+          absl::StrContains(rest, '@') || !HostOf(rest).has_value())
+        return "expected rocksdb, memory, or nats://HOST:PORT without credentials";
+      servers->emplace_back(url);
+    }
+    *kind = JournalKind::kNats;
+    return "";
+  };
+  const auto get = [=] {
+    if (*kind == JournalKind::kNats) return Quoted(absl::StrJoin(*servers, ","));
+    return Quoted(*kind == JournalKind::kMemory ? "memory" : "rocksdb");
+  };
+  Add(name, "rocksdb|memory|URL,...", absl::StrCat(help, "\nDefault rocksdb."), set, get);
+}
+
+void FlagList::Name(const std::string& name, std::string* field, const std::string& help) {
+  const auto set = [field](const std::string& value) -> std::string {
+    const auto fits = [](unsigned char c) { return absl::ascii_isalnum(c) || c == '-'; };
+    if (value.empty() || value.size() > 32 || !absl::c_all_of(value, fits))
+      return "expected up to 32 letters, digits and dashes";
+    *field = value;
+    return "";
+  };
+  Add(name, "NAME", absl::StrCat(help, "\nDefault ", *field, "."), set,
+      [field] { return Quoted(*field); });
+}
+
+void FlagList::Address(const std::string& name, std::string* field, const std::string& help) {
+  const auto set = [field](const std::string& value) -> std::string {
+    if (!HostOf(value).has_value() || absl::EndsWith(value, ":0"))
+      return "expected HOST:PORT, with a port that other servers know";
+    *field = value;
+    return "";
+  };
+  Add(name, "HOST:PORT", absl::StrCat(help, "\nDefault ", *field, "."), set,
+      [field] { return Quoted(*field); });
+}
+
 void FlagList::AddList(const std::string& name, const std::string& form,
                        const std::vector<std::string>* field, const std::string& help,
                        std::function<std::string(const std::vector<std::string>&)> set) {

@@ -69,6 +69,13 @@ class FlagList {
   void Addresses(const std::string& name, std::vector<std::string>* field, const std::string& help);
   // Names of machines, separated by commas; none if it is empty.
   void HostNames(const std::string& name, std::vector<std::string>* field, const std::string& help);
+  // rocksdb, memory, or URLs of NATS without credentials.
+  void Journal(const std::string& name, JournalKind* kind, std::vector<std::string>* servers,
+               const std::string& help);
+  // Letters, digits and dashes.
+  void Name(const std::string& name, std::string* field, const std::string& help);
+  // HOST:PORT, with a port.
+  void Address(const std::string& name, std::string* field, const std::string& help);
   void MetricsAddress(const std::string& name, std::string* field, const std::string& help);
   void Directory(const std::string& name, std::string* field, const std::string& help);
   // A file that exists.

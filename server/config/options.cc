@@ -25,11 +25,42 @@ std::vector<Flag> MakeFlags(Options* o) {
       "Whether to start although the journal's log ends before what was written to it. no: the\n"
       "server refuses, so that the log can be brought back. yes: it goes on without the lost\n"
       "updates, and producers that had them acknowledged receive an error. For one start.");
-  flags.Choice(
-      "journal", &o->journal,
-      {{"rocksdb", JournalKind::kRocksDb}, {"memory", JournalKind::kMemory}},
+  flags.Journal(
+      "journal", &o->journal, &o->nats_servers,
       "Where models are stored. rocksdb: in --data-dir. memory: nowhere; all models are lost when\n"
-      "the server stops.");
+      "the server stops. nats://HOST:PORT, one or several separated by commas: in the streams of "
+      "a\n"
+      "NATS JetStream cluster, which all servers of a fleet open (docs/scale.md).");
+  flags.File("nats-credentials", &o->nats_credentials,
+             "Credentials file for NATS. Without it the server connects without any.");
+  flags.File(
+      "nats-ca", &o->nats_ca,
+      "PEM file with the authorities of NATS's certificates. With it the connection must be\n"
+      "encrypted.");
+  flags.File("nats-cert", &o->nats_cert, "PEM file with this server's certificate for NATS.");
+  flags.File("nats-key", &o->nats_key, "PEM file with the private key of --nats-cert.");
+  flags.Name(
+      "fleet", &o->fleet,
+      "The fleet's name, with which the names of its streams begin: letters, digits, dashes.");
+  flags.Address(
+      "fleet-address", &o->fleet_address,
+      "Where the other servers of the fleet reach this one. It listens there for them alone.");
+  flags.Number("fleet-partitions", "Partitions", &o->fleet_partitions, 1, 256,
+               "Partitions of the fleet's models, each of which one server writes. Fixed when the\n"
+               "fleet is created.");
+  flags.Number("fleet-replicas", "Servers", &o->fleet_replicas, 1, 5,
+               "Servers of NATS that keep each stream. Fixed when the fleet is created.");
+  flags.Time("fleet-timeout", &o->fleet_timeout, absl::Milliseconds(200), absl::Minutes(10),
+             "A server that was not heard of for this time is taken for dead, and others take its\n"
+             "partitions over.");
+  flags.File("fleet-cert", &o->fleet_cert,
+             "PEM file with this server's certificate for other servers of the fleet, for the DNS\n"
+             "name perceptrond, with --fleet-key and --fleet-ca. Each server checks the other's.");
+  flags.File("fleet-key", &o->fleet_key, "PEM file with the private key of --fleet-cert.");
+  flags.File(
+      "fleet-ca", &o->fleet_ca,
+      "PEM file with the authority that signed the certificates of all servers of the fleet,\n"
+      "and nobody else's: who has one may do everything.");
   flags.Choice(
       "durability", &o->durability,
       {{"sync", Durability::kSync},
@@ -38,7 +69,9 @@ std::vector<Flag> MakeFlags(Options* o) {
       "When updates reach the disk. sync: before they are acknowledged; concurrent streams share\n"
       "one fsync. interval: at most --durability-interval later. none: when the operating system\n"
       "writes them. A power failure loses updates that have not reached the disk; killing the\n"
-      "server loses no acknowledged update.");
+      "server loses no acknowledged update. In a fleet updates are acknowledged once a majority "
+      "of\n"
+      "NATS's servers has them, and this has no effect.");
   flags.Time(
       "durability-interval", &o->durability_interval, absl::Milliseconds(1), absl::Hours(1),
       "The time between two fsyncs with --durability=interval: a power failure loses at most this\n"

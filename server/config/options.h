@@ -14,7 +14,7 @@
 
 namespace perceptrond {
 
-enum class JournalKind : uint8_t { kRocksDb, kMemory };
+enum class JournalKind : uint8_t { kRocksDb, kMemory, kNats };
 
 // The fields have the default values. Meaning, unit and range of each are in options.cc, from
 // which --help prints them.
@@ -25,6 +25,22 @@ struct Options {
   std::string backup_dir;
   bool accept_data_loss = false;
   JournalKind journal = JournalKind::kRocksDb;
+  // For kNats: "nats://host:port", and paths or empty.
+  std::vector<std::string> nats_servers;
+  std::string nats_credentials;
+  std::string nats_ca;
+  std::string nats_cert;
+  std::string nats_key;
+  // The fleet, with kNats.
+  std::string fleet = "perceptrond";
+  std::string fleet_address = "127.0.0.1:7602";
+  uint64_t fleet_partitions = 16;
+  uint64_t fleet_replicas = 3;
+  absl::Duration fleet_timeout = absl::Seconds(2);
+  // Paths, all set or none.
+  std::string fleet_cert;
+  std::string fleet_key;
+  std::string fleet_ca;
   Durability durability = Durability::kSync;
   absl::Duration durability_interval = absl::Milliseconds(100);
   uint64_t memory_budget = uint64_t{1} << 30;

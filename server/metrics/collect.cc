@@ -1,5 +1,6 @@
 #include "server/metrics/collect.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <string>
 #include <system_error>
@@ -7,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/strip.h"
+#include "core/fleet/fleet.h"
 #include "core/journal/rocksdb_journal.h"
 #include "core/store/store.h"
 #include "server/config/logging.h"
@@ -35,6 +37,9 @@ std::vector<ModelMetrics> CollectModels(Store& store, size_t limit) {
     one.memory_bytes = model.memory_bytes;
     one.stored_examples = model.stored_examples;
     one.in_memory = model.in_memory;
+    if (store.fleet() == nullptr) continue;
+    const std::shared_ptr<Model> loaded = store.GetIfLoaded(model.settings.name());
+    if (loaded != nullptr) one.written = store.fleet()->Writes(loaded->id());
   }
   return metrics;
 }
@@ -50,6 +55,18 @@ void CollectDisk(const Options& options, ServerStats& server) {
   server.disk_free_bytes = space.available;
   server.disk_size_bytes = space.capacity;
   server.disk_reserve_bytes = RocksDbJournal::Options().reserve_bytes;
+}
+
+ServerStats::Fleet CollectFleet(Fleet& fleet) {
+  ServerStats::Fleet all;
+  all.servers = fleet.servers();
+  for (const PartitionRole::Stats& one : fleet.stats()) {
+    all.partitions_written += one.writes ? 1 : 0;
+    all.take_overs += one.take_overs;
+    all.contact_seconds = std::max(all.contact_seconds, absl::ToDoubleSeconds(one.since_contact));
+    all.delay_seconds = std::max(all.delay_seconds, absl::ToDoubleSeconds(one.delay));
+  }
+  return all;
 }
 
 }  // namespace
@@ -81,6 +98,7 @@ ServerStats CollectServer(Store& store, const InFlightMemory& memory,
   server.snapshot_failures = stats.snapshot_failures;
   server.snapshot_threshold_bytes = options.snapshot_bytes;
   CollectDisk(options, server);
+  if (store.fleet() != nullptr) server.fleet = CollectFleet(*store.fleet());
   server.transport = connections.stats();
   return server;
 }

@@ -103,6 +103,9 @@ const ModelFamily kModelFamilies[] = {
      [](M m) { return Value(m.memory_bytes); }},
     {"perceptrond_model_in_memory", "1 if the model is in memory, 0 if it is on disk only.",
      [](M m) { return Indicator(m.in_memory); }},
+    {"perceptrond_model_written",
+     "1 if this server of a fleet writes the model, 0 if it follows another.",
+     [](M m) { return m.written ? Indicator(*m.written) : Value(); }},
 };
 
 }  // namespace

@@ -121,6 +121,26 @@ void AppendMemoryFamilies(const ServerStats& stats, MetricFamilies& families) {
   Append(std::move(refusals), families);
 }
 
+void AppendFleetFamilies(const ServerStats::Fleet& fleet, MetricFamilies& families) {
+  const auto gauge = [&](const char* name, const char* help, double value) {
+    AppendSingle(name, help, kGauge, value, families);
+  };
+  gauge("perceptrond_fleet_servers", "Servers of the fleet that are alive, this one included.",
+        static_cast<double>(fleet.servers));
+  gauge("perceptrond_fleet_partitions_written", "Partitions that this server writes.",
+        static_cast<double>(fleet.partitions_written));
+  AppendSingle("perceptrond_fleet_take_overs_total",
+               "Times that this server became a partition's writer.", kCounter,
+               static_cast<double>(fleet.take_overs), families);
+  gauge("perceptrond_fleet_contact_seconds",
+        "Time since this server last read a partition's log to its end; of the partition with the "
+        "longest.",
+        fleet.contact_seconds);
+  gauge("perceptrond_fleet_delay_seconds",
+        "Age of the last update when this server took it over; of the partition with the highest.",
+        fleet.delay_seconds);
+}
+
 }  // namespace
 
 void AppendServerFamilies(const ServerStats& stats, size_t exported, MetricFamilies& families) {
@@ -172,6 +192,7 @@ void AppendServerFamilies(const ServerStats& stats, size_t exported, MetricFamil
   counter("perceptrond_snapshot_failures_total",
           "Snapshots that could not be written; the journal keeps their records.",
           stats.snapshot_failures);
+  if (stats.fleet.has_value()) AppendFleetFamilies(*stats.fleet, families);
   AppendTransportFamilies(stats.transport, families);
 }
 

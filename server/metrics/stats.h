@@ -29,6 +29,8 @@ struct ModelMetrics {
   // Absent if the model is not in memory.
   std::optional<StoredExamplesStatistics> stored_examples;
   bool in_memory = false;
+  // Whether this server writes the model. Absent without a fleet, and if the model is not in memory.
+  std::optional<bool> written;
 };
 
 // The state of the server. Counts are since its start.
@@ -64,6 +66,16 @@ struct ServerStats {
   uint64_t evictions = 0;
   uint64_t snapshots = 0;
   uint64_t snapshot_failures = 0;
+  struct Fleet {
+    uint64_t servers = 0;
+    uint64_t partitions_written = 0;
+    uint64_t take_overs = 0;
+    // Of the partition with the longest.
+    double contact_seconds = 0;
+    double delay_seconds = 0;
+  };
+  // Absent without a fleet.
+  std::optional<Fleet> fleet;
   Connections::Stats transport;
 };
 

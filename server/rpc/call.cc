@@ -91,8 +91,27 @@ void Call::OnBoundOrCancelled(uint8_t what) {
   if (before != kBoth && (before | what) == kBoth) reactor_->OnCancel();
 }
 
+void Call::HandOver(std::function<void(std::shared_ptr<Reactor>)> bind_to,
+                    grpc::ByteBuffer& message) {
+  bind_to_ = std::move(bind_to);
+  returned_ = std::make_unique<Returned>();
+  returned_->message.Swap(&message);
+}
+
+void Call::OnReturned(bool /*ok*/) {
+  request_since_.store(0, std::memory_order_relaxed);
+  reactor_->OnReadDone(true);
+}
+
 void Call::StartRead(grpc::ByteBuffer* message) {
   incoming_ = message;
+  if (returned_ != nullptr && returned_->message.Valid()) {
+    message->Swap(&returned_->message);
+    returned_->message.Clear();
+    // No callback runs from within this method.
+    returned_->now.Set(acceptor_.queue(), gpr_now(GPR_CLOCK_MONOTONIC), Hold(message_returned_));
+    return;
+  }
   stream_.Read(message, Hold(read_done_));
 }
 

@@ -74,7 +74,9 @@ class Call {
   Call& operator=(const Call&) = delete;
 
   // To be called once, before any operation. The call keeps the reactor until after OnDone.
-  void Bind(std::shared_ptr<Reactor> reactor) { reactor_ = std::move(reactor); }
+  void Bind(std::shared_ptr<Reactor> reactor) {
+    bind_to_ == nullptr ? void(reactor_ = std::move(reactor)) : bind_to_(std::move(reactor));
+  }
   // Reads the next message into `message`, which must exist until OnReadDone.
   void StartRead(grpc::ByteBuffer* message);
   // The same for the one request of a call, which may take as long as --receive-timeout.
@@ -125,6 +127,12 @@ class Call {
 
  private:
   friend class Acceptor;
+  friend class RoutingReactor;
+
+  // Has the next reactor that is bound given to `bind_to`, which passes the callbacks on to it, and
+  // the next read return this message, which was read before: so that a reactor can read a call's
+  // first message and leave the call to its method.
+  void HandOver(std::function<void(std::shared_ptr<Reactor>)> bind_to, grpc::ByteBuffer& message);
 
   // An event that calls one of the call's methods.
   template <void (Call::*callback)(bool)>
@@ -146,6 +154,7 @@ class Call {
 
   void OnAccepted(bool ok);
   void OnReadDone(bool ok);
+  void OnReturned(bool ok);
   void OnWriteDone(bool ok);
   void OnAlarm(bool ok) { reactor_->OnAlarm(ok); }
   void OnFinished(bool ok);
@@ -187,6 +196,13 @@ class Call {
   std::unique_ptr<CallAccess> access_;
   // What the read that was started fills. Used by the reading thread alone.
   grpc::ByteBuffer* incoming_ = nullptr;
+  // What HandOver was given.
+  struct Returned {
+    grpc::ByteBuffer message;
+    grpc::Alarm now;
+  };
+  std::function<void(std::shared_ptr<Reactor>)> bind_to_;
+  std::unique_ptr<Returned> returned_;
   // Read when the call is accepted: gRPC forgets it when the client cancels.
   std::string peer_;
   CallTiming timing_;
@@ -196,6 +212,7 @@ class Call {
   std::atomic<int> pending_events_{0};
   CallEvent<&Call::OnAccepted> accepted_{*this};
   CallEvent<&Call::OnReadDone> read_done_{*this};
+  CallEvent<&Call::OnReturned> message_returned_{*this};
   CallEvent<&Call::OnWriteDone> write_done_{*this};
   CallEvent<&Call::OnAlarm> alarm_expired_{*this};
   CallEvent<&Call::OnFinished> finished_{*this};

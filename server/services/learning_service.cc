@@ -41,6 +41,7 @@ absl::Status LearnExamples(Store& store, const LearnExamplesRequest& examples,
   absl::StatusOr<std::shared_ptr<Model>> acquired = store.Acquire(request.model());
   if (!acquired.ok()) return acquired.status();
   model = *acquired;
+  if (absl::Status writable = model->core().CheckWritable(); !writable.ok()) return writable;
   auto producer = std::make_shared<Producer>("");
   if (!request.producer_id().empty()) {
     absl::StatusOr<std::shared_ptr<Producer>> found =

@@ -201,6 +201,7 @@ absl::StatusOr<std::shared_ptr<Model>> LearnSession::FindModel() {
   absl::StatusOr<std::shared_ptr<Model>> model = handle_.Acquire(model_name_);
   if (!model.ok()) return model.status();
   if (!model_uid_.empty() && (*model)->uid() != model_uid_) return ModelReplaced(model_name_);
+  if (absl::Status writable = (*model)->core().CheckWritable(); !writable.ok()) return writable;
   if (!producer_id_.empty()) {
     if (producer_model_.lock() == *model) return model;
     // A model that was evicted and loaded again has producers of its own.

@@ -226,7 +226,7 @@ Benchmark Recovery(const Options& options) {
                 learning_seconds += Since(start);
                 JournalEntry entry = model->ledger().TakePending();
                 entry.model_id = model->id();
-                Require((*journal)->Commit({&entry, 1}, /*sync=*/false));
+                Require((*journal)->Commit({&entry, 1}, {.sync = false}).status());
                 start = Clock::now();
               });
             }

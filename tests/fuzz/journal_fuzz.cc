@@ -41,8 +41,7 @@ class GivenJournal final : public perceptrond::testing::JournalDecorator {
     return snapshot;
   }
   absl::Status Replay(uint64_t /*model_id*/, uint64_t /*after_revision*/,
-                      const std::function<absl::Status(const storage::UpdateRecord&, size_t bytes)>&
-                          replay) override {
+                      const perceptrond::ReplayCallback& replay) override {
     return record.has_value() ? replay(*record, record->ByteSizeLong()) : absl::OkStatus();
   }
   // The counters' revision.

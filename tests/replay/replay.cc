@@ -271,7 +271,7 @@ void ReplayAll(std::istream& file) {
     entry.records.pop_back();
     Check(journal.Create(header).ok(), "creating " + one.name);
     entry.model_id = header.id();
-    Check(journal.Commit({&entry, 1}, false).ok(), "committing " + one.name);
+    Check(journal.Commit({&entry, 1}, {.sync = false}).ok(), "committing " + one.name);
     Print(*Load(header, journal), one.kind, one.classes);
   }
 }

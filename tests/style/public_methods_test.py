@@ -3,8 +3,8 @@
 
 usage: public_methods_test.py ROOT
 
-Counts the member functions that a header declares public, overloads each; constructors, destructors, operators and
-friends are not counted. Reads the headers of core/, server/ and client/ by their braces, without a compiler.
+Counts the member functions that a header declares public, overloads each; constructors, destructors, operators, friends
+and overrides are not counted: what overrides is counted where it is declared first. Reads the headers of core/, server/ and client/ by their braces, without a compiler.
 """
 import pathlib
 import re
@@ -35,7 +35,7 @@ class Body:
 def is_method(statement, name):
     """Whether a statement of a class's body declares a member function that counts."""
     statement = ANNOTATION.sub("", statement).strip()
-    if NO_METHOD.match(statement) or "operator" in statement:
+    if NO_METHOD.match(statement) or "operator" in statement or re.search(r"\)[^()]*\boverride\b", statement):
         return False
     head = statement.split("=", 1)[0] if "(" in statement.split("=", 1)[0] else ""
     # A member that is a std::function has its parentheses between angle brackets.

@@ -32,10 +32,16 @@ class FaultyJournal final : public JournalDecorator {
   FaultyJournal(std::shared_ptr<Journal> base, Plan plan)
       : JournalDecorator(base), base_(std::move(base)), plan_(std::move(plan)) {}
 
-  absl::Status Commit(std::span<const JournalEntry> entries, bool sync) override {
+  absl::StatusOr<CommitOutcome> Commit(std::span<const JournalEntry> entries,
+                                       const CommitOptions& options) override {
     const Fate fate = Next(Call::kCommit);
     if (fate == Fate::kLeavesRecords) LeaveRecords(entries);
-    return Run(fate, [&] { return base_->Commit(entries, sync); });
+    absl::StatusOr<CommitOutcome> outcome(Injected());
+    const absl::Status status = Run(fate, [&] {
+      outcome = base_->Commit(entries, options);
+      return outcome.status();
+    });
+    return status.ok() ? outcome : status;
   }
   absl::Status Sync() override {
     return Run(Next(Call::kSync), [&] { return base_->Sync(); });
@@ -52,8 +58,7 @@ class FaultyJournal final : public JournalDecorator {
     return base_->LoadSnapshot(model_id);
   }
   absl::Status Replay(uint64_t model_id, uint64_t after_revision,
-                      const std::function<absl::Status(const storage::UpdateRecord&, size_t bytes)>&
-                          replay) override {
+                      const ReplayCallback& replay) override {
     if (Next(Call::kReplay) != Fate::kWorks) return Injected();
     return base_->Replay(model_id, after_revision, replay);
   }
@@ -77,7 +82,7 @@ class FaultyJournal final : public JournalDecorator {
       half.counters = base_->LoadCounters(half.model_id).value();
       half.positions.clear();
     }
-    base_->Commit(halves, /*sync=*/true).IgnoreError();
+    base_->Commit(halves, {}).IgnoreError();
   }
 
   const std::shared_ptr<Journal> base_;

@@ -2,6 +2,7 @@
 // one journal below, so that it outlives the store that was given it.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <utility>
 
@@ -26,10 +27,27 @@ class JournalDecorator : public Journal {
     return base_->List(after, limit);
   }
   absl::StatusOr<uint64_t> Count() override { return base_->Count(); }
-  absl::Status Commit(std::span<const JournalEntry> entries, bool sync) override {
-    return base_->Commit(entries, sync);
+  uint32_t partitions() const override { return base_->partitions(); }
+  absl::StatusOr<CommitOutcome> Commit(std::span<const JournalEntry> entries,
+                                       const CommitOptions& options) override {
+    return base_->Commit(entries, options);
+  }
+  absl::StatusOr<CommitOutcome> TakeOver(uint32_t partition, const std::string& address,
+                                         uint64_t expected) override {
+    return base_->TakeOver(partition, address, expected);
+  }
+  absl::StatusOr<uint64_t> LastSequence(uint32_t partition) override {
+    return base_->LastSequence(partition);
+  }
+  absl::StatusOr<std::unique_ptr<JournalTail>> Tail(uint32_t partition, uint64_t after) override {
+    return base_->Tail(partition, after);
   }
   absl::Status Sync() override { return base_->Sync(); }
+  absl::Status Announce(absl::string_view message) override { return base_->Announce(message); }
+  void Listen(std::function<void(absl::string_view message)> listener) override {
+    base_->Listen(std::move(listener));
+  }
+  void WatchModels(ModelWatcher watcher) override { base_->WatchModels(std::move(watcher)); }
   absl::StatusOr<CommittedState> LoadCommittedState(uint64_t model_id) override {
     return base_->LoadCommittedState(model_id);
   }
@@ -37,8 +55,7 @@ class JournalDecorator : public Journal {
     return base_->LoadCounters(model_id);
   }
   absl::Status Replay(uint64_t model_id, uint64_t after_revision,
-                      const std::function<absl::Status(const storage::UpdateRecord&, size_t bytes)>&
-                          replay) override {
+                      const ReplayCallback& replay) override {
     return base_->Replay(model_id, after_revision, replay);
   }
   absl::StatusOr<std::optional<storage::Snapshot>> LoadSnapshot(uint64_t model_id) override {
@@ -55,6 +72,9 @@ class JournalDecorator : public Journal {
   absl::StatusOr<Backup> BackUp(const Backups& backups, uint32_t keep) override {
     return base_->BackUp(backups, keep);
   }
+
+ protected:
+  Journal& base() { return *base_; }
 
  private:
   const std::shared_ptr<Journal> base_;

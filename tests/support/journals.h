@@ -47,7 +47,7 @@ inline JournalEntry MakeEntry(uint64_t model_id, std::vector<storage::UpdateReco
 }
 
 inline absl::Status CommitOne(Journal& journal, const JournalEntry& entry, bool sync = true) {
-  return journal.Commit({&entry, 1}, sync);
+  return journal.Commit({&entry, 1}, {sync, std::nullopt}).status();
 }
 
 // All records after a revision, or why they cannot be read.

@@ -133,6 +133,8 @@ inline Sent Send(Store& store, const std::string& name, const std::string& produ
   Sent sent;
   auto model = store.Acquire(name);
   if (!model.ok()) return {model.status(), {}};
+  if (absl::Status writable = (*model)->core().CheckWritable(); !writable.ok())
+    return {writable, {}};
   auto found = (*model)->ledger().FindProducer(producer);
   if (!found.ok()) return {found.status(), {}};
   MutexLock turn(&(*found)->turn);

@@ -16,13 +16,15 @@ class RecordingJournal final : public JournalDecorator {
  public:
   using JournalDecorator::JournalDecorator;
 
-  absl::Status Commit(std::span<const JournalEntry> entries, bool sync) override {
-    if (absl::Status status = JournalDecorator::Commit(entries, sync); !status.ok()) return status;
+  absl::StatusOr<CommitOutcome> Commit(std::span<const JournalEntry> entries,
+                                       const CommitOptions& options) override {
+    absl::StatusOr<CommitOutcome> outcome = JournalDecorator::Commit(entries, options);
+    if (!outcome.ok() || outcome->stale) return outcome;
     MutexLock lock(&mutex_);
     for (const JournalEntry& entry : entries) {
       records_.insert(records_.end(), entry.records.begin(), entry.records.end());
     }
-    return absl::OkStatus();
+    return outcome;
   }
   absl::Status SaveSnapshot(uint64_t model_id, const storage::Snapshot& snapshot) override {
     // A snapshot ahead of its counters would be a model that no crash leaves loadable.

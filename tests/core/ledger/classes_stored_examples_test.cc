@@ -157,7 +157,7 @@ TEST_P(ClassesStored, UpdatesComeBackFromTheirRecordsAfterACrash) {
     lone.Learn(Batched(message).batch());
   JournalEntry entry = lone.model->ledger().TakePending();
   entry.model_id = lone.model->id();
-  ASSERT_OK(lone.journal.Commit({&entry, 1}, true));
+  ASSERT_OK(lone.journal.Commit({&entry, 1}, {}).status());
   const std::shared_ptr<Model> model =
       Model::Load(lone.journal.Find("models/m").value(), lone.journal, Model::Limits()).value();
   const StoredExamplesCopy before = CopyStoredExamples(*lone.model).examples;

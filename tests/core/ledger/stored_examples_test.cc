@@ -174,7 +174,7 @@ class CrashedSample : public ::testing::Test {
   std::shared_ptr<Model> Reload() {
     JournalEntry entry = lone_.model->ledger().TakePending();
     entry.model_id = lone_.model->id();
-    EXPECT_OK(lone_.journal.Commit({&entry, 1}, true));
+    EXPECT_OK(lone_.journal.Commit({&entry, 1}, {}).status());
     return Model::Load(lone_.journal.Find("models/m").value(), lone_.journal, Model::Limits())
         .value();
   }

@@ -21,7 +21,7 @@ inline absl::StatusOr<ModelAnalysis> Analyzed(Model& model) {
 inline std::shared_ptr<Model> Reload(LoneModel& lone) {
   JournalEntry entry = lone.model->ledger().TakePending();
   entry.model_id = lone.model->id();
-  EXPECT_OK(lone.journal.Commit({&entry, 1}, true));
+  EXPECT_OK(lone.journal.Commit({&entry, 1}, {}).status());
   return Model::Load(lone.journal.Find(lone.model->name()).value(), lone.journal, Model::Limits())
       .value();
 }

@@ -174,7 +174,7 @@ struct Reloaded {
     EXPECT_EQ(entry.records.size(), 2U);
     entry.model_id = learned->id();
     change(entry);
-    EXPECT_OK(journal.Commit({&entry, 1}, true));
+    EXPECT_OK(journal.Commit({&entry, 1}, {}).status());
     model = Model::Load(journal.Find("models/m").value(), journal, Model::Limits());
   }
 };

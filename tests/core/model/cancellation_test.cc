@@ -197,7 +197,7 @@ TEST_P(StoppedWork, AStoppedLoadIsNoDamage) {
   const auto lone = Learned(examples_.size());
   JournalEntry entry = lone->model->ledger().TakePending();
   entry.model_id = lone->model->id();
-  ASSERT_OK(lone->journal.Commit({&entry, 1}, true));
+  ASSERT_OK(lone->journal.Commit({&entry, 1}, {}).status());
   const storage::ModelHeader header = lone->journal.Find(lone->model->name()).value();
   int checks = 0;
   for (;; ++checks) {

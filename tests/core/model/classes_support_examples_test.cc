@@ -113,7 +113,7 @@ class ExplainClassesBySupport : public ::testing::TestWithParam<ClassCase> {
 void Restart(LoneModel& lone) {
   JournalEntry entry = lone.model->ledger().TakePending();
   entry.model_id = lone.model->id();
-  ASSERT_OK(lone.journal.Commit({&entry, 1}, true));
+  ASSERT_OK(lone.journal.Commit({&entry, 1}, {}).status());
   lone.model =
       Model::Load(lone.journal.Find(lone.model->name()).value(), lone.journal, Model::Limits())
           .value();

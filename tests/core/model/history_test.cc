@@ -239,7 +239,7 @@ absl::Status LoadWith(const std::function<void(storage::UpdateRecord&)>& change)
   JournalEntry entry = model->ledger().TakePending();
   entry.model_id = model->id();
   change(entry.records[0]);
-  EXPECT_OK(journal.Commit({&entry, 1}, true));
+  EXPECT_OK(journal.Commit({&entry, 1}, {}).status());
   return Model::Load(journal.Find("m").value(), journal, Model::Limits()).status();
 }
 

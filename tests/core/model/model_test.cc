@@ -166,7 +166,7 @@ TEST(Learn, TakesExamplesWithoutFeaturesInEverySpace) {
       // What was learned can be read back.
       JournalEntry entry = lone.model->ledger().TakePending();
       entry.model_id = lone.model->id();
-      ASSERT_OK(lone.journal.Commit({&entry, 1}, true));
+      ASSERT_OK(lone.journal.Commit({&entry, 1}, {}).status());
       const auto again =
           Model::Load(lone.journal.Find("model").value(), lone.journal, Model::Limits());
       ASSERT_OK(again.status());
@@ -190,7 +190,7 @@ TEST(Learn, MixesDenseAndSparseRowsInOneHistory) {
   JournalEntry entry = lone.model->ledger().TakePending();
   EXPECT_GT(entry.records.size(), 5U);
   entry.model_id = lone.model->id();
-  ASSERT_OK(lone.journal.Commit({&entry, 1}, true));
+  ASSERT_OK(lone.journal.Commit({&entry, 1}, {}).status());
   const auto again = Model::Load(lone.journal.Find("model").value(), lone.journal, Model::Limits());
   ASSERT_OK(again.status());
   EXPECT_EQ(StateBytes(**again), StateBytes(*lone.model));

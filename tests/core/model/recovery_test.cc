@@ -186,7 +186,7 @@ class Contradiction : public ::testing::Test {
     JournalEntry entry = model->ledger().TakePending();
     entry.model_id = model->id();
     change(entry.records);
-    EXPECT_OK(journal.Commit({&entry, 1}, true));
+    EXPECT_OK(journal.Commit({&entry, 1}, {}).status());
     return Model::Load(journal.Find("model").value(), journal, Model::Limits()).status();
   }
 };

@@ -156,7 +156,7 @@ TEST_P(ExplainBySupport, ReplacedWeightsComeFirstAndOlderMistakesCountNoMore) {
   }
   JournalEntry entry = lone.model->ledger().TakePending();
   entry.model_id = lone.model->id();
-  ASSERT_OK(lone.journal.Commit({&entry, 1}, true));
+  ASSERT_OK(lone.journal.Commit({&entry, 1}, {}).status());
   const std::vector<Explanation> before = Explain(lone);
   lone.model =
       Model::Load(lone.journal.Find(lone.model->name()).value(), lone.journal, Model::Limits())

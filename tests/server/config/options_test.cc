@@ -253,8 +253,10 @@ INSTANTIATE_TEST_SUITE_P(
                    "127.0.0.1:", "::1:1", "[::1]", "[x]:1", "unix:", "127.0.0.1:1,"},
                   "expected HOST:PORT or [IPV6]:PORT with a port from 0 to 65535, or unix:PATH"},
         RangeCase{"data-dir", {"x"}, {""}, "expected the path of a directory"},
-        RangeCase{
-            "journal", {"rocksdb", "memory"}, {"", "disk"}, "expected one of rocksdb, memory"},
+        RangeCase{"journal",
+                  {"rocksdb", "memory"},
+                  {"", "disk"},
+                  "expected rocksdb, memory, or nats://HOST:PORT"},
         RangeCase{"durability",
                   {"sync", "interval", "none"},
                   {"", "fsync"},

@@ -247,6 +247,11 @@ TEST_F(MetricsTest, TheServerIsDescribed) {
             .evictions = 11,
             .snapshots = 12,
             .snapshot_failures = 13,
+            .fleet = ServerStats::Fleet{.servers = 31,
+                                        .partitions_written = 32,
+                                        .take_overs = 33,
+                                        .contact_seconds = 0.125,
+                                        .delay_seconds = 2.5},
             .transport = {.open = 18,
                           .accepted = 19,
                           .refused = {20, 21, 22},
@@ -256,6 +261,11 @@ TEST_F(MetricsTest, TheServerIsDescribed) {
   const std::vector<std::string> lines = Lines();
   for (const char* line :
        {"perceptrond_models 9",
+        "perceptrond_fleet_servers 31",
+        "perceptrond_fleet_partitions_written 32",
+        "perceptrond_fleet_take_overs_total 33",
+        "perceptrond_fleet_contact_seconds 0.125",
+        "perceptrond_fleet_delay_seconds 2.5",
         "perceptrond_models_not_exported 9",
         "perceptrond_models_in_memory 4",
         "perceptrond_memory_bytes 5",

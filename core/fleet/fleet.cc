@@ -1,0 +1,132 @@
+#include "core/fleet/fleet.h"
+
+#include <random>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "core/sync/thread_name.h"
+
+namespace perceptrond {
+namespace {
+
+constexpr absl::Duration kLeaveTime = absl::Seconds(10);
+
+std::string NewId(const std::string& address) {
+  std::random_device random;
+  return absl::StrCat(address, "-", absl::Hex(random(), absl::kZeroPad8),
+                      absl::Hex(random(), absl::kZeroPad8));
+}
+
+}  // namespace
+
+Fleet::Fleet(Journal& journal, const FleetOptions& options, Hooks hooks)
+    : journal_(journal),
+      options_(options),
+      hooks_(std::move(hooks)),
+      id_(NewId(options.address)),
+      members_(id_, absl::ToChronoNanoseconds(options.writer_timeout)) {
+  journal_.Listen([this](absl::string_view message) {
+    fleet_proto::Heartbeat heartbeat;
+    if (heartbeat.ParseFromArray(message.data(), static_cast<int>(message.size())))
+      members_.OnHeartbeat(heartbeat, Members::Clock::now());
+  });
+  journal_.WatchModels([this](const storage::ModelHeader& header, bool deleted) {
+    MutexLock lock(&mutex_);
+    changes_.push_back({header, deleted});
+  });
+  const PartitionRole::Settings settings{options.address, options.writer_timeout,
+                                         options.rank_delay, options.settle_time};
+  for (uint32_t i = 0; i < journal_.partitions(); ++i) {
+    roles_.push_back(std::make_unique<PartitionRole>(
+        journal_, i, members_, settings,
+        PartitionRole::Hooks{hooks_.drop, hooks_.on_followed, [this] { Announce(); }}));
+  }
+  heartbeats_ = std::thread([this] { SendHeartbeats(); });
+  changes_thread_ = std::thread([this] { PassOnChanges(); });
+}
+
+Fleet::~Fleet() {
+  journal_.Listen(nullptr);
+  journal_.WatchModels(nullptr);
+  {
+    MutexLock lock(&mutex_);
+    stopping_ = true;
+  }
+  heartbeats_.join();
+  changes_thread_.join();
+  roles_.clear();
+}
+
+void Fleet::Leave() {
+  {
+    MutexLock lock(&mutex_);
+    leaving_ = true;
+  }
+  for (const std::unique_ptr<PartitionRole>& role : roles_) role->Leave();
+  const absl::Time deadline = absl::Now() + kLeaveTime;
+  for (const std::unique_ptr<PartitionRole>& role : roles_) {
+    while (!role->has_left() && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(1));
+  }
+  // The last role's release may not be sent yet.
+  Announce();
+  MutexLock lock(&mutex_);
+  const auto sent = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return sent_ == asked_; };
+  mutex_.AwaitWithTimeout(absl::Condition(&sent), absl::Seconds(1));
+}
+
+std::vector<PartitionRole::Stats> Fleet::stats() const {
+  std::vector<PartitionRole::Stats> stats;
+  for (const std::unique_ptr<PartitionRole>& role : roles_) stats.push_back(role->stats());
+  return stats;
+}
+
+void Fleet::Announce() {
+  MutexLock lock(&mutex_);
+  ++asked_;
+}
+
+void Fleet::SendHeartbeats() {
+  NameThisThread("heartbeats");
+  const auto due = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return sent_ < asked_ || stopping_;
+  };
+  while (true) {
+    fleet_proto::Heartbeat heartbeat;
+    uint64_t asked = 0;
+    {
+      MutexLock lock(&mutex_);
+      if (stopping_) return;
+      heartbeat.set_leaving(leaving_);
+      asked = asked_;
+    }
+    heartbeat.set_server_id(id_);
+    heartbeat.set_address(options_.address);
+    for (const std::unique_ptr<PartitionRole>& role : roles_) role->AddTo(heartbeat);
+    // A heartbeat that is lost is one of many.
+    journal_.Announce(heartbeat.SerializeAsString()).IgnoreError();
+    MutexLock lock(&mutex_);
+    sent_ = asked;
+    mutex_.AwaitWithTimeout(absl::Condition(&due), options_.heartbeat);
+  }
+}
+
+void Fleet::PassOnChanges() {
+  NameThisThread("model changes");
+  const auto any = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return !changes_.empty() || stopping_;
+  };
+  while (true) {
+    Change change;
+    {
+      MutexLock lock(&mutex_);
+      mutex_.Await(absl::Condition(&any));
+      if (stopping_) return;
+      change = std::move(changes_.front());
+      changes_.pop_front();
+    }
+    hooks_.on_model_changed(change.header, change.deleted);
+  }
+}
+
+}  // namespace perceptrond

@@ -1,0 +1,96 @@
+// This server as one of a fleet: which partitions of the journal it writes, and how its models follow
+// the writers of the others. docs/adr/0046-fleet-journal.md says how writers are fenced.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "core/fleet/members.h"
+#include "core/fleet/partition_role.h"
+#include "core/journal/journal.h"
+#include "core/model/model.h"
+#include "core/sync/mutex.h"
+
+namespace perceptrond {
+
+struct FleetOptions {
+  // Where other servers reach this one: host:port.
+  std::string address;
+  absl::Duration heartbeat = absl::Milliseconds(500);
+  // A writer that was not heard of for this time is taken for dead.
+  absl::Duration writer_timeout = absl::Seconds(2);
+  absl::Duration rank_delay = absl::Milliseconds(250);
+  // How long a new server must be there before it is given partitions.
+  absl::Duration settle_time = absl::Seconds(3);
+};
+
+// Thread contract: safe for any number of threads.
+class Fleet {
+ public:
+  struct Hooks {
+    // As PartitionRole::Hooks.
+    std::function<void(const std::vector<std::shared_ptr<Model>>& models, bool commit,
+                       const absl::Status& why)>
+        drop;
+    Followers::OnFollowed on_followed;
+    // Another server changed or deleted a model. On a thread that may block.
+    Journal::ModelWatcher on_model_changed;
+  };
+
+  // Everything must outlive it.
+  Fleet(Journal& journal, const FleetOptions& options, Hooks hooks);
+  // Ends following. Call Leave before.
+  ~Fleet();
+
+  Followers& FollowersOf(uint64_t model_id) { return RoleOf(model_id).followers(); }
+  // Whether this server writes the model.
+  bool Writes(uint64_t model_id) { return RoleOf(model_id).writes(); }
+  Writer WriterOf(uint64_t model_id) const {
+    return members_.WriterOf(journal_.PartitionOf(model_id));
+  }
+  void OnWriteFailure(uint64_t model_id) { RoleOf(model_id).OnWriteFailure(); }
+  // Releases all partitions, so that other servers take them over at once, and waits for it.
+  void Leave();
+  const std::string& address() const { return options_.address; }
+
+  std::vector<PartitionRole::Stats> stats() const;
+  // Living servers.
+  size_t servers() const { return members_.alive(Members::Clock::now()); }
+
+ private:
+  PartitionRole& RoleOf(uint64_t model_id) { return *roles_[journal_.PartitionOf(model_id)]; }
+  void Announce();
+  void SendHeartbeats() ABSL_LOCKS_EXCLUDED(mutex_);
+  void PassOnChanges() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  Journal& journal_;
+  const FleetOptions options_;
+  const Hooks hooks_;
+  const std::string id_;
+  Members members_;
+  std::vector<std::unique_ptr<PartitionRole>> roles_;
+
+  Mutex mutex_;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  bool leaving_ ABSL_GUARDED_BY(mutex_) = false;
+  // Heartbeats that were asked for beyond the regular ones, and how many of those are sent.
+  uint64_t asked_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t sent_ ABSL_GUARDED_BY(mutex_) = 0;
+  struct Change {
+    storage::ModelHeader header;
+    bool deleted = false;
+  };
+  std::deque<Change> changes_ ABSL_GUARDED_BY(mutex_);
+  // The last members: they use all the others.
+  std::thread heartbeats_;
+  std::thread changes_thread_;
+};
+
+}  // namespace perceptrond

@@ -1,0 +1,72 @@
+#include "core/fleet/members.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "core/features/names.h"
+
+namespace perceptrond {
+namespace {
+
+// A server that is gone is remembered for this many timeouts.
+constexpr int kForgetAfter = 10;
+
+uint64_t Weight(const std::string& id, uint32_t partition) {
+  return HashBytes(id.data(), id.size(), partition);
+}
+
+}  // namespace
+
+void Members::OnHeartbeat(const fleet_proto::Heartbeat& heartbeat, Clock::time_point now) {
+  if (heartbeat.server_id() == own_id_) return;
+  MutexLock lock(&mutex_);
+  Member& member =
+      members_.try_emplace(heartbeat.server_id(), Member{now, now, false}).first->second;
+  // One that was taken for dead is new.
+  if (now - member.seen > timeout_) member.first_seen = now;
+  member.seen = now;
+  member.leaving = heartbeat.leaving();
+  for (const fleet_proto::WrittenPartition& written : heartbeat.written()) {
+    Writer& writer = writers_[written.partition()];
+    if (written.epoch() < writer.epoch) continue;
+    writer = {written.epoch(), heartbeat.address(), written.released(), now};
+  }
+  std::erase_if(members_, [&](const auto& known) {
+    return now - known.second.seen > kForgetAfter * timeout_;
+  });
+}
+
+void Members::OnTakeOver(uint32_t partition, int64_t epoch, const std::string& address,
+                         Clock::time_point now) {
+  MutexLock lock(&mutex_);
+  Writer& writer = writers_[partition];
+  if (epoch > writer.epoch) writer = {epoch, address, false, now};
+}
+
+Writer Members::WriterOf(uint32_t partition) const {
+  MutexLock lock(&mutex_);
+  const auto found = writers_.find(partition);
+  return found == writers_.end() ? Writer() : found->second;
+}
+
+size_t Members::RankOf(uint32_t partition, Clock::time_point now, Clock::time_point settled) const {
+  const uint64_t own = Weight(own_id_, partition);
+  MutexLock lock(&mutex_);
+  return static_cast<size_t>(
+      std::count_if(members_.begin(), members_.end(), [&](const auto& known) {
+        const auto& [id, member] = known;
+        if (member.leaving || now - member.seen > timeout_ || member.first_seen > settled)
+          return false;
+        const uint64_t weight = Weight(id, partition);
+        return weight > own || (weight == own && id > own_id_);
+      }));
+}
+
+size_t Members::alive(Clock::time_point now) const {
+  MutexLock lock(&mutex_);
+  return 1 + static_cast<size_t>(std::count_if(
+                 members_.begin(), members_.end(),
+                 [&](const auto& known) { return now - known.second.seen <= timeout_; }));
+}
+
+}  // namespace perceptrond

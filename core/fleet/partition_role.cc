@@ -1,0 +1,197 @@
+#include "core/fleet/partition_role.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "core/error/error.h"
+#include "core/sync/thread_name.h"
+
+namespace perceptrond {
+namespace {
+
+// How long the log is waited for before the writer's signs of life are looked at.
+constexpr absl::Duration kTurn = absl::Milliseconds(20);
+constexpr absl::Duration kPause = absl::Milliseconds(200);
+// A take-over that was written is read within this time, or its outcome is not known.
+constexpr absl::Duration kAwaitTime = absl::Seconds(2);
+
+PartitionRole::Clock::duration Steady(absl::Duration duration) {
+  return absl::ToChronoNanoseconds(duration);
+}
+
+}  // namespace
+
+PartitionRole::PartitionRole(Journal& journal, uint32_t partition, Members& members,
+                             Settings settings, Hooks hooks)
+    : journal_(journal),
+      partition_(partition),
+      members_(members),
+      settings_(std::move(settings)),
+      hooks_(std::move(hooks)),
+      followers_(
+          [this](const std::shared_ptr<Model>& model, const absl::Status& why) {
+            hooks_.drop({model}, false, ReloadedError(model->name(), why));
+          },
+          hooks_.on_followed),
+      begun_(Clock::now()),
+      contact_(begun_),
+      thread_([this] { Run(); }) {}
+
+PartitionRole::~PartitionRole() {
+  stopping_.store(true, std::memory_order_release);
+  thread_.join();
+}
+
+void PartitionRole::AddTo(fleet_proto::Heartbeat& heartbeat) const {
+  const int64_t released = released_.load(std::memory_order_acquire);
+  if (!writes() && released == 0) return;
+  fleet_proto::WrittenPartition& written = *heartbeat.add_written();
+  written.set_partition(partition_);
+  written.set_epoch(writes() ? own_epoch_.load(std::memory_order_acquire) : released);
+  written.set_released(!writes());
+}
+
+PartitionRole::Stats PartitionRole::stats() const {
+  MutexLock lock(&mutex_);
+  Stats stats = stats_;
+  stats.writes = writes();
+  stats.epoch = members_.WriterOf(partition_).epoch;
+  stats.since_contact = absl::FromChrono(Clock::now() - contact_);
+  return stats;
+}
+
+void PartitionRole::Run() {
+  NameThisThread("partition");
+  while (!stopping() && !has_left()) {
+    if (failed_.exchange(false, std::memory_order_acq_rel))
+      StopWriting(false, WriterChangedError());
+    if (!Read()) Decide();
+  }
+}
+
+void PartitionRole::Pause() const {
+  for (int i = 0; i < 10 && !stopping(); ++i) absl::SleepFor(kPause / 10);
+}
+
+bool PartitionRole::Read() {
+  if (tail_ == nullptr) {
+    // The first time the models that are loaded have what came before.
+    const absl::StatusOr<uint64_t> after = read_to_.has_value()
+                                               ? absl::StatusOr<uint64_t>(*read_to_)
+                                               : journal_.LastSequence(partition_);
+    absl::StatusOr<std::unique_ptr<JournalTail>> tail =
+        after.ok() ? journal_.Tail(partition_, *after)
+                   : absl::StatusOr<std::unique_ptr<JournalTail>>(after.status());
+    if (!tail.ok()) {
+      OnTailError(tail.status());
+      return true;
+    }
+    read_to_ = *after;
+    tail_ = *std::move(tail);
+  }
+  const absl::StatusOr<std::vector<SequencedEntry>> entries = tail_->Next(kTurn);
+  if (!entries.ok()) {
+    OnTailError(entries.status());
+    return true;
+  }
+  for (const SequencedEntry& entry : *entries) Take(entry);
+  MutexLock lock(&mutex_);
+  contact_ = Clock::now();
+  if (entries->empty()) return false;
+  stats_.entries += entries->size();
+  stats_.delay = std::max(absl::Now() - entries->back().time, absl::ZeroDuration());
+  return true;
+}
+
+void PartitionRole::OnTailError(const absl::Status& why) {
+  tail_.reset();
+  if (absl::IsOutOfRange(why)) {
+    // Entries are no longer there. The models are loaded again, with all of them.
+    read_to_.reset();
+    hooks_.drop(followers_.All(), false, ReloadedError("", why));
+  } else {
+    Pause();
+  }
+}
+
+void PartitionRole::Take(const SequencedEntry& entry) {
+  read_to_ = entry.sequence;
+  if (entry.take_over.has_value()) {
+    OnTakeOver(entry);
+  } else {
+    followers_.Apply(entry);
+  }
+}
+
+// This server's own take-over makes it the writer only once it is read: then every entry before it was
+// taken over here.
+void PartitionRole::OnTakeOver(const SequencedEntry& entry) {
+  members_.OnTakeOver(partition_, entry.epoch, entry.take_over->address(), Clock::now());
+  if (entry.epoch != awaited_epoch_) {
+    awaited_epoch_ = 0;
+    if (writes() && entry.epoch > own_epoch_.load(std::memory_order_relaxed))
+      StopWriting(false, WriterChangedError());
+    return;
+  }
+  awaited_epoch_ = 0;
+  own_epoch_.store(entry.epoch, std::memory_order_release);
+  released_.store(0, std::memory_order_release);
+  failed_.store(false, std::memory_order_release);
+  followers_.StartWriting();
+  writes_.store(true, std::memory_order_release);
+  {
+    MutexLock lock(&mutex_);
+    ++stats_.take_overs;
+  }
+  hooks_.on_change();
+}
+
+void PartitionRole::StopWriting(bool commit, const absl::Status& why) {
+  if (!writes_.exchange(false, std::memory_order_acq_rel)) return;
+  hooks_.drop(followers_.StopWriting(), commit, why);
+  hooks_.on_change();
+}
+
+bool PartitionRole::HasBetterWriter(Clock::time_point now) const {
+  return members_.RankOf(partition_, now, now - Steady(settings_.settle_time)) > 0;
+}
+
+void PartitionRole::Decide() {
+  const Clock::time_point now = Clock::now();
+  const bool leaving = leaving_.load(std::memory_order_acquire);
+  if (writes()) {
+    if (!leaving && !HasBetterWriter(now)) return;
+    StopWriting(true, WriterChangedError());
+    released_.store(own_epoch_.load(std::memory_order_relaxed), std::memory_order_release);
+    hooks_.on_change();
+  }
+  if (awaited_epoch_ != 0 && now - last_attempt_ < Steady(kAwaitTime)) return;
+  if (leaving) {
+    left_.store(true, std::memory_order_release);
+    return;
+  }
+  const Writer writer = members_.WriterOf(partition_);
+  const bool own = writer.epoch > 0 && writer.epoch == own_epoch_.load(std::memory_order_relaxed);
+  // Of its own epoch it knows that nobody writes.
+  const bool free = writer.released || own;
+  const Clock::time_point since = std::max(writer.epoch == 0 ? begun_ : writer.seen, begun_);
+  const absl::Duration silence =
+      (free ? absl::ZeroDuration() : settings_.writer_timeout) +
+      settings_.rank_delay * static_cast<double>(members_.RankOf(partition_, now));
+  if (now - since >= Steady(silence)) TryTakeOver();
+}
+
+void PartitionRole::TryTakeOver() {
+  last_attempt_ = Clock::now();
+  awaited_epoch_ = 0;
+  const absl::StatusOr<uint64_t> last = journal_.LastSequence(partition_);
+  if (!last.ok()) return Pause();
+  const absl::StatusOr<CommitOutcome> outcome =
+      journal_.TakeOver(partition_, settings_.address, *last);
+  if (!outcome.ok()) return Pause();
+  if (!outcome->stale) awaited_epoch_ = static_cast<int64_t>(outcome->sequence);
+}
+
+}  // namespace perceptrond

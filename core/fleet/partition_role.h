@@ -1,0 +1,136 @@
+// What this server is in one partition of the fleet's journal: its writer, or one that follows. The log
+// alone decides it: the writer is whose take-over is the last one.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "core/fleet/followers.h"
+#include "core/fleet/members.h"
+#include "core/journal/journal.h"
+#include "core/sync/mutex.h"
+
+namespace perceptrond {
+
+// One thread reads the partition's log, has the models in memory follow it, and takes the partition
+// over when its writer was not heard of for some time, or has released it.
+//
+// Thread contract: safe for any number of threads.
+class PartitionRole {
+ public:
+  using Clock = Members::Clock;
+
+  struct Settings {
+    // Where other servers reach this one.
+    std::string address;
+    // A writer that was not heard of for this time is taken for dead.
+    absl::Duration writer_timeout;
+    // Servers that come after others in the partition's order wait this much longer each.
+    absl::Duration rank_delay;
+    // A server must have been heard of for this time before a partition is handed over to it.
+    absl::Duration settle_time;
+  };
+  struct Hooks {
+    // Models in memory that must leave it, for this reason. With `commit` what they have learned is
+    // committed first. Blocks until they have.
+    std::function<void(const std::vector<std::shared_ptr<Model>>& models, bool commit,
+                       const absl::Status& why)>
+        drop;
+    Followers::OnFollowed on_followed;
+    // The role has changed: others should know.
+    std::function<void()> on_change;
+  };
+  struct Stats {
+    bool writes = false;
+    int64_t epoch = 0;
+    // Take-overs of this server.
+    uint64_t take_overs = 0;
+    // Entries that models here took over.
+    uint64_t entries = 0;
+    // When the log was last read to its end, or as far as it was there.
+    absl::Duration since_contact;
+    // The age of the entry read last when it was read.
+    absl::Duration delay;
+  };
+
+  // Everything must outlive it.
+  PartitionRole(Journal& journal, uint32_t partition, Members& members, Settings settings,
+                Hooks hooks);
+  // Ends the thread. Does not release the partition: see Leave.
+  ~PartitionRole();
+
+  Followers& followers() { return followers_; }
+  // Whether this server writes the partition.
+  bool writes() const { return writes_.load(std::memory_order_acquire); }
+  // Adds what others should know, if it writes or has released the partition.
+  void AddTo(fleet_proto::Heartbeat& heartbeat) const;
+  // A commit failed: what this server has in memory may not be what the log has. It follows until it has
+  // taken over again.
+  void OnWriteFailure() { failed_.store(true, std::memory_order_release); }
+  // Commits, releases the partition if this server writes it, and takes it over no more; its models follow no more either.
+  // Does not wait.
+  void Leave() { leaving_.store(true, std::memory_order_release); }
+  // Whether it has left.
+  bool has_left() const { return left_.load(std::memory_order_acquire); }
+  Stats stats() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  void Run();
+  // Waits for entries and has the models take them over. False if none came.
+  bool Read();
+  void Take(const SequencedEntry& entry);
+  void OnTakeOver(const SequencedEntry& entry);
+  void OnTailError(const absl::Status& why);
+  // What there is to do once the log is read.
+  void Decide();
+  void TryTakeOver();
+  // Ends this server's writing. `commit`: of its own will.
+  void StopWriting(bool commit, const absl::Status& why);
+  // Whether another server should write the partition rather than this one.
+  bool HasBetterWriter(Clock::time_point now) const;
+  bool stopping() const { return stopping_.load(std::memory_order_acquire); }
+  void Pause() const;
+
+  Journal& journal_;
+  const uint32_t partition_;
+  Members& members_;
+  const Settings settings_;
+  const Hooks hooks_;
+  Followers followers_;
+
+  std::atomic<bool> stopping_ = false;
+  std::atomic<bool> leaving_ = false;
+  std::atomic<bool> left_ = false;
+  std::atomic<bool> failed_ = false;
+  std::atomic<bool> writes_ = false;
+  // Of this server's last take-over; 0: it had none.
+  std::atomic<int64_t> own_epoch_ = 0;
+  // The epoch that it released; 0: none.
+  std::atomic<int64_t> released_ = 0;
+
+  // Used by the thread alone.
+  std::unique_ptr<JournalTail> tail_;
+  // The last entry that was read; a tail that is opened again begins there.
+  std::optional<uint64_t> read_to_;
+  // When the thread began to follow the log.
+  Clock::time_point begun_;
+  // A take-over of this server that was written and not read yet; 0: there is none.
+  int64_t awaited_epoch_ = 0;
+  Clock::time_point last_attempt_;
+
+  mutable Mutex mutex_;
+  Stats stats_ ABSL_GUARDED_BY(mutex_);
+  Clock::time_point contact_ ABSL_GUARDED_BY(mutex_);
+  // The last member: it uses all the others.
+  std::thread thread_;
+};
+
+}  // namespace perceptrond

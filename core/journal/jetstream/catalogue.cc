@@ -1,0 +1,255 @@
+#include "core/journal/jetstream/catalogue.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/journal/jetstream/parts.h"
+#include "core/sync/thread_name.h"
+
+namespace perceptrond::jetstream {
+namespace {
+
+constexpr uint32_t kFormat = 1;
+constexpr absl::Duration kTimeout = absl::Seconds(5);
+// How often the follower looks whether it must end.
+constexpr absl::Duration kPoll = absl::Milliseconds(200);
+// A change that others come before again and again.
+constexpr int kAttempts = 100;
+
+absl::Status NoSuchModel(absl::string_view name) {
+  return absl::NotFoundError(absl::StrCat("there is no model ", name));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Catalogue>> Catalogue::Open(Stream& stream,
+                                                           const storage::FleetSettings& settings) {
+  std::unique_ptr<Catalogue> catalogue(new Catalogue(stream));
+  if (absl::Status status = catalogue->Begin(settings); !status.ok()) return status;
+  catalogue->follower_ = std::thread([raw = catalogue.get()] {
+    NameThisThread("catalogue");
+    raw->Follow();
+  });
+  if (absl::StatusOr<uint64_t> all = catalogue->CatchUp(); !all.ok()) return all.status();
+  return catalogue;
+}
+
+Catalogue::~Catalogue() {
+  {
+    MutexLock lock(&mutex_);
+    stopping_ = true;
+  }
+  if (follower_.joinable()) follower_.join();
+}
+
+absl::Status Catalogue::Begin(const storage::FleetSettings& settings) {
+  storage::CatalogueEntry first;
+  *first.mutable_fleet() = settings;
+  first.mutable_fleet()->set_format(kFormat);
+  const std::string subject = stream_.options().subject + ".fleet";
+  const NewMessage message{subject, first.SerializeAsString(), ""};
+  // Of several servers that begin at once one does.
+  const absl::StatusOr<AppendOutcome> begun = stream_.Append({&message, 1}, 0, kTimeout);
+  if (!begun.ok() && !absl::IsUnknown(begun.status())) return begun.status();
+  absl::StatusOr<std::optional<StreamMessage>> found = stream_.Last(subject);
+  if (!found.ok()) return found.status();
+  storage::CatalogueEntry entry;
+  if (!found->has_value())
+    return absl::UnavailableError("NATS: the fleet's settings cannot be read yet");
+  if (!entry.ParseFromString((*found)->data))
+    return absl::DataLossError("the fleet's settings do not parse");
+  settings_ = entry.fleet();
+  if (settings_.format() > kFormat)
+    return absl::FailedPreconditionError(absl::StrCat("the fleet has format ", settings_.format(),
+                                                      "; this server reads up to ", kFormat,
+                                                      ": use a newer server"));
+  if (settings_.partitions() == settings.partitions()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("the fleet was created with ", settings_.partitions(), " partitions and not ",
+                   settings.partitions(), ", which cannot be changed"));
+}
+
+std::string Catalogue::SubjectOf(uint64_t id) const {
+  return absl::StrCat(stream_.options().subject, ".m.", id);
+}
+
+void Catalogue::Follow() {
+  std::unique_ptr<StreamReader> reader;
+  PartJoiner joiner;
+  while (true) {
+    uint64_t after = 0;
+    {
+      MutexLock lock(&mutex_);
+      if (stopping_) return;
+      after = applied_;
+    }
+    if (reader == nullptr) {
+      absl::StatusOr<std::unique_ptr<StreamReader>> opened =
+          stream_.Read(stream_.options().subject + ".>", after);
+      if (!opened.ok()) {
+        MutexLock lock(&mutex_);
+        mutex_.AwaitWithTimeout(absl::Condition(&stopping_), kPoll);
+        continue;
+      }
+      reader = *std::move(opened);
+      joiner = PartJoiner();
+    }
+    absl::StatusOr<std::optional<StreamMessage>> message = reader->Next(kPoll);
+    if (!message.ok()) {
+      reader.reset();
+    } else if (message->has_value()) {
+      const uint64_t sequence = (*message)->sequence;
+      const std::optional<StreamMessage> whole = joiner.Add(**std::move(message));
+      const absl::Status status = whole.has_value() ? Apply(*whole) : absl::OkStatus();
+      MutexLock lock(&mutex_);
+      applied_ = sequence;
+      broken_.Update(status);
+    }
+  }
+}
+
+absl::Status Catalogue::Apply(const StreamMessage& message) {
+  storage::CatalogueEntry entry;
+  if (!entry.ParseFromString(message.data)) {
+    return absl::DataLossError(
+        absl::StrCat("message ", message.sequence, " of the fleet's catalogue does not parse"));
+  }
+  storage::ModelHeader changed;
+  {
+    MutexLock lock(&mutex_);
+    if (entry.has_model()) changed = models_[entry.model().model().name()] = entry.model();
+    const auto found = models_.find(entry.deleted_name());
+    if (found != models_.end() && found->second.id() == entry.deleted_id()) {
+      changed = std::move(found->second);
+      models_.erase(found);
+    }
+  }
+  MutexLock lock(&watcher_mutex_);
+  if (watcher_ != nullptr && changed.id() > 0) watcher_(changed, entry.deleted_id() > 0);
+  return absl::OkStatus();
+}
+
+void Catalogue::Watch(Watcher watcher) {
+  MutexLock lock(&watcher_mutex_);
+  watcher_ = std::move(watcher);
+}
+
+absl::StatusOr<uint64_t> Catalogue::CatchUp() {
+  const absl::StatusOr<uint64_t> last = stream_.LastSequence();
+  if (!last.ok()) return last.status();
+  const auto caught_up = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return applied_ >= *last || !broken_.ok();
+  };
+  MutexLock lock(&mutex_);
+  if (!mutex_.AwaitWithTimeout(absl::Condition(&caught_up), kTimeout))
+    return absl::UnavailableError("NATS: the newest catalogue cannot be read now");
+  if (!broken_.ok()) return broken_;
+  return applied_;
+}
+
+absl::Status Catalogue::Change(const MakeEntry& make) {
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    const absl::StatusOr<uint64_t> last = CatchUp();
+    if (!last.ok()) return last.status();
+    std::unique_ptr<storage::CatalogueEntry> entry;
+    {
+      MutexLock lock(&mutex_);
+      // More may have come: then the append is stale.
+      absl::StatusOr<std::unique_ptr<storage::CatalogueEntry>> made = make(models_, applied_ + 1);
+      if (!made.ok()) return made.status();
+      if (*made == nullptr) return absl::OkStatus();
+      entry = *std::move(made);
+    }
+    const uint64_t id = entry->has_model() ? entry->model().id() : entry->deleted_id();
+    std::vector<NewMessage> messages;
+    AddInParts(SubjectOf(id), entry->SerializeAsString(), stream_.max_data(), messages);
+    const absl::StatusOr<AppendOutcome> outcome = stream_.Append(messages, *last, kTimeout);
+    // Whatever became of it, the next attempt finds it done, or comes first and makes it stale.
+    if (absl::IsUnknown(outcome.status())) continue;
+    if (!outcome.ok()) return outcome.status();
+    if (outcome->stale || outcome->written < messages.size()) continue;
+    // Older headers of the model say nothing more.
+    stream_.DeleteUpTo(SubjectOf(id), outcome->first - 1).IgnoreError();
+    return CatchUp().status();
+  }
+  return absl::UnavailableError("NATS: the catalogue is changed by others all the time");
+}
+
+absl::Status Catalogue::Create(storage::ModelHeader& header) {
+  const std::string& name = header.model().name();
+  return Change([&](const Models& models,
+                    uint64_t next) -> absl::StatusOr<std::unique_ptr<storage::CatalogueEntry>> {
+    const auto found = models.find(name);
+    if (found != models.end()) {
+      // Not by its id alone: a refused attempt may have had that of what came first.
+      if (found->second.SerializeAsString() != header.SerializeAsString())
+        return absl::AlreadyExistsError(absl::StrCat(name, " exists"));
+      return nullptr;
+    }
+    header.set_id(next);
+    auto entry = std::make_unique<storage::CatalogueEntry>();
+    *entry->mutable_model() = header;
+    return entry;
+  });
+}
+
+absl::Status Catalogue::Replace(const storage::ModelHeader& header) {
+  return Change([&](const Models& models,
+                    uint64_t /*next*/) -> absl::StatusOr<std::unique_ptr<storage::CatalogueEntry>> {
+    const auto found = models.find(header.model().name());
+    if (found == models.end() || found->second.id() != header.id())
+      return NoSuchModel(header.model().name());
+    if (found->second.SerializeAsString() == header.SerializeAsString()) return nullptr;
+    auto entry = std::make_unique<storage::CatalogueEntry>();
+    *entry->mutable_model() = header;
+    return entry;
+  });
+}
+
+absl::StatusOr<storage::ModelHeader> Catalogue::Delete(absl::string_view name) {
+  storage::ModelHeader deleted;
+  const absl::Status status =
+      Change([&](const Models& models,
+                 uint64_t /*next*/) -> absl::StatusOr<std::unique_ptr<storage::CatalogueEntry>> {
+        const auto found = models.find(name);
+        const bool ours = deleted.id() > 0;
+        if (found == models.end() || (ours && found->second.id() != deleted.id())) {
+          if (ours) return nullptr;
+          return NoSuchModel(name);
+        }
+        deleted = found->second;
+        auto entry = std::make_unique<storage::CatalogueEntry>();
+        entry->set_deleted_id(deleted.id());
+        entry->set_deleted_name(std::string(name));
+        return entry;
+      });
+  if (!status.ok()) return status;
+  return deleted;
+}
+
+absl::StatusOr<storage::ModelHeader> Catalogue::Find(absl::string_view name) {
+  for (const bool caught_up : {false, true}) {
+    if (caught_up) {
+      if (absl::StatusOr<uint64_t> last = CatchUp(); !last.ok()) return last.status();
+    }
+    MutexLock lock(&mutex_);
+    const auto found = models_.find(name);
+    if (found != models_.end()) return found->second;
+  }
+  return NoSuchModel(name);
+}
+
+std::vector<storage::ModelHeader> Catalogue::List(absl::string_view after, size_t limit) const {
+  MutexLock lock(&mutex_);
+  std::vector<storage::ModelHeader> page;
+  for (auto it = models_.upper_bound(after); it != models_.end() && page.size() < limit; ++it)
+    page.push_back(it->second);
+  return page;
+}
+
+uint64_t Catalogue::Count() const {
+  MutexLock lock(&mutex_);
+  return models_.size();
+}
+
+}  // namespace perceptrond::jetstream

@@ -1,0 +1,85 @@
+// The fleet's models by name, in a stream of their own: a view in memory that follows the stream, and
+// changes that are appended on condition that the view is the newest. Any server may make them.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "core/journal/jetstream/stream.h"
+#include "core/sync/mutex.h"
+#include "perceptron/storage/v1/fleet.pb.h"
+
+namespace perceptrond::jetstream {
+
+namespace storage = ::perceptron::storage::v1;
+
+// Thread contract: safe for any number of threads. Errors of every method, besides those it names:
+// UNAVAILABLE, and DATA_LOSS for a message that does not parse.
+class Catalogue {
+ public:
+  // Begins a fleet with these settings, if there is none, and reads all models. `stream` must outlive
+  // it. FAILED_PRECONDITION if the fleet has other partitions, or a newer format.
+  static absl::StatusOr<std::unique_ptr<Catalogue>> Open(Stream& stream,
+                                                         const storage::FleetSettings& settings);
+  ~Catalogue();
+
+  // Adds a model and sets header.id. ALREADY_EXISTS.
+  absl::Status Create(storage::ModelHeader& header);
+  // Overwrites the header of the model with that name and id. NOT_FOUND.
+  absl::Status Replace(const storage::ModelHeader& header);
+  // Returns the header of the model that was. NOT_FOUND.
+  absl::StatusOr<storage::ModelHeader> Delete(absl::string_view name);
+  // A model that another server created is found once that has returned, a change of one soon after.
+  // NOT_FOUND.
+  absl::StatusOr<storage::ModelHeader> Find(absl::string_view name);
+  // As Journal::List and Count, of what is known here.
+  std::vector<storage::ModelHeader> List(absl::string_view after, size_t limit) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  uint64_t Count() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // As Journal::WatchModels; this server's own changes are passed on, too.
+  using Watcher = std::function<void(const storage::ModelHeader& header, bool deleted)>;
+  void Watch(Watcher watcher) ABSL_LOCKS_EXCLUDED(watcher_mutex_);
+
+  const storage::FleetSettings& settings() const { return settings_; }
+
+ private:
+  using Models = std::map<std::string, storage::ModelHeader, std::less<>>;
+  // Makes the entry that changes these models, which are the newest; `next` is its sequence number.
+  // Null: they are as the caller wants them already, and nothing is appended.
+  using MakeEntry = std::function<absl::StatusOr<std::unique_ptr<storage::CatalogueEntry>>(
+      const Models& models, uint64_t next)>;
+
+  explicit Catalogue(Stream& stream) : stream_(stream) {}
+
+  absl::Status Begin(const storage::FleetSettings& settings);
+  absl::Status Change(const MakeEntry& make) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Waits until the view has what the stream has now. Returns its sequence number.
+  absl::StatusOr<uint64_t> CatchUp() ABSL_LOCKS_EXCLUDED(mutex_);
+  void Follow() ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Apply(const StreamMessage& message) ABSL_LOCKS_EXCLUDED(mutex_, watcher_mutex_);
+  std::string SubjectOf(uint64_t id) const;
+
+  Stream& stream_;
+  storage::FleetSettings settings_;
+  // Held while the watcher is called.
+  Mutex watcher_mutex_;
+  Watcher watcher_ ABSL_GUARDED_BY(watcher_mutex_);
+  mutable Mutex mutex_;
+  Models models_ ABSL_GUARDED_BY(mutex_);
+  // The last message that models_ has.
+  uint64_t applied_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Why the view cannot follow any more.
+  absl::Status broken_ ABSL_GUARDED_BY(mutex_);
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  // The last member: it uses all the others.
+  std::thread follower_;
+};
+
+}  // namespace perceptrond::jetstream

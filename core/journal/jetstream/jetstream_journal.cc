@@ -1,0 +1,264 @@
+#include "core/journal/jetstream/jetstream_journal.h"
+
+#include <algorithm>
+#include <random>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "core/journal/snapshot_parts.h"
+
+namespace perceptrond {
+namespace {
+
+using jetstream::NewMessage;
+using jetstream::StoredEntries;
+using jetstream::Stream;
+using jetstream::StreamMessage;
+
+constexpr absl::Duration kTimeout = absl::Seconds(5);
+// A model that gets a new snapshot while its old one is read is read again.
+constexpr int kAttempts = 10;
+
+std::string NewHistoryId() {
+  std::random_device random;
+  return absl::StrCat(absl::Hex(random(), absl::kZeroPad8), absl::Hex(random(), absl::kZeroPad8));
+}
+
+class FleetModel final : public StoredModel {
+ public:
+  FleetModel(StoredEntries entries, std::optional<storage::Snapshot> snapshot)
+      : entries_(std::move(entries)),
+        snapshot_(std::move(snapshot)),
+        committed_(entries_.StateAt(entries_.last_sequence())) {}
+
+  const CommittedState& committed() const override { return committed_; }
+  absl::StatusOr<std::optional<storage::Snapshot>> TakeSnapshot() override {
+    return std::exchange(snapshot_, std::nullopt);
+  }
+  absl::Status Replay(uint64_t after_revision, const ReplayCallback& replay) override {
+    // An entry that a snapshot covers in part has records that it covers whole.
+    if (entries_.head.has_value())
+      after_revision = std::max<uint64_t>(after_revision, entries_.head->revision());
+    for (const auto& [sequence, entry] : entries_.entries) {
+      for (const storage::UpdateRecord& record : entry.records()) {
+        if (LastRevision(record) <= after_revision) continue;
+        if (absl::Status status = replay(record, record.ByteSizeLong()); !status.ok())
+          return status;
+      }
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  const StoredEntries entries_;
+  std::optional<storage::Snapshot> snapshot_;
+  const CommittedState committed_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<JetStreamJournal>> JetStreamJournal::Open(const Options& options) {
+  std::unique_ptr<JetStreamJournal> journal(new JetStreamJournal(options));
+  if (absl::Status status = journal->OpenStreams(); !status.ok()) return status;
+  return journal;
+}
+
+absl::Status JetStreamJournal::OpenStreams() {
+  absl::StatusOr<std::shared_ptr<jetstream::Connection>> connection =
+      jetstream::Connection::Open(options_.connection);
+  if (!connection.ok()) return connection.status();
+  const auto open = [&](const std::string& name, std::unique_ptr<Stream>& stream) {
+    absl::StatusOr<std::unique_ptr<Stream>> opened =
+        Stream::Open(*connection, {absl::StrCat(options_.fleet, "-", name),
+                                   absl::StrCat(options_.fleet, ".", name), options_.replicas,
+                                   options_.in_memory});
+    if (opened.ok()) stream = *std::move(opened);
+    return opened.status();
+  };
+  absl::Status status = open("catalogue", catalogue_stream_);
+  if (status.ok()) status = open("snapshots", snapshots_);
+  for (uint32_t i = 0; status.ok() && i < options_.partitions; ++i) {
+    std::unique_ptr<Stream> stream;
+    status = open(absl::StrCat("p", i), stream);
+    partitions_.push_back(std::make_unique<jetstream::Partition>(std::move(stream)));
+  }
+  if (!status.ok()) return status;
+  absl::StatusOr<std::unique_ptr<jetstream::Announcements>> announcements =
+      jetstream::Announcements::Open(*connection, absl::StrCat(options_.fleet, ".announcements"));
+  if (!announcements.ok()) return announcements.status();
+  announcements_ = *std::move(announcements);
+  storage::FleetSettings settings;
+  settings.set_partitions(options_.partitions);
+  settings.set_history_id(NewHistoryId());
+  absl::StatusOr<std::unique_ptr<jetstream::Catalogue>> catalogue =
+      jetstream::Catalogue::Open(*catalogue_stream_, settings);
+  if (catalogue.ok()) catalogue_ = *std::move(catalogue);
+  return catalogue.status();
+}
+
+absl::Status JetStreamJournal::Create(storage::ModelHeader& header) {
+  return catalogue_->Create(header);
+}
+
+absl::StatusOr<storage::ModelHeader> JetStreamJournal::Find(absl::string_view name) {
+  return catalogue_->Find(name);
+}
+
+absl::Status JetStreamJournal::Replace(const storage::ModelHeader& header) {
+  return catalogue_->Replace(header);
+}
+
+absl::Status JetStreamJournal::Delete(absl::string_view name) {
+  const absl::StatusOr<storage::ModelHeader> deleted = catalogue_->Delete(name);
+  if (!deleted.ok()) return deleted.status();
+  // The model is gone; what it leaves takes space alone.
+  absl::Status status = PartitionFor(deleted->id()).Delete(deleted->id());
+  if (status.ok()) status = snapshots_->DeleteAll(PiecesOf(deleted->id()) + ".>");
+  return status;
+}
+
+absl::StatusOr<std::vector<storage::ModelHeader>> JetStreamJournal::List(absl::string_view after,
+                                                                         size_t limit) {
+  return catalogue_->List(after, limit);
+}
+
+absl::StatusOr<uint64_t> JetStreamJournal::Count() { return catalogue_->Count(); }
+
+absl::StatusOr<CommitOutcome> JetStreamJournal::Commit(std::span<const JournalEntry> entries,
+                                                       const CommitOptions& options) {
+  if (entries.empty()) return absl::InvalidArgumentError("a commit has an entry");
+  return PartitionFor(entries.front().model_id).Commit(entries, options.expected);
+}
+
+absl::StatusOr<CommitOutcome> JetStreamJournal::TakeOver(uint32_t partition,
+                                                         const std::string& address,
+                                                         uint64_t expected) {
+  return partitions_[partition]->TakeOver(address, expected);
+}
+
+absl::StatusOr<uint64_t> JetStreamJournal::LastSequence(uint32_t partition) {
+  return partitions_[partition]->LastSequence();
+}
+
+absl::StatusOr<std::unique_ptr<JournalTail>> JetStreamJournal::Tail(uint32_t partition,
+                                                                    uint64_t after) {
+  return partitions_[partition]->Tail(after);
+}
+
+std::string JetStreamJournal::PiecesOf(uint64_t model_id) const {
+  return absl::StrCat(snapshots_->options().subject, ".", model_id);
+}
+
+absl::StatusOr<storage::Snapshot> JetStreamJournal::ReadPieces(uint64_t model_id,
+                                                               const storage::SnapshotHead& head) {
+  const absl::StatusOr<std::unique_ptr<jetstream::StreamReader>> reader =
+      snapshots_->Read(absl::StrCat(PiecesOf(model_id), ".", head.pieces()), 0);
+  if (!reader.ok()) return reader.status();
+  storage::Snapshot snapshot;
+  for (const uint64_t size : head.part_bytes()) {
+    std::string bytes;
+    while (bytes.size() < size) {
+      const absl::StatusOr<std::optional<StreamMessage>> piece = (*reader)->Next(kTimeout);
+      if (!piece.ok()) return piece.status();
+      if (!piece->has_value())
+        return absl::DataLossError("journal: pieces of a snapshot are missing");
+      bytes += (*piece)->data;
+    }
+    storage::Snapshot part;
+    if (bytes.size() != size || !part.ParseFromString(bytes))
+      return absl::DataLossError("journal: a snapshot does not parse");
+    if (absl::Status status = AppendPart(std::move(part), snapshot); !status.ok()) return status;
+  }
+  if (snapshot.revision() != head.revision())
+    return absl::DataLossError("journal: a snapshot is of another revision than its head says");
+  return snapshot;
+}
+
+absl::StatusOr<std::unique_ptr<StoredModel>> JetStreamJournal::Load(uint64_t model_id) {
+  absl::Status missing;
+  std::string pieces;
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    absl::StatusOr<StoredEntries> entries = PartitionFor(model_id).Read(model_id);
+    if (!entries.ok()) return entries.status();
+    if (!entries->head.has_value())
+      return std::make_unique<FleetModel>(*std::move(entries), std::nullopt);
+    // The same snapshot as before: its pieces are lost, and not replaced.
+    if (attempt > 0 && entries->head->pieces() == pieces) return missing;
+    absl::StatusOr<storage::Snapshot> snapshot = ReadPieces(model_id, *entries->head);
+    if (snapshot.ok())
+      return std::make_unique<FleetModel>(*std::move(entries), *std::move(snapshot));
+    if (!absl::IsDataLoss(snapshot.status())) return snapshot.status();
+    missing = snapshot.status();
+    pieces = entries->head->pieces();
+  }
+  return missing;
+}
+
+absl::StatusOr<CommittedState> JetStreamJournal::LoadCommittedState(uint64_t model_id) {
+  const absl::StatusOr<StoredEntries> entries = PartitionFor(model_id).Read(model_id);
+  if (!entries.ok()) return entries.status();
+  return entries->StateAt(entries->last_sequence());
+}
+
+absl::StatusOr<storage::Counters> JetStreamJournal::LoadCounters(uint64_t model_id) {
+  absl::StatusOr<CommittedState> state = LoadCommittedState(model_id);
+  if (!state.ok()) return state.status();
+  return std::move(state->counters);
+}
+
+absl::Status JetStreamJournal::Replay(uint64_t model_id, uint64_t after_revision,
+                                      const ReplayCallback& replay) {
+  const absl::StatusOr<std::unique_ptr<StoredModel>> stored = Load(model_id);
+  return stored.ok() ? (*stored)->Replay(after_revision, replay) : stored.status();
+}
+
+absl::StatusOr<std::optional<storage::Snapshot>> JetStreamJournal::LoadSnapshot(uint64_t model_id) {
+  const absl::StatusOr<std::unique_ptr<StoredModel>> stored = Load(model_id);
+  if (!stored.ok()) return stored.status();
+  return (*stored)->TakeSnapshot();
+}
+
+absl::Status JetStreamJournal::SaveSnapshot(uint64_t model_id, const storage::Snapshot& snapshot) {
+  const absl::StatusOr<StoredEntries> entries = PartitionFor(model_id).Read(model_id);
+  if (!entries.ok()) return entries.status();
+  // The last entry that the snapshot covers whole.
+  uint64_t sequence = entries->head.has_value() ? entries->head->sequence() : 0;
+  for (const auto& [own, entry] : entries->entries) {
+    if (entry.counters().report().updates() <= snapshot.revision()) sequence = own;
+  }
+  const CommittedState state = entries->StateAt(sequence);
+  storage::SnapshotHead head;
+  head.set_revision(snapshot.revision());
+  head.set_sequence(sequence);
+  *head.mutable_counters() = state.counters;
+  head.mutable_positions()->Assign(state.positions.begin(), state.positions.end());
+  head.set_pieces(absl::StrCat(snapshot.revision(), "-", absl::GetCurrentTimeNanos()));
+  const std::string subject = absl::StrCat(PiecesOf(model_id), ".", head.pieces());
+  uint64_t first = 0;
+  const auto write = [&](const storage::Snapshot& part) {
+    const std::string bytes = part.SerializeAsString();
+    head.add_part_bytes(bytes.size());
+    std::vector<NewMessage> pieces;
+    for (size_t at = 0; at < bytes.size() || pieces.empty(); at += snapshots_->max_data())
+      pieces.push_back({subject, bytes.substr(at, snapshots_->max_data()), ""});
+    const absl::StatusOr<jetstream::AppendOutcome> outcome =
+        snapshots_->Append(pieces, std::nullopt, kTimeout);
+    if (!outcome.ok()) return outcome.status();
+    if (outcome->written < pieces.size()) return outcome->refused;
+    if (first == 0) first = outcome->first;
+    return absl::OkStatus();
+  };
+  absl::Status status = ForEachPart(snapshot, options_.snapshot_part_bytes, write);
+  if (status.ok()) status = PartitionFor(model_id).SetSnapshot(model_id, head);
+  if (!status.ok()) {
+    // The head may be there nevertheless, or come: then the pieces belong to it.
+    if (absl::IsUnknown(status)) return absl::UnavailableError(status.message());
+    snapshots_->DeleteAll(subject).IgnoreError();
+    return status;
+  }
+  return first > 1 ? snapshots_->DeleteUpTo(PiecesOf(model_id) + ".>", first - 1)
+                   : absl::OkStatus();
+}
+
+}  // namespace perceptrond

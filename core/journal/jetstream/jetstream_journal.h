@@ -1,0 +1,97 @@
+// The journal of a fleet, in the streams of a NATS JetStream cluster, which replicates them. Any
+// number of servers opens it; each partition has one writer at a time.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/journal/jetstream/announcements.h"
+#include "core/journal/jetstream/catalogue.h"
+#include "core/journal/jetstream/connection.h"
+#include "core/journal/jetstream/partition.h"
+#include "core/journal/jetstream/stream.h"
+#include "core/journal/journal.h"
+
+namespace perceptrond {
+
+class JetStreamJournal final : public Journal {
+ public:
+  struct Options {
+    jetstream::ConnectionOptions connection;
+    // Names the fleet's streams: letters, digits and dashes.
+    std::string fleet = "perceptrond";
+    // Fixed when the fleet is created.
+    uint32_t partitions = 16;
+    // Servers that keep each stream.
+    int replicas = 3;
+    // For tests.
+    bool in_memory = false;
+    // A snapshot is cut into parts of about this size before it is cut into messages.
+    size_t snapshot_part_bytes = 8 << 20;
+  };
+
+  // Creates the fleet's streams if there are none. FAILED_PRECONDITION if they, or the fleet, have
+  // other settings; RESOURCE_EXHAUSTED if the cluster has too few servers or too little space;
+  // UNAVAILABLE; UNAUTHENTICATED.
+  static absl::StatusOr<std::unique_ptr<JetStreamJournal>> Open(const Options& options);
+
+  absl::Status Create(storage::ModelHeader& header) override;
+  absl::StatusOr<storage::ModelHeader> Find(absl::string_view name) override;
+  absl::Status Replace(const storage::ModelHeader& header) override;
+  absl::Status Delete(absl::string_view name) override;
+  absl::StatusOr<std::vector<storage::ModelHeader>> List(absl::string_view after,
+                                                         size_t limit) override;
+  absl::StatusOr<uint64_t> Count() override;
+  uint32_t partitions() const override { return options_.partitions; }
+  // `sync` means nothing: what is committed is held by a majority of the servers.
+  absl::StatusOr<CommitOutcome> Commit(std::span<const JournalEntry> entries,
+                                       const CommitOptions& options) override;
+  absl::StatusOr<CommitOutcome> TakeOver(uint32_t partition, const std::string& address,
+                                         uint64_t expected) override;
+  absl::StatusOr<uint64_t> LastSequence(uint32_t partition) override;
+  absl::StatusOr<std::unique_ptr<JournalTail>> Tail(uint32_t partition, uint64_t after) override;
+  absl::Status Sync() override { return absl::OkStatus(); }
+  absl::StatusOr<std::unique_ptr<StoredModel>> Load(uint64_t model_id) override;
+  absl::StatusOr<CommittedState> LoadCommittedState(uint64_t model_id) override;
+  absl::StatusOr<storage::Counters> LoadCounters(uint64_t model_id) override;
+  absl::Status Replay(uint64_t model_id, uint64_t after_revision,
+                      const ReplayCallback& replay) override;
+  absl::StatusOr<std::optional<storage::Snapshot>> LoadSnapshot(uint64_t model_id) override;
+  absl::Status SaveSnapshot(uint64_t model_id, const storage::Snapshot& snapshot) override;
+  // A failed commit leaves nothing that is read.
+  absl::Status DropAfter(uint64_t /*model_id*/, uint64_t /*revision*/) override {
+    return absl::OkStatus();
+  }
+  absl::Status Announce(absl::string_view message) override {
+    return announcements_->Send(message);
+  }
+  void Listen(std::function<void(absl::string_view message)> listener) override {
+    announcements_->Listen(std::move(listener));
+  }
+  void WatchModels(ModelWatcher watcher) override { catalogue_->Watch(std::move(watcher)); }
+  std::string HistoryId() override { return catalogue_->settings().history_id(); }
+
+ private:
+  explicit JetStreamJournal(Options options) : options_(std::move(options)) {}
+
+  absl::Status OpenStreams();
+  jetstream::Partition& PartitionFor(uint64_t model_id) {
+    return *partitions_[PartitionOf(model_id)];
+  }
+  std::string PiecesOf(uint64_t model_id) const;
+  absl::StatusOr<storage::Snapshot> ReadPieces(uint64_t model_id,
+                                               const storage::SnapshotHead& head);
+
+  const Options options_;
+  std::unique_ptr<jetstream::Stream> catalogue_stream_;
+  std::unique_ptr<jetstream::Stream> snapshots_;
+  std::vector<std::unique_ptr<jetstream::Partition>> partitions_;
+  std::unique_ptr<jetstream::Announcements> announcements_;
+  // Uses its stream until it is destroyed.
+  std::unique_ptr<jetstream::Catalogue> catalogue_;
+};
+
+}  // namespace perceptrond

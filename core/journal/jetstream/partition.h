@@ -1,0 +1,88 @@
+// A partition of a fleet's models: the entries of each in one stream, its writers, and
+// how a model is read back.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "core/journal/jetstream/stream.h"
+#include "core/journal/journal.h"
+#include "core/sync/mutex.h"
+#include "perceptron/storage/v1/fleet.pb.h"
+
+namespace perceptrond::jetstream {
+
+// A model's entries as they are read back, and what is under them.
+struct StoredEntries {
+  // Absent: there is no snapshot, and the entries begin with the model.
+  std::optional<storage::SnapshotHead> head;
+  // After the head's, in order.
+  std::vector<std::pair<uint64_t, storage::LogEntry>> entries;
+  // Counters and positions after the entry with this sequence number, or of the head before it.
+  // O(entries).
+  CommittedState StateAt(uint64_t sequence) const;
+  uint64_t last_sequence() const {
+    return entries.empty() ? (head.has_value() ? head->sequence() : 0) : entries.back().first;
+  }
+};
+
+// Thread contract: safe for any number of threads.
+class Partition {
+ public:
+  // A message may wait this long for the answer of a majority of the servers.
+  static constexpr absl::Duration kTimeout = absl::Seconds(5);
+
+  explicit Partition(std::unique_ptr<Stream> stream) : stream_(std::move(stream)) {}
+
+  // As Journal's methods, for this partition.
+  absl::StatusOr<CommitOutcome> Commit(std::span<const JournalEntry> entries,
+                                       std::optional<uint64_t> expected)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<CommitOutcome> TakeOver(const std::string& address, uint64_t expected)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<uint64_t> LastSequence() const { return stream_->LastSequence(); }
+  absl::StatusOr<std::unique_ptr<JournalTail>> Tail(uint64_t after) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Everything of a model that was committed before this call.
+  absl::StatusOr<StoredEntries> Read(uint64_t model_id) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Makes a snapshot, whose pieces are there, the model's, and deletes the entries up to its own.
+  // ABORTED if this opener is not the writer.
+  absl::Status SetSnapshot(uint64_t model_id, const storage::SnapshotHead& head)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Deletes everything of the model.
+  absl::Status Delete(uint64_t model_id);
+
+  // Whether the writer of `epoch` was the writer when the message with this sequence number came.
+  // Reads the take-overs up to it.
+  absl::StatusOr<bool> IsValid(int64_t epoch, uint64_t sequence) ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  std::string EntriesOf(uint64_t model_id) const;
+  std::string HeadOf(uint64_t model_id) const;
+  std::string Writers() const;
+  // Appends an entry of the current writer.
+  absl::StatusOr<AppendOutcome> Append(std::span<const NewMessage> messages, uint64_t expected)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The last whole message of a subject; absent if there is none.
+  absl::StatusOr<std::optional<StreamMessage>> LastWhole(const std::string& subject) const;
+  // The take-overs up to this sequence number are in take_overs_.
+  absl::Status ReadTakeOvers(uint64_t up_to) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const std::unique_ptr<Stream> stream_;
+  Mutex mutex_;
+  // As writer: the epoch, and the sequence number of the last message appended. Absent: it is not.
+  std::optional<uint64_t> own_last_ ABSL_GUARDED_BY(mutex_);
+  int64_t epoch_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Sequence numbers of take-overs, ascending, and up to where they are known.
+  std::vector<uint64_t> take_overs_ ABSL_GUARDED_BY(mutex_);
+  uint64_t take_overs_known_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace perceptrond::jetstream

@@ -1,0 +1,328 @@
+#include "core/journal/jetstream/stream.h"
+
+#include <nats/nats.h>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "absl/time/clock.h"
+
+namespace perceptrond::jetstream {
+namespace {
+
+constexpr char kExpectedHeader[] = "Nats-Expected-Last-Sequence";
+constexpr char kPartHeader[] = "Perceptrond-Part";
+// What the headers of a message may take.
+constexpr size_t kHeaderBytes = 1024;
+
+absl::Time TimeOf(int64_t nanos) { return absl::UnixEpoch() + absl::Nanoseconds(nanos); }
+
+StreamMessage Convert(natsMsg* message, uint64_t sequence, int64_t nanos) {
+  StreamMessage result;
+  result.sequence = sequence;
+  result.time = TimeOf(nanos);
+  result.subject = natsMsg_GetSubject(message);
+  result.data.assign(natsMsg_GetData(message), static_cast<size_t>(natsMsg_GetDataLength(message)));
+  const char* part = nullptr;
+  if (natsMsgHeader_Get(message, kPartHeader, &part) == NATS_OK && part != nullptr)
+    result.part = part;
+  return result;
+}
+
+natsStatus Make(const NewMessage& from, const std::string& reply, std::optional<uint64_t> expected,
+                MessagePtr& message) {
+  natsMsg* made = nullptr;
+  natsStatus status = natsMsg_Create(&made, from.subject.c_str(), reply.c_str(), from.data.data(),
+                                     static_cast<int>(from.data.size()));
+  message.reset(made);
+  if (status == NATS_OK && expected.has_value())
+    status = natsMsgHeader_Set(made, kExpectedHeader, absl::StrCat(*expected).c_str());
+  if (status == NATS_OK && !from.part.empty())
+    status = natsMsgHeader_Set(made, kPartHeader, from.part.c_str());
+  return status;
+}
+
+// The number after `"name":` in an answer of JetStream's, which is JSON; absent if it has none.
+std::optional<uint64_t> NumberIn(absl::string_view answer, absl::string_view name) {
+  const std::string key = absl::StrCat("\"", name, "\":");
+  const size_t at = answer.find(key);
+  if (at == absl::string_view::npos) return std::nullopt;
+  answer.remove_prefix(at + key.size());
+  const size_t digits = answer.find_first_not_of("0123456789");
+  uint64_t number = 0;
+  return absl::SimpleAtoi(answer.substr(0, digits), &number) ? std::optional(number) : std::nullopt;
+}
+
+}  // namespace
+
+// The answers to the messages of one append.
+class Stream::Answers {
+ public:
+  explicit Answers(size_t messages) : kinds_(messages, Kind::kNone), missing_(messages) {}
+
+  // The message was not sent, nor is one after it.
+  void NotSent(size_t number, std::string why) {
+    missing_ = number;
+    kinds_.resize(number);
+    refused_ = std::move(why);
+  }
+  bool complete() const { return missing_ == 0; }
+  void Add(size_t number, absl::string_view answer) {
+    if (number >= kinds_.size() || kinds_[number] != Kind::kNone) return;
+    --missing_;
+    if (const std::optional<uint64_t> error = NumberIn(answer, "err_code"); error.has_value()) {
+      kinds_[number] = *error == JSStreamWrongLastSequenceErr ? Kind::kStale : Kind::kRefused;
+      if (kinds_[number] == Kind::kRefused && refused_.empty()) refused_ = std::string(answer);
+    } else if (const std::optional<uint64_t> sequence = NumberIn(answer, "seq");
+               sequence.has_value()) {
+      kinds_[number] = Kind::kWritten;
+      first_ = std::min(first_, *sequence);
+    }
+  }
+  // Nobody was there to take one of the messages; which one is not said.
+  void AddNoResponder() {
+    --missing_;
+    ++no_responders_;
+  }
+  absl::StatusOr<AppendOutcome> Evaluate(size_t messages, const std::string& stream) const {
+    AppendOutcome outcome;
+    while (outcome.written < kinds_.size() && kinds_[outcome.written] == Kind::kWritten)
+      ++outcome.written;
+    outcome.first = first_;
+    outcome.sequence = first_ + outcome.written - 1;
+    if (outcome.written == messages) return outcome;
+    const auto none = static_cast<size_t>(std::count(
+        kinds_.begin() + static_cast<std::ptrdiff_t>(outcome.written), kinds_.end(), Kind::kNone));
+    if (none > no_responders_) {
+      return absl::UnknownError(absl::StrCat("NATS: stream ", stream,
+                                             " did not answer in time: whether it has ",
+                                             none - no_responders_, " messages is not known"));
+    }
+    outcome.stale = outcome.written < kinds_.size() && kinds_[outcome.written] == Kind::kStale;
+    if (!outcome.stale) {
+      outcome.refused = absl::UnavailableError(absl::StrCat(
+          "NATS: stream ", stream,
+          " cannot be appended to: ", refused_.empty() ? "it has no leader" : refused_));
+      if (outcome.written == 0) return outcome.refused;
+    }
+    return outcome;
+  }
+
+ private:
+  enum class Kind : uint8_t { kNone, kWritten, kStale, kRefused };
+
+  // Of the messages that were sent.
+  std::vector<Kind> kinds_;
+  size_t missing_;
+  size_t no_responders_ = 0;
+  uint64_t first_ = std::numeric_limits<uint64_t>::max();
+  std::string refused_;
+};
+
+StreamReader::~StreamReader() {
+  // The consumer goes with it.
+  natsSubscription_Unsubscribe(subscription_);
+  natsSubscription_Destroy(subscription_);
+  jsCtx_Destroy(context_);
+}
+
+absl::StatusOr<std::optional<StreamMessage>> StreamReader::Next(absl::Duration timeout) {
+  natsMsg* received = nullptr;
+  const natsStatus status = natsSubscription_NextMsg(
+      &received, subscription_, std::max<int64_t>(absl::ToInt64Milliseconds(timeout), 1));
+  const MessagePtr message(received);
+  if (status == NATS_TIMEOUT) return std::nullopt;
+  jsMsgMetaData* metadata = nullptr;
+  if (status != NATS_OK) return ToAbsl(status, 0, "reading a stream");
+  if (const natsStatus read = natsMsg_GetMetaData(&metadata, received); read != NATS_OK)
+    return ToAbsl(read, 0, "reading a message");
+  StreamMessage result = Convert(received, metadata->Sequence.Stream, metadata->Timestamp);
+  jsMsgMetaData_Destroy(metadata);
+  return result;
+}
+
+Stream::Stream(std::shared_ptr<Connection> connection, StreamOptions options)
+    : connection_(std::move(connection)), options_(std::move(options)) {}
+
+Stream::~Stream() {
+  MutexLock lock(&append_mutex_);
+  if (answers_ != nullptr) natsSubscription_Destroy(answers_);
+  if (context_ != nullptr) jsCtx_Destroy(context_);
+}
+
+absl::StatusOr<std::unique_ptr<Stream>> Stream::Open(std::shared_ptr<Connection> connection,
+                                                     const StreamOptions& options) {
+  std::unique_ptr<Stream> stream(new Stream(std::move(connection), options));
+  if (absl::Status status = stream->Connect(); !status.ok()) return status;
+  if (absl::Status status = stream->CreateOrCheck(); !status.ok()) return status;
+  return stream;
+}
+
+absl::Status Stream::Connect() {
+  if (const natsStatus status = natsConnection_JetStream(&context_, connection_->get(), nullptr);
+      status != NATS_OK)
+    return ToAbsl(status, 0, "JetStream");
+  MutexLock lock(&append_mutex_);
+  return SubscribeToAnswers();
+}
+
+absl::Status Stream::SubscribeToAnswers() {
+  if (answers_ != nullptr) natsSubscription_Destroy(answers_);
+  answers_ = nullptr;
+  natsInbox* inbox = nullptr;
+  natsStatus status = natsInbox_Create(&inbox);
+  if (status == NATS_OK) {
+    inbox_ = inbox;
+    natsInbox_Destroy(inbox);
+    status = natsConnection_SubscribeSync(&answers_, connection_->get(), (inbox_ + ".>").c_str());
+  }
+  return status == NATS_OK ? absl::OkStatus() : ToAbsl(status, 0, "subscribing to answers");
+}
+
+absl::Status Stream::CreateOrCheck() {
+  const std::string subjects = options_.subject + ".>";
+  const char* const one = subjects.c_str();
+  jsStreamConfig config;
+  jsStreamConfig_Init(&config);
+  config.Name = options_.name.c_str();
+  config.Subjects = const_cast<const char**>(&one);
+  config.SubjectsLen = 1;
+  config.Discard = js_DiscardNew;
+  config.Replicas = options_.replicas;
+  config.Storage = options_.in_memory ? js_MemoryStorage : js_FileStorage;
+  jsStreamInfo* info = nullptr;
+  jsErrCode error = static_cast<jsErrCode>(0);
+  natsStatus status = js_AddStream(&info, context_, &config, nullptr, &error);
+  const std::string what = absl::StrCat("stream ", options_.name);
+  if (error == JSStreamNameExistErr)
+    status = js_GetStreamInfo(&info, context_, options_.name.c_str(), nullptr, &error);
+  if (status != NATS_OK) {
+    const absl::Status why = ToAbsl(status, error, what);
+    const bool too_small = error == JSClusterNoPeersErr || error == JSInsufficientResourcesErr ||
+                           error == JSStorageResourcesExceededErr ||
+                           error == JSStreamReplicasNotSupportedErr;
+    if (!too_small) return why;
+    return absl::ResourceExhaustedError(absl::StrCat(why.message(), ": it needs ",
+                                                     options_.replicas,
+                                                     " servers with JetStream and space for it"));
+  }
+  const jsStreamConfig& found = *info->Config;
+  const bool same = found.Replicas == options_.replicas && found.Storage == config.Storage &&
+                    found.Discard == js_DiscardNew && found.Retention == js_LimitsPolicy &&
+                    found.MaxAge == 0 && found.MaxMsgs <= 0 && found.MaxMsgsPerSubject <= 0 &&
+                    found.SubjectsLen == 1 && subjects == found.Subjects[0];
+  jsStreamInfo_Destroy(info);
+  if (same) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("NATS: ", what, " has other settings than it must have: ", options_.replicas,
+                   " replicas, subjects ", subjects, ", discard new, no limit of age or number"));
+}
+
+absl::StatusOr<AppendOutcome> Stream::Append(std::span<const NewMessage> messages,
+                                             std::optional<uint64_t> expected,
+                                             absl::Duration timeout) {
+  MutexLock lock(&append_mutex_);
+  if (answers_ == nullptr) {
+    if (absl::Status status = SubscribeToAnswers(); !status.ok()) return status;
+  }
+  const absl::Time deadline = absl::Now() + timeout;
+  const std::string inbox = absl::StrCat(inbox_, ".", ++appends_, ".");
+  Answers answers(messages.size());
+  for (size_t i = 0; i < messages.size(); ++i) {
+    const auto before = expected.has_value() ? std::optional(*expected + i) : std::nullopt;
+    MessagePtr message;
+    natsStatus status = Make(messages[i], absl::StrCat(inbox, i), before, message);
+    if (status == NATS_OK) status = natsConnection_PublishMsg(connection_->get(), message.get());
+    if (status == NATS_OK) continue;
+    answers.NotSent(i, std::string(ToAbsl(status, 0, "sending").message()));
+    break;
+  }
+  while (!answers.complete()) {
+    const int64_t left = absl::ToInt64Milliseconds(deadline - absl::Now());
+    natsMsg* received = nullptr;
+    const natsStatus status =
+        natsSubscription_NextMsg(&received, answers_, std::max<int64_t>(left, 1));
+    const MessagePtr message(received);
+    if (status == NATS_NO_RESPONDERS) {
+      answers.AddNoResponder();
+    } else if (status != NATS_OK) {
+      break;
+    } else if (absl::string_view to = natsMsg_GetSubject(received);
+               absl::ConsumePrefix(&to, inbox)) {
+      size_t number = 0;
+      if (absl::SimpleAtoi(to, &number))
+        answers.Add(number, {natsMsg_GetData(received),
+                             static_cast<size_t>(natsMsg_GetDataLength(received))});
+    }
+  }
+  // A late answer of this append must not be taken for one of the next.
+  if (!answers.complete()) SubscribeToAnswers().IgnoreError();
+  return answers.Evaluate(messages.size(), options_.name);
+}
+
+absl::StatusOr<uint64_t> Stream::LastSequence() const {
+  jsStreamInfo* info = nullptr;
+  jsErrCode error = static_cast<jsErrCode>(0);
+  const natsStatus status =
+      js_GetStreamInfo(&info, context_, options_.name.c_str(), nullptr, &error);
+  if (status != NATS_OK) return ToAbsl(status, error, "stream " + options_.name);
+  const uint64_t last = info->State.LastSeq;
+  jsStreamInfo_Destroy(info);
+  return last;
+}
+
+absl::StatusOr<std::optional<StreamMessage>> Stream::Last(const std::string& subject) const {
+  natsMsg* found = nullptr;
+  jsErrCode error = static_cast<jsErrCode>(0);
+  const natsStatus status =
+      js_GetLastMsg(&found, context_, options_.name.c_str(), subject.c_str(), nullptr, &error);
+  const MessagePtr message(found);
+  if (status == NATS_NOT_FOUND || error == JSNoMessageFoundErr) return std::nullopt;
+  if (status != NATS_OK) return ToAbsl(status, error, "reading " + options_.name);
+  return Convert(found, natsMsg_GetSequence(found), natsMsg_GetTime(found));
+}
+
+absl::StatusOr<std::unique_ptr<StreamReader>> Stream::Read(const std::string& subject,
+                                                           uint64_t after) const {
+  jsCtx* context = nullptr;
+  if (const natsStatus status = natsConnection_JetStream(&context, connection_->get(), nullptr);
+      status != NATS_OK)
+    return ToAbsl(status, 0, "JetStream");
+  jsSubOptions options;
+  jsSubOptions_Init(&options);
+  options.Stream = options_.name.c_str();
+  options.Ordered = true;
+  options.Config.DeliverPolicy = js_DeliverByStartSequence;
+  options.Config.OptStartSeq = after + 1;
+  natsSubscription* subscription = nullptr;
+  jsErrCode error = static_cast<jsErrCode>(0);
+  const natsStatus status =
+      js_SubscribeSync(&subscription, context, subject.c_str(), nullptr, &options, &error);
+  if (status != NATS_OK) {
+    jsCtx_Destroy(context);
+    return ToAbsl(status, error, "reading " + options_.name);
+  }
+  // The server sends no more than is read: flow control.
+  natsSubscription_SetPendingLimits(subscription, -1, -1);
+  return std::unique_ptr<StreamReader>(new StreamReader(connection_, context, subscription));
+}
+
+absl::Status Stream::Purge(const std::string& subject, uint64_t before) const {
+  jsOptions options;
+  jsOptions_Init(&options);
+  options.Stream.Purge.Subject = subject.c_str();
+  options.Stream.Purge.Sequence = before;
+  jsErrCode error = static_cast<jsErrCode>(0);
+  const natsStatus status = js_PurgeStream(context_, options_.name.c_str(), &options, &error);
+  return status == NATS_OK ? absl::OkStatus()
+                           : ToAbsl(status, error, "deleting in " + options_.name);
+}
+
+size_t Stream::max_data() const { return connection_->max_payload() - kHeaderBytes; }
+
+}  // namespace perceptrond::jetstream

@@ -1,0 +1,141 @@
+// One stream of JetStream: messages in one order, kept by a majority of its servers. A message may be
+// appended on condition that none came since a sequence number. The servers check that when they
+// apply the message, so that of several equal appends one wins, whichever server was asked.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "core/journal/jetstream/connection.h"
+#include "core/sync/mutex.h"
+
+namespace perceptrond::jetstream {
+
+struct StreamOptions {
+  std::string name;
+  // Every subject of the stream begins with it and a dot.
+  std::string subject;
+  // Servers that keep it: 1, 3 or 5.
+  int replicas = 3;
+  // In the servers' memory instead of their files, for tests.
+  bool in_memory = false;
+};
+
+struct NewMessage {
+  std::string subject;
+  std::string data;
+  // Empty: none. Which part of a larger one it is, as "2/5" (parts.h).
+  std::string part;
+};
+
+struct StreamMessage {
+  uint64_t sequence = 0;
+  absl::Time time;
+  std::string subject;
+  std::string data;
+  std::string part;
+};
+
+// The outcome of an append.
+struct AppendOutcome {
+  // The messages that were appended: the first `written` ones.
+  size_t written = 0;
+  // The sequence numbers of the first and the last of them.
+  uint64_t first = 0;
+  uint64_t sequence = 0;
+  // Why the others were not: another message came before them; or else `refused`.
+  bool stale = false;
+  absl::Status refused;
+};
+
+// Reads messages in order, those to come as well.
+//
+// Thread contract: used by one thread at a time.
+class StreamReader {
+ public:
+  ~StreamReader();
+  StreamReader(const StreamReader&) = delete;
+  StreamReader& operator=(const StreamReader&) = delete;
+
+  // Waits for the next one; absent if there is none by then. Messages that were deleted are passed
+  // over. UNAVAILABLE.
+  absl::StatusOr<std::optional<StreamMessage>> Next(absl::Duration timeout);
+
+ private:
+  friend class Stream;
+  StreamReader(std::shared_ptr<Connection> connection, __jsCtx* context,
+               __natsSubscription* subscription)
+      : connection_(std::move(connection)), context_(context), subscription_(subscription) {}
+
+  const std::shared_ptr<Connection> connection_;
+  __jsCtx* const context_;
+  __natsSubscription* const subscription_;
+};
+
+// Thread contract: safe for any number of threads. Appends are made one at a time.
+class Stream {
+ public:
+  // Creates the stream, or checks the one there is. FAILED_PRECONDITION if it has other settings;
+  // RESOURCE_EXHAUSTED if the cluster has too few servers or too little space; UNAVAILABLE.
+  static absl::StatusOr<std::unique_ptr<Stream>> Open(std::shared_ptr<Connection> connection,
+                                                      const StreamOptions& options);
+  ~Stream();
+
+  // Appends the messages in order and waits until a majority of the servers has them, or until
+  // `timeout`. `expected`: only if it is the sequence number of the stream's last message; 0: of an
+  // empty stream; each further message then expects the one before it. Once one is stale the outcome
+  // counts none after it, but the stream may have some: as many messages of another writer as came
+  // first make the next expectation true again. Readers tell them by what they carry (LogEntry.epoch).
+  // Without `expected` the messages may lie apart. UNKNOWN: whether some were appended is not known, and they still may be, unless
+  // another one comes first. Other errors: none was.
+  absl::StatusOr<AppendOutcome> Append(std::span<const NewMessage> messages,
+                                       std::optional<uint64_t> expected, absl::Duration timeout)
+      ABSL_LOCKS_EXCLUDED(append_mutex_);
+  // 0: it has never had a message.
+  absl::StatusOr<uint64_t> LastSequence() const;
+  // The last message of a subject; absent if there is none.
+  absl::StatusOr<std::optional<StreamMessage>> Last(const std::string& subject) const;
+  // Reads the messages of a subject, which may end in ".>", after a sequence number.
+  absl::StatusOr<std::unique_ptr<StreamReader>> Read(const std::string& subject,
+                                                     uint64_t after) const;
+  // Deletes the messages of a subject, which may end in ".>": up to a sequence number, or all.
+  absl::Status DeleteUpTo(const std::string& subject, uint64_t sequence) const {
+    // A purge before the first message would delete all.
+    return sequence == 0 ? absl::OkStatus() : Purge(subject, sequence + 1);
+  }
+  absl::Status DeleteAll(const std::string& subject) const { return Purge(subject, 0); }
+
+  const StreamOptions& options() const { return options_; }
+  // Bytes of data that a message may have.
+  size_t max_data() const;
+
+ private:
+  class Answers;
+
+  Stream(std::shared_ptr<Connection> connection, StreamOptions options);
+  absl::Status Connect();
+  // Makes a new inbox: what is still sent to an earlier one is of no interest.
+  absl::Status SubscribeToAnswers() ABSL_EXCLUSIVE_LOCKS_REQUIRED(append_mutex_);
+  absl::Status CreateOrCheck();
+  // Deletes what lies before a sequence number; 0: everything.
+  absl::Status Purge(const std::string& subject, uint64_t before) const;
+
+  const std::shared_ptr<Connection> connection_;
+  const StreamOptions options_;
+  __jsCtx* context_ = nullptr;
+  Mutex append_mutex_;
+  // Where the answers to appends come: their subject is the inbox, the append's number and the
+  // message's. Null once they are not to be had.
+  std::string inbox_ ABSL_GUARDED_BY(append_mutex_);
+  __natsSubscription* answers_ ABSL_GUARDED_BY(append_mutex_) = nullptr;
+  uint64_t appends_ ABSL_GUARDED_BY(append_mutex_) = 0;
+};
+
+}  // namespace perceptrond::jetstream

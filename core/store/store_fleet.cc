@@ -1,0 +1,53 @@
+// A store whose journal several servers open: what it does when a partition gets another writer, and when another server
+// changes a model.
+#include <utility>
+
+#include "core/error/error.h"
+#include "core/fleet/fleet.h"
+#include "core/store/store.h"
+
+namespace perceptrond {
+
+void Store::JoinFleet() {
+  Fleet::Hooks hooks;
+  hooks.drop = [this](const std::vector<std::shared_ptr<Model>>& models, bool commit,
+                      const absl::Status& why) { Drop(models, commit, why); };
+  hooks.on_followed = [this](const Model& model) { cache_.UpdateMemory(model); };
+  hooks.on_model_changed = [this](const storage::ModelHeader& header, bool deleted) {
+    OnModelChanged(header, deleted);
+  };
+  fleet_ = std::make_unique<Fleet>(*journal_, *options_.fleet, std::move(hooks));
+}
+
+absl::StatusOr<uint64_t> Store::FindId(absl::string_view name) {
+  const absl::StatusOr<storage::ModelHeader> header = catalogue_.Find(name);
+  if (!header.ok()) return header.status();
+  return header->id();
+}
+
+void Store::Drop(const std::vector<std::shared_ptr<Model>>& models, bool commit,
+                 const absl::Status& why) {
+  // From now on none of them learns.
+  for (const std::shared_ptr<Model>& model : models) model->Close(why);
+  // Submissions are answered in their order: after this one everything that was submitted is written. What was learned
+  // and not submitted yet is not acknowledged either, and lost.
+  if (commit && !models.empty()) (void)committer_->Commit(models.back());
+  for (const std::shared_ptr<Model>& model : models) {
+    streams_.EndAll(model->uid(), why);
+    cache_.Remove(*model);
+  }
+}
+
+void Store::OnModelChanged(const storage::ModelHeader& header, bool deleted) {
+  const std::string& name = header.model().name();
+  const std::shared_ptr<Model> loaded = cache_.FindAfterLoad(name);
+  const bool same = loaded != nullptr && loaded->uid() == header.model().uid();
+  if (!deleted) {
+    if (same) loaded->Change(header.model());
+    return;
+  }
+  if (same) cache_.CloseAndRemove(name, ModelNotFound(name));
+  streams_.EndAll(header.model().uid(), ModelNotFound(name));
+}
+
+}  // namespace perceptrond

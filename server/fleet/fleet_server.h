@@ -1,0 +1,72 @@
+// What a server of a fleet does besides serving: it runs calls on the servers that write their models, and has a port of
+// its own where others run theirs on it. Who reaches that port has been checked by the server that received the call.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/sync/mutex.h"
+#include "server/fleet/relay.h"
+#include "server/fleet/routing.h"
+#include "server/rpc/acceptor.h"
+#include "server/rpc/backend.h"
+
+namespace perceptrond {
+
+struct FleetServerOptions {
+  // Where it listens.
+  std::string address;
+  // Paths of PEM files for mutual TLS; empty: without.
+  std::string certificate;
+  std::string key;
+  std::string authority;
+  size_t max_message_bytes = 0;
+};
+
+// Thread contract: Find by any thread; the rest by one.
+class FleetServer {
+ public:
+  // `router` has the methods that run here. Both must outlive it, and it the calls. INVALID_ARGUMENT or NOT_FOUND for
+  // files that cannot be used.
+  static absl::StatusOr<std::unique_ptr<FleetServer>> Make(const Backend& backend,
+                                                           const Router& router,
+                                                           const FleetServerOptions& options);
+  ~FleetServer();
+
+  // The method for a client's call: it may run elsewhere.
+  const Call::Method& Find(const std::string& path) const;
+  // Serves other servers from now on. UNAVAILABLE.
+  absl::Status Listen();
+  // Ends all of their calls.
+  void Stop();
+
+ private:
+  FleetServer(const Backend& backend, const Router& router, FleetServerOptions options,
+              std::shared_ptr<grpc::ServerCredentials> server,
+              std::shared_ptr<grpc::ChannelCredentials> client);
+
+  void EndStaleRelays() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const Router& router_;
+  const FleetServerOptions options_;
+  const std::shared_ptr<grpc::ServerCredentials> credentials_;
+  Relays relays_;
+  Routing routing_;
+  std::vector<std::unique_ptr<RoutedMethod>> routed_;
+  // By path.
+  absl::flat_hash_map<std::string, Call::Method> methods_;
+  Acceptor acceptor_;
+  std::unique_ptr<grpc::Server> grpc_;
+  Store& store_;
+  Mutex mutex_;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  // Ends calls that were relayed to servers which are no longer the writers.
+  std::thread stale_;
+};
+
+}  // namespace perceptrond

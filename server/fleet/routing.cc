@@ -1,0 +1,145 @@
+#include "server/fleet/routing.h"
+
+#include <atomic>
+#include <utility>
+
+#include "core/error/error.h"
+#include "core/fleet/fleet.h"
+#include "core/store/store.h"
+#include "core/sync/mutex.h"
+#include "server/rpc/message.h"
+
+namespace perceptrond {
+namespace {
+
+Destination Nowhere(absl::Status why) {
+  Destination destination;
+  destination.error = std::move(why);
+  return destination;
+}
+
+}  // namespace
+
+// Reads the first message, then passes callbacks on to whatever reactor handles the call.
+class RoutingReactor final : public Reactor, public std::enable_shared_from_this<RoutingReactor> {
+ public:
+  RoutingReactor(Call& call, const Routing& routing, const RoutedMethod& method)
+      : call_(call), routing_(routing), method_(method) {}
+
+  void Start() { call_.StartReadRequest(&first_); }
+
+  void OnReadDone(bool ok) override {
+    if (const std::shared_ptr<Reactor> bound = this->bound()) return bound->OnReadDone(ok);
+    if (decided_.exchange(true)) return;
+    if (!ok) return call_.Finish(ToGrpc(MissingRequest()));
+    NamedModels named;
+    // A malformed message, or one without a model, is for the method to refuse.
+    if (!method_.names.Read(first_, named) || named.model.empty()) return RunHere();
+    if (std::optional<Destination> known = routing_.FindLoaded(named.model, method_.without_writer))
+      return Go(*known);
+    routing_.workers_.Schedule(WorkSize::kManagement,
+                               [self = shared_from_this(), model = std::move(named.model)] {
+                                 self->Go(self->routing_.Find(model, self->method_.without_writer));
+                               });
+  }
+  void OnRequestTimeout() override {
+    if (const std::shared_ptr<Reactor> bound = this->bound()) return bound->OnRequestTimeout();
+    if (!decided_.exchange(true)) call_.Finish(ToGrpc(RequestTimeout()));
+  }
+  void OnWriteDone(bool ok) override {
+    if (const std::shared_ptr<Reactor> bound = this->bound()) bound->OnWriteDone(ok);
+  }
+  void OnAlarm(bool ok) override {
+    if (const std::shared_ptr<Reactor> bound = this->bound()) bound->OnAlarm(ok);
+  }
+  void OnCancel() override {
+    std::shared_ptr<Reactor> bound;
+    {
+      MutexLock lock(&mutex_);
+      cancelled_ = true;
+      bound = bound_;
+    }
+    if (bound != nullptr) bound->OnCancel();
+  }
+  void OnDone() override {
+    if (const std::shared_ptr<Reactor> bound = this->bound()) bound->OnDone();
+  }
+
+ private:
+  std::shared_ptr<Reactor> bound() const {
+    MutexLock lock(&mutex_);
+    return bound_;
+  }
+
+  void Go(const Destination& destination) {
+    if (!destination.error.ok()) return call_.Finish(ToGrpc(destination.error));
+    if (destination.address.empty()) return RunHere();
+    HandOver([&] { routing_.relay_(call_, destination, method_); });
+  }
+  void RunHere() {
+    HandOver([&] { method_.here(call_); });
+  }
+
+  // Has `handle` bind another reactor and start its operations.
+  void HandOver(const std::function<void()>& handle) {
+    const auto bind = [this](std::shared_ptr<Reactor> reactor) {
+      MutexLock lock(&mutex_);
+      bound_ = std::move(reactor);
+    };
+    // It does not go before it knows of a cancellation.
+    const std::shared_ptr<RoutingReactor> self = shared_from_this();
+    call_.HandOver(bind, first_);
+    handle();
+    std::shared_ptr<Reactor> cancelled;
+    {
+      MutexLock lock(&mutex_);
+      if (cancelled_) cancelled = bound_;
+    }
+    if (cancelled != nullptr) cancelled->OnCancel();
+  }
+
+  Call& call_;
+  const Routing& routing_;
+  const RoutedMethod& method_;
+  grpc::ByteBuffer first_;
+  // Whether the first message has arrived or its time is over.
+  std::atomic<bool> decided_ = false;
+  mutable Mutex mutex_;
+  std::shared_ptr<Reactor> bound_ ABSL_GUARDED_BY(mutex_);
+  bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+Call::Method Routing::Wrap(const RoutedMethod& method) {
+  return [this, &method](Call& call) {
+    const auto reactor = std::make_shared<RoutingReactor>(call, *this, method);
+    call.Bind(reactor);
+    reactor->Start();
+  };
+}
+
+std::optional<Destination> Routing::FindLoaded(const std::string& model,
+                                               Without without_writer) const {
+  const std::shared_ptr<Model> loaded = store_.GetIfLoaded(model);
+  if (loaded == nullptr) return std::nullopt;
+  return FindById(loaded->id(), model, without_writer);
+}
+
+Destination Routing::Find(const std::string& model, Without without_writer) const {
+  const absl::StatusOr<uint64_t> id = store_.FindId(model);
+  // The method says what is wrong with the name.
+  if (absl::IsNotFound(id.status())) return {};
+  if (!id.ok()) return Nowhere(id.status());
+  return FindById(*id, model, without_writer);
+}
+
+Destination Routing::FindById(uint64_t id, const std::string& model, Without without_writer) const {
+  Fleet& fleet = *store_.fleet();
+  if (fleet.Writes(id)) return {};
+  const Writer writer = fleet.WriterOf(id);
+  if (writer.epoch > 0 && !writer.released && writer.address != fleet.address())
+    return {writer.address, id, writer.epoch, absl::OkStatus()};
+  if (without_writer == Without::kHere) return {};
+  return Nowhere(NotTheWriterError(model));
+}
+
+}  // namespace perceptrond

@@ -1,0 +1,285 @@
+// Several servers that open one journal: each partition has one writer, the others follow it, and what was acknowledged
+// survives every change of writers.
+#include "core/fleet/fleet.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "core/journal/memory_journal.h"
+#include "core/store/store.h"
+#include "tests/support/paused_journal.h"
+#include "tests/support/traffic.h"
+
+namespace perceptrond::fleet_test {
+namespace {
+
+using testing::DenseSettings;
+using testing::Message;
+using testing::PausedJournal;
+using testing::Space;
+using testing::StateBytes;
+namespace v1 = ::perceptron::v1;
+
+constexpr uint32_t kPartitions = 4;
+constexpr absl::Duration kLong = absl::Seconds(60);
+
+bool Eventually(const std::function<bool()>& condition) {
+  for (const absl::Time end = absl::Now() + kLong; absl::Now() < end;) {
+    if (condition()) return true;
+    absl::SleepFor(absl::Milliseconds(1));
+  }
+  return false;
+}
+
+class FleetTest : public ::testing::Test {
+ protected:
+  struct Server {
+    // Owned by the store.
+    PausedJournal* journal = nullptr;
+    std::unique_ptr<Store> store;
+  };
+
+  FleetTest() { traffic_.dimension = 12; }
+
+  Server& Start() {
+    auto journal = std::make_unique<PausedJournal>(journal_.OpenAgain());
+    Server& server = servers_.emplace_back();
+    server.journal = journal.get();
+    FleetOptions fleet;
+    fleet.address = absl::StrCat("server", ++started_);
+    fleet.heartbeat = absl::Milliseconds(20);
+    fleet.writer_timeout = absl::Milliseconds(400);
+    fleet.rank_delay = absl::Milliseconds(50);
+    fleet.settle_time = absl::Milliseconds(100);
+    Store::Options options;
+    options.fleet = std::make_shared<FleetOptions>(fleet);
+    server.store = std::make_unique<Store>(std::move(journal), options);
+    return server;
+  }
+  void Start(int servers) {
+    servers_.reserve(8);
+    for (int i = 0; i < servers; ++i) Start();
+    ASSERT_TRUE(Eventually([&] { return WrittenOnce(); }));
+  }
+  // Whether each partition has one writer among the servers.
+  bool WrittenOnce() {
+    std::vector<int> writers(kPartitions);
+    for (const Server& server : servers_) {
+      if (server.store == nullptr) continue;
+      const auto stats = server.store->fleet()->stats();
+      for (uint32_t i = 0; i < kPartitions; ++i) writers[i] += stats[i].writes ? 1 : 0;
+    }
+    return writers == std::vector<int>(kPartitions, 1);
+  }
+  static int Written(const Server& server) {
+    int written = 0;
+    for (const PartitionRole::Stats& stats : server.store->fleet()->stats())
+      written += stats.writes ? 1 : 0;
+    return written;
+  }
+  uint64_t IdOf(const std::string& name) { return journal_.Find(name)->id(); }
+  Server* WriterOf(const std::string& name) {
+    for (Server& server : servers_) {
+      if (server.store != nullptr && server.store->fleet()->Writes(IdOf(name))) return &server;
+    }
+    return nullptr;
+  }
+  // Any server but the writer.
+  Server& FollowerOf(const std::string& name) {
+    Server* const writer = WriterOf(name);
+    for (Server& server : servers_) {
+      if (server.store != nullptr && &server != writer) return server;
+    }
+    return servers_.front();
+  }
+  void Create(const std::string& name) {
+    ASSERT_OK(servers_.front()
+                  .store->Create(DenseSettings(name, traffic_.dimension), "", false)
+                  .status());
+  }
+  // Sends a message to whichever server writes the model, until one has acknowledged it.
+  void Learn(const std::string& name, const Message& message) {
+    ASSERT_TRUE(Eventually([&] {
+      for (Server& server : servers_) {
+        if (server.store != nullptr &&
+            SendMessage(*server.store, name, Space::kDense, message).status.ok())
+          return true;
+      }
+      return false;
+    }));
+  }
+  // The state of a model that never had more than one server.
+  std::string Expected(const std::vector<Message>& messages) {
+    Store alone(std::make_unique<MemoryJournal>(), Store::Options());
+    EXPECT_OK(alone.Create(DenseSettings("models/m", traffic_.dimension), "", false).status());
+    for (const Message& message : messages)
+      EXPECT_OK(SendMessage(alone, "models/m", Space::kDense, message).status);
+    return StateBytes(*alone.Acquire("models/m").value());
+  }
+  static std::string State(Server& server, const std::string& name) {
+    const auto model = server.store->Acquire(name);
+    return model.ok() ? StateBytes(**model) : std::string(model.status().message());
+  }
+  // Whether all servers have this state of the model.
+  bool AllHave(const std::string& name, const std::string& state) {
+    return std::all_of(servers_.begin(), servers_.end(), [&](Server& server) {
+      return server.store == nullptr || State(server, name) == state;
+    });
+  }
+
+  testing::TrafficOptions traffic_;
+  MemoryJournal journal_{MemoryJournal::Options{.partitions = kPartitions, .tail_bytes = 64 << 20}};
+  std::vector<Server> servers_;
+  int started_ = 0;
+};
+
+TEST_F(FleetTest, EachPartitionHasOneWriterAndAllServersHaveSome) {
+  Start(2);
+  // The shares are those of a hash: of two servers and four partitions some server may have all, of more servers none
+  // may have more than there are.
+  int written = 0;
+  for (const Server& server : servers_) written += Written(server);
+  EXPECT_EQ(written, static_cast<int>(kPartitions));
+  for (const Server& server : servers_) EXPECT_EQ(server.store->fleet()->servers(), 2U);
+}
+
+TEST_F(FleetTest, WhatOneServerLearnsTheOthersPredictWith) {
+  Start(3);
+  Create("models/m");
+  const auto messages = MakeTraffic(1, traffic_);
+  // In memory before anything was learned: they follow.
+  for (Server& server : servers_) ASSERT_OK(server.store->Acquire("models/m").status());
+  for (const Message& message : messages) ASSERT_NO_FATAL_FAILURE(Learn("models/m", message));
+  EXPECT_TRUE(Eventually([&] { return AllHave("models/m", Expected(messages)); }));
+}
+
+TEST_F(FleetTest, AServerThatIsNotTheWriterLearnsNothing) {
+  Start(2);
+  Create("models/m");
+  const auto messages = MakeTraffic(1, traffic_);
+  Server& follower = FollowerOf("models/m");
+  const absl::Status refused =
+      SendMessage(*follower.store, "models/m", Space::kDense, messages[0]).status;
+  EXPECT_TRUE(absl::IsUnavailable(refused)) << refused;
+  EXPECT_EQ(follower.store->Acquire("models/m").value()->revision(), 0U);
+}
+
+TEST_F(FleetTest, AServerThatLeavesHandsItsPartitionsOverWithoutALoss) {
+  Start(3);
+  Create("models/m");
+  const auto messages = MakeTraffic(2, traffic_);
+  for (size_t i = 0; i < messages.size(); ++i) {
+    ASSERT_NO_FATAL_FAILURE(Learn("models/m", messages[i]));
+    if (i % 40 != 20) continue;
+    // The writer restarts: the others have all the time its models.
+    Server* writer = WriterOf("models/m");
+    ASSERT_NE(writer, nullptr);
+    writer->store.reset();
+    Start();
+  }
+  EXPECT_TRUE(Eventually([&] { return AllHave("models/m", Expected(messages)); }));
+  EXPECT_TRUE(Eventually([&] { return WrittenOnce(); }));
+}
+
+TEST_F(FleetTest, AWriterThatStoodStillWhileAnotherTookOverWritesNothing) {
+  Start(3);
+  Create("models/m");
+  const auto messages = MakeTraffic(3, traffic_);
+  const size_t half = messages.size() / 2;
+  for (size_t i = 0; i < half; ++i) ASSERT_NO_FATAL_FAILURE(Learn("models/m", messages[i]));
+  Server* const old = WriterOf("models/m");
+  ASSERT_NE(old, nullptr);
+  old->journal->Pause();
+  ASSERT_TRUE(Eventually([&] {
+    for (Server& server : servers_) {
+      if (&server != old && server.store->fleet()->Writes(IdOf("models/m"))) return true;
+    }
+    return false;
+  }));
+  // It does not know, and goes on with what it was about to write.
+  EXPECT_TRUE(old->store->fleet()->Writes(IdOf("models/m")));
+  EXPECT_FALSE(SendMessage(*old->store, "models/m", Space::kDense, messages[half]).status.ok());
+  old->journal->Continue();
+  for (size_t i = half; i < messages.size(); ++i)
+    ASSERT_NO_FATAL_FAILURE(Learn("models/m", messages[i]));
+  EXPECT_TRUE(Eventually([&] { return AllHave("models/m", Expected(messages)); }));
+}
+
+TEST_F(FleetTest, AFleetThatStartsAgainHasEverything) {
+  Start(2);
+  Create("models/m");
+  const auto messages = MakeTraffic(4, traffic_);
+  for (const Message& message : messages) ASSERT_NO_FATAL_FAILURE(Learn("models/m", message));
+  for (Server& server : servers_) server.store.reset();
+  Server& again = Start();
+  EXPECT_EQ(State(again, "models/m"), Expected(messages));
+  EXPECT_TRUE(Eventually([&] { return WrittenOnce(); }));
+}
+
+TEST_F(FleetTest, ChangesOfAModelReachEveryServer) {
+  Start(3);
+  Create("models/m");
+  for (Server& server : servers_) ASSERT_OK(server.store->Acquire("models/m").status());
+  Server& follower = FollowerOf("models/m");
+  ASSERT_OK(follower.store
+                ->Change("models/m", {},
+                         [](v1::Model& model) {
+                           model.set_state(v1::MODEL_STATE_FROZEN);
+                           return absl::OkStatus();
+                         })
+                .status());
+  // What was learned before is answered as a replay.
+  size_t next = 0;
+  traffic_.messages = 1000;
+  const auto messages = MakeTraffic(5, traffic_);
+  EXPECT_TRUE(Eventually([&] {
+    Server* const writer = WriterOf("models/m");
+    return writer != nullptr && next < messages.size() &&
+           absl::IsFailedPrecondition(
+               SendMessage(*writer->store, "models/m", Space::kDense, messages[next++]).status);
+  }));
+  ASSERT_OK(follower.store->Delete("models/m", "", false));
+  EXPECT_TRUE(Eventually([&] {
+    return std::all_of(servers_.begin(), servers_.end(), [](Server& server) {
+      return absl::IsNotFound(server.store->Acquire("models/m").status());
+    });
+  }));
+}
+
+TEST_F(FleetTest, ManyModelsAreLearnedWhileServersComeAndGo) {
+  Start(3);
+  constexpr int kModels = 6;
+  std::vector<std::vector<Message>> messages;
+  for (int i = 0; i < kModels; ++i) {
+    ASSERT_NO_FATAL_FAILURE(Create(absl::StrCat("models/m", i)));
+    messages.push_back(MakeTraffic(10 + i, traffic_));
+  }
+  for (size_t at = 0; at < messages[0].size(); ++at) {
+    for (int i = 0; i < kModels; ++i)
+      ASSERT_NO_FATAL_FAILURE(Learn(absl::StrCat("models/m", i), messages[i][at]));
+    if (at == 30) servers_[0].store.reset();
+    if (at == 60) Start();
+  }
+  for (int i = 0; i < kModels; ++i) {
+    Store alone(std::make_unique<MemoryJournal>(), Store::Options());
+    const std::string name = absl::StrCat("models/m", i);
+    ASSERT_OK(alone.Create(DenseSettings(name, traffic_.dimension), "", false).status());
+    for (const Message& message : messages[i])
+      ASSERT_OK(SendMessage(alone, name, Space::kDense, message).status);
+    const std::string expected = StateBytes(*alone.Acquire(name).value());
+    EXPECT_TRUE(Eventually([&] {
+      return std::all_of(servers_.begin(), servers_.end(), [&](Server& server) {
+        return server.store == nullptr || State(server, name) == expected;
+      });
+    })) << name;
+  }
+}
+
+}  // namespace
+}  // namespace perceptrond::fleet_test

@@ -1,0 +1,105 @@
+// Who is alive, and who should write, by what servers tell of themselves.
+#include "core/fleet/members.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+namespace perceptrond::members_test {
+namespace {
+
+using Clock = Members::Clock;
+using std::chrono::seconds;
+
+fleet_proto::Heartbeat From(const std::string& id) {
+  fleet_proto::Heartbeat heartbeat;
+  heartbeat.set_server_id(id);
+  heartbeat.set_address(id + ":7600");
+  return heartbeat;
+}
+
+const Clock::time_point kStart{seconds(1000)};
+
+// Every server's view of the others.
+std::vector<std::unique_ptr<Members>> MakeServers(int servers) {
+  std::vector<std::unique_ptr<Members>> all;
+  for (int i = 0; i < servers; ++i) {
+    all.push_back(std::make_unique<Members>(absl::StrCat("s", i), seconds(2)));
+    for (int j = 0; j < servers; ++j) all.back()->OnHeartbeat(From(absl::StrCat("s", j)), kStart);
+  }
+  return all;
+}
+
+TEST(MembersTest, ServersAgreeOnTheOrderOfAPartition) {
+  constexpr int kServers = 5;
+  const auto servers = MakeServers(kServers);
+  for (uint32_t partition = 0; partition < 64; ++partition) {
+    std::vector<int> ranks(kServers);
+    for (const auto& server : servers) ++ranks[server->RankOf(partition, kStart)];
+    EXPECT_EQ(ranks, std::vector<int>(kServers, 1)) << partition;
+  }
+}
+
+TEST(MembersTest, AServerThatDiesLeavesTheFirstOfOtherPartitionsAsTheyWere) {
+  const auto servers = MakeServers(4);
+  const Clock::time_point later = kStart + seconds(3);
+  for (size_t i = 0; i < 3; ++i) {
+    for (size_t j = 0; j < 3; ++j) servers[i]->OnHeartbeat(From(absl::StrCat("s", j)), later);
+  }
+  int moved = 0;
+  for (uint32_t partition = 0; partition < 256; ++partition) {
+    for (size_t i = 0; i < 3; ++i) {
+      if (servers[i]->RankOf(partition, kStart + seconds(1)) == 0) {
+        EXPECT_EQ(servers[i]->RankOf(partition, later), 0U);
+      } else if (servers[i]->RankOf(partition, later) == 0) {
+        EXPECT_EQ(servers[3]->RankOf(partition, kStart), 0U);
+        ++moved;
+      }
+    }
+  }
+  // About its quarter.
+  EXPECT_GT(moved, 32);
+  EXPECT_LT(moved, 96);
+  EXPECT_EQ(servers[0]->alive(later), 3U);
+}
+
+TEST(MembersTest, AServerThatLeavesOrIsNewDoesNotCount) {
+  Members members("a", seconds(2));
+  fleet_proto::Heartbeat other = From("b");
+  uint32_t partition = 0;
+  members.OnHeartbeat(other, kStart);
+  while (members.RankOf(partition, kStart) == 0) ++partition;
+  EXPECT_EQ(members.RankOf(partition, kStart, kStart - seconds(1)), 0U);
+  EXPECT_EQ(members.RankOf(partition, kStart, kStart), 1U);
+  other.set_leaving(true);
+  members.OnHeartbeat(other, kStart);
+  EXPECT_EQ(members.RankOf(partition, kStart), 0U);
+}
+
+TEST(MembersTest, TheWriterIsOfTheHighestEpochAndSeenWhenItSaysSo) {
+  Members members("a", seconds(2));
+  EXPECT_EQ(members.WriterOf(3).epoch, 0);
+  members.OnTakeOver(3, 10, "b:7600", kStart);
+  fleet_proto::Heartbeat old = From("c");
+  old.add_written()->set_partition(3);
+  old.mutable_written(0)->set_epoch(9);
+  members.OnHeartbeat(old, kStart + seconds(1));
+  EXPECT_EQ(members.WriterOf(3).address, "b:7600");
+  EXPECT_EQ(members.WriterOf(3).seen, kStart);
+  fleet_proto::Heartbeat current = From("b");
+  current.add_written()->set_partition(3);
+  current.mutable_written(0)->set_epoch(10);
+  members.OnHeartbeat(current, kStart + seconds(2));
+  EXPECT_EQ(members.WriterOf(3).seen, kStart + seconds(2));
+  current.mutable_written(0)->set_released(true);
+  members.OnHeartbeat(current, kStart + seconds(3));
+  EXPECT_TRUE(members.WriterOf(3).released);
+  members.OnTakeOver(3, 11, "c:7600", kStart + seconds(3));
+  EXPECT_FALSE(members.WriterOf(3).released);
+}
+
+}  // namespace
+}  // namespace perceptrond::members_test

@@ -1,0 +1,201 @@
+// What a journal with several openers must do: who took a partition over writes it, and nobody else.
+// A test program includes this and says which homes it has.
+#pragma once
+
+#include <atomic>
+#include <barrier>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/journal/journal.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/support/journals.h"
+
+namespace perceptrond {
+namespace {
+
+using testing::CommitOne;
+using testing::CreateModel;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using testing::LastRevisions;
+using testing::MakeEntry;
+using testing::MakeRecord;
+using testing::ReadRecords;
+
+struct SharedHome {
+  std::string name;
+  // Opens one journal this many times.
+  std::function<std::vector<std::unique_ptr<Journal>>(int openers)> open;
+};
+
+void PrintTo(const SharedHome& home, std::ostream* out) { *out << home.name; }
+
+class Openers : public ::testing::TestWithParam<SharedHome> {
+ protected:
+  static constexpr int kOpeners = 8;
+
+  Openers() : journals_(GetParam().open(kOpeners)), id_(CreateModel(one(), "a").id()) {}
+
+  Journal& one() { return *journals_[0]; }
+  Journal& two() { return *journals_[1]; }
+  uint32_t partition() { return one().PartitionOf(id_); }
+  uint64_t Last() { return one().LastSequence(partition()).value(); }
+  CommitOutcome TakeOver(Journal& journal, const std::string& address) {
+    const auto outcome = journal.TakeOver(partition(), address, Last());
+    EXPECT_OK(outcome.status());
+    EXPECT_FALSE(outcome->stale);
+    return *outcome;
+  }
+  CommitOutcome Commit(Journal& journal, uint64_t revision) {
+    const JournalEntry entry = MakeEntry(id_, {MakeRecord(revision, 1)});
+    const auto outcome = journal.Commit({&entry, 1}, {});
+    EXPECT_OK(outcome.status());
+    return *outcome;
+  }
+  std::vector<uint64_t> Revisions(Journal& journal) {
+    return LastRevisions(ReadRecords(journal, id_).value());
+  }
+
+  const std::vector<std::unique_ptr<Journal>> journals_;
+  const uint64_t id_;
+};
+
+TEST_P(Openers, WhatOneWritesTheOthersRead) {
+  TakeOver(one(), "one");
+  EXPECT_FALSE(Commit(one(), 1).stale);
+  EXPECT_FALSE(Commit(one(), 2).stale);
+  for (const std::unique_ptr<Journal>& journal : journals_) {
+    EXPECT_EQ(journal->Find("a")->id(), id_);
+    EXPECT_THAT(Revisions(*journal), ElementsAre(1, 2));
+    EXPECT_EQ(journal->LoadCounters(id_)->report().updates(), 2U);
+  }
+}
+
+TEST_P(Openers, AWriterThatWasSupersededWritesNothing) {
+  TakeOver(one(), "one");
+  EXPECT_FALSE(Commit(one(), 1).stale);
+  TakeOver(two(), "two");
+  EXPECT_TRUE(Commit(one(), 2).stale);
+  EXPECT_FALSE(Commit(two(), 2).stale);
+  EXPECT_TRUE(Commit(one(), 3).stale);
+  EXPECT_FALSE(Commit(two(), 3).stale);
+  EXPECT_THAT(Revisions(one()), ElementsAre(1, 2, 3));
+  TakeOver(one(), "one");
+  EXPECT_FALSE(Commit(one(), 4).stale);
+  EXPECT_TRUE(Commit(two(), 4).stale);
+  EXPECT_THAT(Revisions(two()), ElementsAre(1, 2, 3, 4));
+}
+
+TEST_P(Openers, AnOpenerThatNeverTookOverWritesNothing) {
+  TakeOver(one(), "one");
+  EXPECT_TRUE(Commit(two(), 1).stale);
+  EXPECT_THAT(Revisions(one()), IsEmpty());
+}
+
+// The second of its messages would find the sequence number that it expects.
+TEST_P(Openers, ASupersededWritersLaterEntriesAreNotReadEvenWhereTheLogHasThem) {
+  TakeOver(one(), "one");
+  EXPECT_FALSE(Commit(one(), 1).stale);
+  const auto tail = one().Tail(partition(), Last());
+  ASSERT_OK(tail.status());
+  TakeOver(two(), "two");
+  std::vector<JournalEntry> late;
+  for (uint64_t revision = 2; revision <= 6; ++revision)
+    late.push_back(MakeEntry(id_, {MakeRecord(revision, 1)}));
+  const auto outcome = one().Commit(late, {});
+  ASSERT_OK(outcome.status());
+  EXPECT_TRUE(outcome->stale);
+  EXPECT_EQ(outcome->written, 0U);
+  EXPECT_THAT(Revisions(two()), ElementsAre(1));
+  // The writer goes on, if need be by taking over once more.
+  if (Commit(two(), 2).stale) {
+    TakeOver(two(), "two");
+    EXPECT_FALSE(Commit(two(), 2).stale);
+  }
+  EXPECT_THAT(Revisions(one()), ElementsAre(1, 2));
+  std::vector<uint64_t> revisions;
+  while (revisions.empty()) {
+    const auto entries = (*tail)->Next(absl::Minutes(1));
+    ASSERT_OK(entries.status());
+    for (const SequencedEntry& one : *entries) {
+      if (!one.take_over.has_value()) revisions.push_back(LastRevision(one.entry.records.at(0)));
+    }
+  }
+  EXPECT_THAT(revisions, ElementsAre(2));
+}
+
+TEST_P(Openers, OfTakeOversAtOnceOneSucceeds) {
+  for (int round = 0; round < 20; ++round) {
+    const uint64_t expected = Last();
+    std::atomic<int> taken = 0;
+    std::atomic<int> stale = 0;
+    std::barrier start(kOpeners);
+    std::vector<std::thread> threads;
+    for (const std::unique_ptr<Journal>& journal : journals_) {
+      threads.emplace_back([&] {
+        start.arrive_and_wait();
+        const auto outcome = journal->TakeOver(partition(), "someone", expected);
+        EXPECT_OK(outcome.status());
+        if (outcome.ok()) ++(outcome->stale ? stale : taken);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    ASSERT_EQ(taken, 1) << round;
+    ASSERT_EQ(stale, kOpeners - 1) << round;
+  }
+}
+
+TEST_P(Openers, ATailSaysWhoWritesFromWhenOn) {
+  const uint64_t before = Last();
+  const uint64_t first = TakeOver(one(), "one:1").sequence;
+  Commit(one(), 1);
+  const uint64_t second = TakeOver(two(), "two:2").sequence;
+  Commit(two(), 2);
+  const auto tail = one().Tail(partition(), before);
+  ASSERT_OK(tail.status());
+  std::vector<SequencedEntry> all;
+  while (all.size() < 4) {
+    auto entries = (*tail)->Next(absl::Minutes(1));
+    ASSERT_OK(entries.status());
+    std::move(entries->begin(), entries->end(), std::back_inserter(all));
+  }
+  ASSERT_EQ(all.size(), 4U);
+  ASSERT_TRUE(all[0].take_over.has_value());
+  EXPECT_EQ(all[0].take_over->address(), "one:1");
+  EXPECT_EQ(all[0].sequence, first);
+  EXPECT_EQ(all[1].epoch, static_cast<int64_t>(first));
+  ASSERT_TRUE(all[2].take_over.has_value());
+  EXPECT_EQ(all[2].take_over->address(), "two:2");
+  EXPECT_EQ(all[3].epoch, static_cast<int64_t>(second));
+  EXPECT_EQ(LastRevision(all[3].entry.records.at(0)), 2U);
+}
+
+TEST_P(Openers, OfModelsCreatedAtOnceUnderOneNameOneExists) {
+  std::atomic<int> created = 0;
+  std::barrier start(kOpeners);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kOpeners; ++i) {
+    threads.emplace_back([&, i] {
+      storage::ModelHeader header;
+      header.mutable_model()->set_name("wanted");
+      header.mutable_model()->set_uid(std::to_string(i));
+      start.arrive_and_wait();
+      const absl::Status status = journals_[i]->Create(header);
+      EXPECT_TRUE(status.ok() || absl::IsAlreadyExists(status)) << status;
+      if (status.ok()) ++created;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(created, 1);
+  const std::string uid = one().Find("wanted")->model().uid();
+  for (const std::unique_ptr<Journal>& journal : journals_)
+    EXPECT_EQ(journal->Find("wanted")->model().uid(), uid);
+}
+
+}  // namespace
+}  // namespace perceptrond

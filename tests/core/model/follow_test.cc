@@ -1,0 +1,126 @@
+// A model that follows another server's: equal to the bit at each revision, whatever the rule.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/journal/memory_journal.h"
+#include "core/learner/catalogue.h"
+#include "core/model/model.h"
+#include "core/store/store.h"
+#include "gtest/gtest.h"
+#include "tests/support/learners.h"
+#include "tests/support/traffic.h"
+
+namespace perceptrond::follow_test {
+namespace {
+
+using testing::Message;
+using testing::Space;
+using testing::StateBytes;
+namespace v1 = ::perceptron::v1;
+
+// A server that learns, and what another one has of its model.
+class Following : public ::testing::Test {
+ protected:
+  Following() {
+    auto journal = std::make_unique<MemoryJournal>(MemoryJournal::Options{.tail_bytes = 64 << 20});
+    others_ = journal->OpenAgain();
+    store_ = std::make_unique<Store>(std::move(journal), Store::Options());
+  }
+  void Create(const v1::Model& settings) {
+    ASSERT_OK(store_->Create(settings, "", false).status());
+    header_ = others_->Find(settings.name()).value();
+  }
+  std::shared_ptr<Model> Load() { return Model::Load(header_, *others_, ModelLimits()).value(); }
+  std::unique_ptr<JournalTail> Tail() {
+    return others_->Tail(0, others_->LastSequence(0).value()).value();
+  }
+  // Applies everything that is committed.
+  static void CatchUp(JournalTail& tail, Model& model) {
+    while (true) {
+      const auto entries = tail.Next(absl::ZeroDuration());
+      ASSERT_OK(entries.status());
+      if (entries->empty()) return;
+      for (const SequencedEntry& entry : *entries) ASSERT_OK(Follow(entry.entry, model.core()));
+    }
+  }
+
+  std::unique_ptr<MemoryJournal> others_;
+  std::unique_ptr<Store> store_;
+  storage::ModelHeader header_;
+};
+
+class EachRule : public Following,
+                 public ::testing::WithParamInterface<std::tuple<std::string, Space>> {};
+
+TEST_P(EachRule, IsEqualToTheBitAfterEachMessage) {
+  const auto& [rule, space] = GetParam();
+  testing::TrafficOptions traffic;
+  traffic.space = space;
+  v1::Model settings = testing::SpaceSettings(space, "models/m", traffic.dimension);
+  testing::SetLearner(*settings.mutable_learner(), rule);
+  ASSERT_NO_FATAL_FAILURE(Create(settings));
+  const std::unique_ptr<JournalTail> tail = Tail();
+  const std::shared_ptr<Model> follower = Load();
+  for (const Message& message : MakeTraffic(3, traffic)) {
+    ASSERT_OK(SendMessage(*store_, "models/m", space, message).status);
+    const std::shared_ptr<Model> writer = store_->Acquire("models/m").value();
+    ASSERT_NO_FATAL_FAILURE(CatchUp(*tail, *follower));
+    ASSERT_EQ(follower->revision(), writer->revision());
+    ASSERT_EQ(StateBytes(*follower), StateBytes(*writer));
+    ASSERT_EQ(follower->ledger().examples(), writer->ledger().examples());
+  }
+  EXPECT_GT(follower->revision(), 0U);
+  // What it follows to is what is loaded.
+  EXPECT_EQ(StateBytes(*follower), StateBytes(*Load()));
+}
+
+std::vector<std::string> Rules() {
+  std::vector<std::string> rules;
+  for (const CatalogueEntry& entry : Catalogue()) rules.emplace_back(entry.name);
+  return rules;
+}
+
+INSTANTIATE_TEST_SUITE_P(Catalogue, EachRule,
+                         ::testing::Combine(::testing::ValuesIn(Rules()),
+                                            ::testing::Values(Space::kDense, Space::kHashed,
+                                                              Space::kNamed)),
+                         [](const auto& info) {
+                           return testing::TestName(std::get<0>(info.param)) + "_" +
+                                  testing::SpaceName(std::get<1>(info.param));
+                         });
+
+TEST_F(Following, ThatMissedRecordsSaysSoAndChangesNothing) {
+  testing::TrafficOptions traffic;
+  ASSERT_NO_FATAL_FAILURE(Create(testing::DenseSettings("models/m", traffic.dimension)));
+  const std::shared_ptr<Model> follower = Load();
+  const auto messages = MakeTraffic(1, traffic);
+  for (const Message& message : messages)
+    ASSERT_OK(SendMessage(*store_, "models/m", Space::kDense, message).status);
+  const std::shared_ptr<Model> writer = store_->Acquire("models/m").value();
+  ASSERT_GT(writer->revision(), 3U);
+  JournalEntry late;
+  late.records.emplace_back().set_first_revision(3);
+  late.records.back().add_labels(1);
+  EXPECT_TRUE(absl::IsOutOfRange(Follow(late, follower->core())));
+  EXPECT_EQ(follower->revision(), 0U);
+  EXPECT_EQ(StateBytes(*Load()), StateBytes(*writer));
+}
+
+TEST_F(Following, AnEntryThatItHasAlreadyChangesNothing) {
+  testing::TrafficOptions traffic;
+  ASSERT_NO_FATAL_FAILURE(Create(testing::DenseSettings("models/m", traffic.dimension)));
+  const std::unique_ptr<JournalTail> tail = Tail();
+  for (const Message& message : MakeTraffic(1, traffic))
+    ASSERT_OK(SendMessage(*store_, "models/m", Space::kDense, message).status);
+  // Loaded after all of them were committed.
+  const std::shared_ptr<Model> follower = Load();
+  const std::string state = StateBytes(*follower);
+  ASSERT_NO_FATAL_FAILURE(CatchUp(*tail, *follower));
+  EXPECT_EQ(StateBytes(*follower), state);
+  EXPECT_EQ(follower->ledger().examples(),
+            store_->Acquire("models/m").value()->ledger().examples());
+}
+
+}  // namespace
+}  // namespace perceptrond::follow_test

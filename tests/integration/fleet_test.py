@@ -1,0 +1,223 @@
+"""Three servers over three nats-servers learn one model from streams that arrive at all of them, while each kind of process fails:
+every example is learned once, and all servers end with the same model.
+
+    python3 fleet_test.py PERCEPTROND PERCEPTRONCTL
+"""
+
+import contextlib
+import json
+import pathlib
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "tests/deploy")]
+
+from processes import Program, get, wait_for
+
+SPAM = ROOT / "deploy/data/sms_spam.tsv"
+SERVERS = 3
+# A server that is silent for this time is taken for dead.
+TIMEOUT_SECONDS = 1
+# Each stream's examples, and how often it sends them: some seconds.
+COPIES = 60
+PASSES = 20
+
+
+def free_ports(count):
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
+
+
+class Nats:
+    """A cluster of nats-servers, each with a directory of its own."""
+
+    def __init__(self, directory):
+        self.directory = directory
+        ports = free_ports(2 * SERVERS)
+        self.ports, self.routes = ports[:SERVERS], ports[SERVERS:]
+        self.programs = [None] * SERVERS
+        routes = ", ".join(f"nats-route://127.0.0.1:{port}" for port in self.routes)
+        for i in range(SERVERS):
+            (directory / f"nats{i}.conf").write_text(
+                f'server_name: n{i}\nlisten: 127.0.0.1:{self.ports[i]}\n'
+                f'jetstream {{ store_dir: "{directory}/nats{i}", max_mem: 64M, max_file: 1G }}\n'
+                f"cluster {{ name: c, listen: 127.0.0.1:{self.routes[i]}, routes: [{routes}] }}\n")
+            self.start(i)
+
+    def start(self, i):
+        self.programs[i] = Program(["nats-server", "-c", self.directory / f"nats{i}.conf"], self.directory / f"nats{i}.log")
+
+    def url(self):
+        return ",".join(f"nats://127.0.0.1:{port}" for port in self.ports)
+
+    def kill(self):
+        for program in self.programs:
+            program.kill()
+
+
+class FleetTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.stack = contextlib.ExitStack()
+        cls.directory = pathlib.Path(cls.stack.enter_context(tempfile.TemporaryDirectory(prefix="perceptrond-fleet.")))
+        cls.nats = Nats(cls.directory)
+        cls.stack.callback(cls.nats.kill)
+        ports = free_ports(3 * SERVERS)
+        cls.ports = [ports[3 * i : 3 * i + 3] for i in range(SERVERS)]
+        cls.programs = [None] * SERVERS
+        cls.stack.callback(lambda: [program.kill() for program in cls.programs])
+        for i in range(SERVERS):
+            cls.start(i)
+        rows = SPAM.read_text().splitlines(keepends=True)[1:]
+        (cls.directory / "rows.tsv").write_text("".join(rows))
+        cls.streams = [rows[i::SERVERS] * COPIES for i in range(SERVERS)]
+        for i, stream in enumerate(cls.streams):
+            (cls.directory / f"stream{i}.tsv").write_text("".join(stream))
+        for i in range(SERVERS):
+            cls.serving(i)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.stack.close()
+
+    @classmethod
+    def start(cls, i):
+        serve, fleet, metrics = cls.ports[i]
+        cls.programs[i] = Program(
+            [PERCEPTROND, "--journal", cls.nats.url(), "--fleet-partitions", 4, "--fleet-timeout", f"{TIMEOUT_SECONDS}s",
+             "--address", f"127.0.0.1:{serve}", "--fleet-address", f"127.0.0.1:{fleet}", "--metrics-address", f"127.0.0.1:{metrics}"],
+            cls.directory / f"server{i}.log")
+
+    @classmethod
+    def serving(cls, i):
+        def serves():
+            if cls.programs[i].process.poll() is not None:
+                raise AssertionError(f"server {i} ended:\n" + cls.programs[i].log.read_text()[-4000:])
+            return cls.ctl(i, "health").returncode == 0
+
+        wait_for(f"server {i} serves", serves)
+
+    @classmethod
+    def ctl(cls, i, *arguments):
+        command = [PERCEPTRONCTL, "--server", f"127.0.0.1:{cls.ports[i][0]}", *map(str, arguments)]
+        return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+
+    def answer(self, i, *arguments):
+        said = self.ctl(i, *arguments)
+        self.assertEqual(said.returncode, 0, said.stderr)
+        return said.stdout
+
+    def report(self, i, model):
+        return json.loads(self.answer(i, "get", model, "-o", "json"))
+
+    def writer(self, model):
+        """Which server writes the model: the one whose metrics say so."""
+
+        def find():
+            for i in range(SERVERS):
+                page = get(f"http://127.0.0.1:{self.ports[i][2]}/metrics") or ""
+                if f'perceptrond_model_written{{model_name="{model}"}} 1\n' in page:
+                    return (i,)
+            return None
+
+        return wait_for(f"{model} has a writer", find)[0]
+
+    def learn_during(self, model, fail):
+        """A stream at each server, with a producer of its own; fails the fleet meanwhile; checks what came of it."""
+        self.answer(0, "create", model, "--named", "--labels", "ham,spam")
+        streams = []
+        for i in range(SERVERS):
+            log = self.directory / f"{model}{i}.log"
+            command = [PERCEPTRONCTL, "--server", f"127.0.0.1:{self.ports[i][0]}", "learn", model, self.directory / f"stream{i}.tsv",
+                       "--producer", f"p{i}", "--start-offset", 0, "--passes", PASSES]
+            streams.append(self.enterContext_(Program(command, log)))
+        wait_for("they learn", lambda: int(self.report(0, model)["report"].get("examples", 0)) > 0)
+        fail(model)
+        for i, stream in enumerate(streams):
+            self.assertEqual(stream.process.wait(120), 0, stream.log.read_text())
+        self.check(model)
+
+    def enterContext_(self, context):
+        result = context.__enter__()
+        self.addCleanup(context.__exit__, None, None, None)
+        return result
+
+    def check(self, model):
+        expected = PASSES * sum(map(len, self.streams))
+        for i in range(SERVERS):
+            self.serving(i)
+        report = self.report(0, model)
+        self.assertEqual(int(report["report"]["examples"]), expected)
+        self.assertGreater(int(report["revision"]), 0)
+        # A server's own copy has what the writer has soon after.
+        rows = ("predict", model, self.directory / "rows.tsv", "--format", "text", "-o", "json", "--min-revision", report["revision"])
+        wait_for("all have its revision", lambda: all(self.ctl(i, *rows).returncode == 0 for i in range(SERVERS)))
+        answers = {self.answer(i, *rows) for i in range(SERVERS)}
+        self.assertEqual(len(answers), 1)
+        # What is in the journal is what they have.
+        self.assertEqual([self.report(i, model) for i in range(SERVERS)], [report] * SERVERS)
+
+    def restart(self, i, by):
+        self.programs[i].process.send_signal(by)
+        self.programs[i].process.wait(60)
+        self.start(i)
+        self.serving(i)
+
+    def test_nothing_fails(self):
+        self.learn_during("calm", lambda model: None)
+
+    def test_the_writer_is_killed(self):
+        self.learn_during("killed", lambda model: self.restart(self.writer(model), signal.SIGKILL))
+
+    def test_a_follower_is_killed(self):
+        self.learn_during("follower", lambda model: self.restart((self.writer(model) + 1) % SERVERS, signal.SIGKILL))
+
+    def test_the_writer_stands_still_until_another_has_taken_over_and_goes_on(self):
+        def stop(model):
+            writer = self.writer(model)
+            self.programs[writer].process.send_signal(signal.SIGSTOP)
+            others = [i for i in range(SERVERS) if i != writer]
+
+            def taken_over():
+                pages = [get(f"http://127.0.0.1:{self.ports[i][2]}/metrics") or "" for i in others]
+                return any(f'perceptrond_model_written{{model_name="{model}"}} 1\n' in page for page in pages)
+
+            wait_for("another took over", taken_over)
+            self.programs[writer].process.send_signal(signal.SIGCONT)
+
+        self.learn_during("stopped", stop)
+
+    def test_servers_restart_one_after_the_other(self):
+        self.learn_during("rolling", lambda model: [self.restart(i, signal.SIGTERM) for i in range(SERVERS)])
+
+    def test_a_nats_server_is_killed(self):
+        def kill(_):
+            self.nats.programs[0].kill()
+            self.nats.start(0)
+
+        self.learn_during("nats", kill)
+
+    def test_everything_restarts(self):
+        def restart(_):
+            for program in self.programs:
+                program.process.send_signal(signal.SIGTERM)
+            for i, program in enumerate(self.programs):
+                program.process.wait(60)
+                self.start(i)
+            for i in range(SERVERS):
+                self.serving(i)
+
+        self.learn_during("all", restart)
+
+
+if __name__ == "__main__":
+    PERCEPTROND, PERCEPTRONCTL = sys.argv[1:3]
+    unittest.main(argv=[sys.argv[0], "-v", *sys.argv[3:]])
