@@ -373,7 +373,7 @@ void Server::Shutdown() {
       parts_->acceptor.CancelCalls();
       (void)parts_->drain.AwaitAllRemoved(kCancelTime);
     }
-    // Nobody learns here any more. Other servers take over while late calls are answered.
+    // No stream learns here any more. Other servers take over while late calls are answered.
     if (parts_->store->fleet() != nullptr) parts_->store->fleet()->Leave();
     parts_->drain.AwaitQuiet(kDrainQuietPeriod, kMaxDrainQuietWait);
     parts_->transport->Stop();
@@ -381,8 +381,9 @@ void Server::Shutdown() {
     // yet. A closed connection tells them more.
     parts_->acceptor.CancelCalls();
     parts_->acceptor.Stop(*parts_->grpc);
-    if (parts_->fleet != nullptr) parts_->fleet->Stop();
   }
+  // Also of a server that could not be started.
+  if (parts_->fleet != nullptr) parts_->fleet->Stop();
   parts_->metrics.reset();
   parts_->page.reset();
   parts_->grpc.reset();

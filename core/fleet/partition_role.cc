@@ -174,7 +174,7 @@ void PartitionRole::Decide() {
   }
   const Writer writer = members_.WriterOf(partition_);
   const bool own = writer.epoch > 0 && writer.epoch == own_epoch_.load(std::memory_order_relaxed);
-  // Of its own epoch it knows that nobody writes.
+  // The last writer was this server, which has stopped writing.
   const bool free = writer.released || own;
   const Clock::time_point since = std::max(writer.epoch == 0 ? begun_ : writer.seen, begun_);
   const absl::Duration silence =

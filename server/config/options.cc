@@ -59,8 +59,8 @@ std::vector<Flag> MakeFlags(Options* o) {
   flags.File("fleet-key", &o->fleet_key, "PEM file with the private key of --fleet-cert.");
   flags.File(
       "fleet-ca", &o->fleet_ca,
-      "PEM file with the authority that signed the certificates of all servers of the fleet,\n"
-      "and nobody else's: who has one may do everything.");
+      "PEM file with the authority that signed the certificates of all servers of the fleet.\n"
+      "It must sign no other: a client with such a certificate may do everything.");
   flags.Choice(
       "durability", &o->durability,
       {{"sync", Durability::kSync},

@@ -3,7 +3,6 @@
 #include <grpcpp/generic/generic_stub.h>
 
 #include <iterator>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -65,18 +64,9 @@ class Relay final : public Reactor, public std::enable_shared_from_this<Relay> {
     }
   }
   void OnWriteDone(bool ok) override {
-    std::optional<grpc::Status> end;
-    {
-      MutexLock lock(&mutex_);
-      writing_ = false;
-      if (ended_) {
-        end = end_;
-      } else if (ok) {
-        upstream_.StartRead(&answer_);
-      }
-    }
     if (!ok) context_.TryCancel();
-    if (end.has_value()) call_.Finish(*end);
+    // Also for a client that is no longer there: the end of the other call comes with a read that fails.
+    upstream_.StartRead(&answer_);
   }
   void OnCancel() override { context_.TryCancel(); }
   void OnDone() override {
@@ -107,13 +97,9 @@ class Relay final : public Reactor, public std::enable_shared_from_this<Relay> {
   };
 
   void OnAnswer(bool ok) {
+    if (ok) return call_.StartWrite(answer_);
     MutexLock lock(&mutex_);
-    if (ok) {
-      writing_ = true;
-      call_.StartWrite(answer_);
-      return;
-    }
-    // Nothing more is passed on: the end may come.
+    // No answer is being sent to the client: it is read only once the one before was. Nothing more is passed on: the end may come.
     ended_ = true;
     upstream_.RemoveHold();
   }
@@ -134,10 +120,6 @@ class Relay final : public Reactor, public std::enable_shared_from_this<Relay> {
         // Of gRPC itself: the server could not be reached.
         end = ToGrpc(WriterUnreachableError(status.error_message()));
       }
-      if (writing_) {
-        end_ = end;
-        return;
-      }
     }
     call_.Finish(end);
   }
@@ -154,14 +136,10 @@ class Relay final : public Reactor, public std::enable_shared_from_this<Relay> {
   grpc::ByteBuffer message_;
   grpc::ByteBuffer answer_;
   Mutex mutex_;
-  // An answer is being sent to the client.
-  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   // The other server has no more answers.
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
   // Why this server ends the call.
   absl::Status why_ ABSL_GUARDED_BY(mutex_);
-  // What the call ends with once the last answer is sent.
-  std::optional<grpc::Status> end_ ABSL_GUARDED_BY(mutex_);
   Upstream upstream_;
 };
 

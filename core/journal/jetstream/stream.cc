@@ -84,7 +84,7 @@ class Stream::Answers {
       first_ = std::min(first_, *sequence);
     }
   }
-  // Nobody was there to take one of the messages; which one is not said.
+  // No server received one of the messages; the answer does not say which.
   void AddNoResponder() {
     --missing_;
     ++no_responders_;

@@ -1,4 +1,4 @@
-// What a journal with several openers must do: who took a partition over writes it, and nobody else.
+// What a journal with several openers must do: only the opener that took a partition over writes it.
 // A test program includes this and says which homes it has.
 #pragma once
 
