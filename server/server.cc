@@ -265,7 +265,13 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options) {
     Metrics::Sources sources;
     sources.models = [&store](size_t limit) { return CollectModels(store, limit); };
     sources.server = [&store, &parts = *parts] {
-      return CollectServer(store, *parts.memory, parts.connections, parts.options);
+      ServerStats stats =
+          CollectServer(store, *parts.memory, parts.connections, parts.options);
+      if (parts.fleet != nullptr && stats.fleet.has_value()) {
+        stats.fleet->evaluated_rows = parts.fleet->rows().evaluated.load(std::memory_order_relaxed);
+        stats.fleet->forwarded_rows = parts.fleet->rows().forwarded.load(std::memory_order_relaxed);
+      }
+      return stats;
     };
     sources.principals = [&parts = *parts] { return parts.admission->principal_metrics(); };
     sources.dropped_audit_records = [&audit = *parts->audit] { return audit.dropped(); };

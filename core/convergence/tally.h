@@ -59,6 +59,17 @@ struct Tally {
     loss += evaluation.loss;
     if (evaluation.mistake) ++mistakes;
   }
+  // Adds examples and row errors of the same state, none of which called for an update.
+  void AddUnchanged(const Tally& other) {
+    examples += other.examples;
+    for (size_t code = 0; code < kValidationCodes; ++code) row_errors[code] += other.row_errors[code];
+    row_error_count += other.row_error_count;
+    weighted_examples += other.weighted_examples;
+    risk += other.risk;
+    loss += other.loss;
+    min_score = std::min(min_score, other.min_score);
+    squared_radius = std::max(squared_radius, other.squared_radius);
+  }
   void AddRowError(ValidationCode code) {
     ++row_errors[static_cast<size_t>(code)];
     ++row_error_count;

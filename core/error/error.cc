@@ -84,6 +84,12 @@ absl::Status ModelNotFound(absl::string_view name) {
                    {{"model", std::string(name)}});
 }
 
+absl::Status ProducerSupersededError(absl::string_view producer) {
+  return MakeError(
+      absl::StatusCode::kAborted, "PRODUCER_SUPERSEDED",
+      absl::StrCat("producer \"", producer, "\" has opened a newer stream; this one ends"));
+}
+
 absl::Status WriterChangedError() {
   return WithRetry(
       MakeError(absl::StatusCode::kUnavailable, "WRITER_CHANGED",

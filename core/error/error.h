@@ -63,6 +63,9 @@ absl::Status ModelFrozen(absl::string_view name);
 // NOT_FOUND, MODEL_NOT_FOUND.
 absl::Status ModelNotFound(absl::string_view name);
 
+// ABORTED, PRODUCER_SUPERSEDED.
+absl::Status ProducerSupersededError(absl::string_view producer);
+
 // UNAVAILABLE, with RetryInfo, for models of a fleet.
 // WRITER_CHANGED: another server writes the model now. A client that connects again reaches it.
 absl::Status WriterChangedError();

@@ -22,6 +22,11 @@ size_t BytesOf(const SequencedEntry& entry) {
 
 }  // namespace
 
+Followers::~Followers() {
+  // A copy that is waited for is held by who waits.
+  for (const std::shared_ptr<Model>& model : All()) model->core().waiters->Release();
+}
+
 void Followers::BeginLoad(uint64_t model_id) {
   MutexLock lock(&mutex_);
   Sweep();
@@ -49,6 +54,7 @@ absl::Status Followers::EndLoad(const std::shared_ptr<Model>& model) {
         follower.model = model;
         follower.sequence = sequence;
         model->core().follows.store(!writes_, std::memory_order_release);
+        model->core().waiters->Reach(model->revision());
         return absl::OkStatus();
       }
       waiting.swap(follower.waiting);
@@ -103,6 +109,7 @@ void Followers::Apply(const SequencedEntry& entry) {
   const absl::Status status = WithinMemory([&] { return ApplyTo(*model, sequence, entry); });
   if (!status.ok()) return on_broken_(model, status);
   on_followed_(*model);
+  model->core().waiters->Reach(model->revision());
   MutexLock lock(&mutex_);
   const auto found = followers_.find(entry.entry.model_id);
   // It may have been loaded anew.
@@ -111,16 +118,22 @@ void Followers::Apply(const SequencedEntry& entry) {
 }
 
 void Followers::StartWriting() {
-  MutexLock lock(&mutex_);
-  writes_ = true;
-  for (auto& [id, follower] : followers_) {
-    const std::shared_ptr<Model> model = follower.model.lock();
-    if (model == nullptr) continue;
-    // What another server sampled is not known here.
-    if (model->ledger().stored_examples().samples())
-      model->ledger().stored_examples().MarkIncomplete();
-    model->core().follows.store(false, std::memory_order_release);
+  std::vector<std::shared_ptr<Model>> models;
+  {
+    MutexLock lock(&mutex_);
+    writes_ = true;
+    for (auto& [id, follower] : followers_) {
+      const std::shared_ptr<Model> model = follower.model.lock();
+      if (model == nullptr) continue;
+      // What another server sampled is not known here.
+      if (model->ledger().stored_examples().samples())
+        model->ledger().stored_examples().MarkIncomplete();
+      model->core().follows.store(false, std::memory_order_release);
+      models.push_back(model);
+    }
   }
+  // It takes nothing over any more.
+  for (const std::shared_ptr<Model>& model : models) model->core().waiters->Release();
 }
 
 std::vector<std::shared_ptr<Model>> Followers::StopWriting() {

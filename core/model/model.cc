@@ -74,10 +74,13 @@ void Model::Change(const ::perceptron::v1::Model& settings) {
 }
 
 void Model::Close(absl::Status why) {
-  const Guarded<ModelState>::Writer state(core_->state);
-  if (!state->closed.ok()) return;
-  state->closed = std::move(why);
-  core_->is_closed.store(true, std::memory_order_release);
+  {
+    const Guarded<ModelState>::Writer state(core_->state);
+    if (!state->closed.ok()) return;
+    state->closed = std::move(why);
+    core_->is_closed.store(true, std::memory_order_release);
+  }
+  core_->waiters->Release();
 }
 
 absl::Status Model::closed() const {

@@ -21,6 +21,7 @@
 #include "core/learner/learner.h"
 #include "core/ledger/ledger.h"
 #include "core/model/learning_plan.h"
+#include "core/model/revision_waiters.h"
 #include "core/settings/settings.h"
 #include "core/sync/mutex.h"
 #include "core/vector/check.h"
@@ -140,6 +141,8 @@ struct ModelCore {
   // Another server writes the model, and this one only predicts (Followers). Once it is false it
   // stays so.
   std::atomic<bool> follows = false;
+  // Of a model that follows: who waits for it to take over an update. Outlives the model for those who ask.
+  const std::shared_ptr<RevisionWaiters> waiters = std::make_shared<RevisionWaiters>();
   // state->closed is not OK. Read without a lock.
   std::atomic<bool> is_closed = false;
 };

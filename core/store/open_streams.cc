@@ -3,7 +3,6 @@
 #include <vector>
 
 #include "absl/memory/memory.h"
-#include "absl/strings/str_cat.h"
 #include "core/error/error.h"
 
 namespace perceptrond {
@@ -18,11 +17,7 @@ std::unique_ptr<OpenStreams::Ticket> OpenStreams::Open(const std::string& model_
     streams_.emplace(key, Stream{producer, std::move(on_end)});
     if (!producer.empty()) superseded = Supersede(producer, key);
   }
-  if (superseded) {
-    superseded(MakeError(
-        absl::StatusCode::kAborted, "PRODUCER_SUPERSEDED",
-        absl::StrCat("producer \"", producer, "\" has opened a newer stream; this one ends")));
-  }
+  if (superseded) superseded(ProducerSupersededError(producer));
   return absl::WrapUnique(new Ticket(*this, std::move(key)));
 }
 

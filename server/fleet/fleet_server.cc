@@ -8,6 +8,11 @@
 #include "core/store/store.h"
 #include "core/sync/thread_name.h"
 #include "server/config/tls_files.h"
+#include "server/fleet/relay.h"
+#include "server/fleet/segment_call.h"
+#include "server/fleet/segment_session.h"
+#include "server/rpc/message.h"
+#include "server/sessions/stream_reactor.h"
 
 namespace perceptrond {
 namespace {
@@ -33,6 +38,17 @@ constexpr Entry kEntries[] = {
     {"perceptron.v1.AnalysisService.Analyze", Without::kFail},
     {"perceptron.v1.AnalysisService.ListStoredExamples", Without::kHere},
 };
+
+constexpr char kLearnStream[] = "/perceptron.v1.LearningService/LearnStream";
+
+// What a segment may have besides its request: mostly names that other messages appended.
+constexpr size_t kMostSegmentBytes = 4 << 20;
+
+Backend WithSegments(const Backend& backend) {
+  Backend with = backend;
+  with.max_message_bytes += kMostSegmentBytes;
+  return with;
+}
 
 // How soon after a take-over calls to the writer before it end.
 constexpr absl::Duration kStaleInterval = absl::Milliseconds(100);
@@ -62,18 +78,20 @@ absl::StatusOr<std::unique_ptr<FleetServer>> FleetServer::Make(const Backend& ba
 FleetServer::FleetServer(const Backend& backend, const Router& router, FleetServerOptions options,
                          std::shared_ptr<grpc::ServerCredentials> server,
                          std::shared_ptr<grpc::ChannelCredentials> client)
-    : router_(router),
+    : backend_(backend),
+      router_(router),
       options_(std::move(options)),
       credentials_(std::move(server)),
-      relays_(backend.drain, std::move(client), options_.certificate.empty() ? "" : kName,
-              options_.max_message_bytes),
+      calls_(std::move(client), options_.certificate.empty() ? "" : kName,
+             options_.max_message_bytes + kMostSegmentBytes),
       routing_(backend.store, backend.workers,
                [this](Call& call, const Destination& to, const RoutedMethod& method) {
-                 relays_.Run(call, to, method.names.is_stream());
+                 RunThere(call, to, method);
                }),
-      acceptor_(
-          [this](const std::string& path) -> const Call::Method& { return router_.Find(path); }),
-      store_(backend.store) {
+      segments_(OnStream<SegmentSession>(WithSegments(backend))),
+      acceptor_([this](const std::string& path) -> const Call::Method& {
+        return path == kSegmentsPath ? segments_ : router_.Find(path);
+      }) {
   for (const google::protobuf::ServiceDescriptor* service : router_.services()) {
     for (int i = 0; i < service->method_count(); ++i) {
       const google::protobuf::MethodDescriptor& method = *service->method(i);
@@ -91,6 +109,20 @@ FleetServer::FleetServer(const Backend& backend, const Router& router, FleetServ
 }
 
 FleetServer::~FleetServer() { Stop(); }
+
+void FleetServer::RunThere(Call& call, const Destination& to, const RoutedMethod& method) {
+  if (call.path() != kLearnStream)
+    return RunRelay(calls_, backend_.drain, call, to, method.names.is_stream());
+  const auto connect = [this, to, origin = CallOrigin(call)](
+                           std::weak_ptr<SegmentCall::Receiver> receiver) {
+    return SegmentCall::Start(calls_, to.address, to.model_id, to.epoch, origin,
+                              std::move(receiver));
+  };
+  StreamReactor<FollowerLearnSession>::Start(
+      call, backend_,
+      std::make_shared<FollowerLearnSession>(backend_.store, backend_.stream_limits, connect,
+                                             rows_));
+}
 
 const Call::Method& FleetServer::Find(const std::string& path) const {
   const auto found = methods_.find(path);
@@ -111,14 +143,14 @@ absl::Status FleetServer::Listen() {
                                                ": it is in use, or not of this machine"));
   }
   acceptor_.Start(1);
-  stale_ = std::thread([this] { EndStaleRelays(); });
+  stale_ = std::thread([this] { EndStaleCalls(); });
   return absl::OkStatus();
 }
 
-void FleetServer::EndStaleRelays() {
-  NameThisThread("stale relays");
+void FleetServer::EndStaleCalls() {
+  NameThisThread("stale calls");
   while (true) {
-    relays_.EndStale([this](uint64_t id) { return store_.fleet()->WriterOf(id).epoch; });
+    calls_.EndStale([this](uint64_t id) { return backend_.store.fleet()->WriterOf(id).epoch; });
     MutexLock lock(&mutex_);
     if (mutex_.AwaitWithTimeout(absl::Condition(&stopping_), kStaleInterval)) return;
   }
@@ -131,6 +163,7 @@ void FleetServer::Stop() {
     stopping_ = true;
   }
   stale_.join();
+  calls_.EndAll(DrainingError());
   acceptor_.CancelCalls();
   acceptor_.Stop(*grpc_);
   grpc_.reset();

@@ -11,8 +11,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/sync/mutex.h"
-#include "server/fleet/relay.h"
+#include "server/fleet/follower_learn_session.h"
 #include "server/fleet/routing.h"
+#include "server/fleet/writer_calls.h"
 #include "server/rpc/acceptor.h"
 #include "server/rpc/backend.h"
 
@@ -42,27 +43,33 @@ class FleetServer {
   const Call::Method& Find(const std::string& path) const;
   // Serves other servers from now on. UNAVAILABLE.
   absl::Status Listen();
-  // Ends all of their calls.
+  // Ends all of their calls, and those to them.
   void Stop();
+  const FollowedRows& rows() const { return rows_; }
 
  private:
   FleetServer(const Backend& backend, const Router& router, FleetServerOptions options,
               std::shared_ptr<grpc::ServerCredentials> server,
               std::shared_ptr<grpc::ChannelCredentials> client);
 
-  void EndStaleRelays() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Runs a client's call on the server that writes the model, or as much of it as needs that.
+  void RunThere(Call& call, const Destination& to, const RoutedMethod& method);
+  void EndStaleCalls() ABSL_LOCKS_EXCLUDED(mutex_);
 
+  const Backend backend_;
   const Router& router_;
   const FleetServerOptions options_;
   const std::shared_ptr<grpc::ServerCredentials> credentials_;
-  Relays relays_;
+  WriterCalls calls_;
+  FollowedRows rows_;
   Routing routing_;
+  // What other servers call besides the methods of clients.
+  const Call::Method segments_;
   std::vector<std::unique_ptr<RoutedMethod>> routed_;
   // By path.
   absl::flat_hash_map<std::string, Call::Method> methods_;
   Acceptor acceptor_;
   std::unique_ptr<grpc::Server> grpc_;
-  Store& store_;
   Mutex mutex_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   // Ends calls that were relayed to servers which are no longer the writers.

@@ -2,45 +2,38 @@
 
 #include <grpcpp/generic/generic_stub.h>
 
-#include <iterator>
+#include <memory>
 #include <utility>
-#include <vector>
 
 #include "core/error/error.h"
-#include "server/access/admission.h"
+#include "core/sync/mutex.h"
 #include "server/fleet/routing.h"
 #include "server/rpc/message.h"
-#include "server/rpc/trace_context.h"
 
 namespace perceptrond {
+namespace {
 
 // One relayed call. The call it was received as keeps it, and so does the call it is passed on as, until it is done.
-class Relay final : public Reactor, public std::enable_shared_from_this<Relay> {
+class Relay final : public Reactor,
+                    public WriterCall,
+                    public std::enable_shared_from_this<Relay> {
  public:
-  Relay(Relays& relays, Call& call, const Destination& to, std::shared_ptr<grpc::Channel> channel)
-      : model_id(to.model_id),
-        epoch(to.epoch),
-        relays_(relays),
+  Relay(WriterCalls& calls, Drain& drain, Call& call, const Destination& to)
+      : WriterCall(to.model_id, to.epoch),
+        calls_(calls),
+        drain_(drain),
         call_(call),
-        channel_(std::move(channel)),
+        channel_(calls.ChannelTo(to.address)),
         stub_(channel_),
         upstream_(*this) {}
-
-  const uint64_t model_id;
-  const int64_t epoch;
 
   void Start(bool is_stream) {
     if (const auto deadline = call_.context().deadline(); deadline != deadline.max())
       context_.set_deadline(deadline);
-    const auto& metadata = call_.context().client_metadata();
-    if (const auto [first, last] = metadata.equal_range(kTraceparent);
-        first != last && std::next(first) == last)
-      context_.AddMetadata(kTraceparent, std::string(first->second.data(), first->second.size()));
-    if (const std::string principal = PrincipalOf(call_.access()); !principal.empty())
-      context_.AddMetadata(kRelayedPrincipal, principal);
+    CallOrigin(call_).AddTo(context_);
     self_ = shared_from_this();
     const std::weak_ptr<Relay> weak = self_;
-    relays_.drain_.Add(
+    drain_.Add(
         [weak, is_stream] {
           const std::shared_ptr<Relay> alive = weak.lock();
           if (alive != nullptr && is_stream) alive->End(DrainingError());
@@ -70,13 +63,11 @@ class Relay final : public Reactor, public std::enable_shared_from_this<Relay> {
   }
   void OnCancel() override { context_.TryCancel(); }
   void OnDone() override {
-    relays_.drain_.Remove(drain_id_);
-    MutexLock lock(&relays_.mutex_);
-    relays_.relays_.erase(this);
+    drain_.Remove(drain_id_);
+    calls_.Remove(*this);
   }
 
-  // Ends the call for this reason.
-  void End(const absl::Status& why) {
+  void End(const absl::Status& why) override {
     {
       MutexLock lock(&mutex_);
       if (why_.ok()) why_ = why;
@@ -124,7 +115,8 @@ class Relay final : public Reactor, public std::enable_shared_from_this<Relay> {
     call_.Finish(end);
   }
 
-  Relays& relays_;
+  WriterCalls& calls_;
+  Drain& drain_;
   Call& call_;
   uint64_t drain_id_ = 0;
   const std::shared_ptr<grpc::Channel> channel_;
@@ -143,43 +135,13 @@ class Relay final : public Reactor, public std::enable_shared_from_this<Relay> {
   Upstream upstream_;
 };
 
-void Relays::Run(Call& call, const Destination& to, bool is_stream) {
-  const auto relay = std::make_shared<Relay>(*this, call, to, ChannelTo(to.address));
-  {
-    MutexLock lock(&mutex_);
-    relays_.emplace(relay.get(), relay);
-  }
+}  // namespace
+
+void RunRelay(WriterCalls& calls, Drain& drain, Call& call, const Destination& to, bool is_stream) {
+  const auto relay = std::make_shared<Relay>(calls, drain, call, to);
+  calls.Add(relay);
   call.Bind(relay);
   relay->Start(is_stream);
-}
-
-void Relays::EndStale(const std::function<int64_t(uint64_t model_id)>& epoch_of) {
-  std::vector<std::shared_ptr<Relay>> relays;
-  {
-    MutexLock lock(&mutex_);
-    for (const auto& [relay, weak] : relays_) {
-      if (std::shared_ptr<Relay> alive = weak.lock()) relays.push_back(std::move(alive));
-    }
-  }
-  for (const std::shared_ptr<Relay>& relay : relays) {
-    if (epoch_of(relay->model_id) != relay->epoch) relay->End(WriterChangedError());
-  }
-}
-
-std::shared_ptr<grpc::Channel> Relays::ChannelTo(const std::string& address) {
-  MutexLock lock(&mutex_);
-  std::shared_ptr<grpc::Channel>& channel = channels_[address];
-  if (channel == nullptr) {
-    grpc::ChannelArguments arguments;
-    arguments.SetMaxReceiveMessageSize(-1);
-    arguments.SetMaxSendMessageSize(TransportMessageBytes(max_message_bytes_));
-    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-    if (!name_.empty()) arguments.SetSslTargetNameOverride(name_);
-    // A server that went away at this address may be back soon.
-    arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
-    channel = grpc::CreateCustomChannel(address, credentials_, arguments);
-  }
-  return channel;
 }
 
 }  // namespace perceptrond

@@ -139,6 +139,13 @@ void AppendFleetFamilies(const ServerStats::Fleet& fleet, MetricFamilies& famili
   gauge("perceptrond_fleet_delay_seconds",
         "Age of the last update when this server took it over; of the partition with the highest.",
         fleet.delay_seconds);
+  MetricFamily rows{"perceptrond_fleet_rows_total",
+                    "Examples of streams whose models other servers write, by where they were "
+                    "evaluated: here, or forwarded to the writer.",
+                    kCounter};
+  rows.Add({{"evaluated", "here"}}, static_cast<double>(fleet.evaluated_rows));
+  rows.Add({{"evaluated", "writer"}}, static_cast<double>(fleet.forwarded_rows));
+  Append(std::move(rows), families);
 }
 
 }  // namespace

@@ -73,6 +73,9 @@ struct ServerStats {
     // Of the partition with the longest.
     double contact_seconds = 0;
     double delay_seconds = 0;
+    // Rows of streams whose models other servers write: evaluated here, and forwarded.
+    uint64_t evaluated_rows = 0;
+    uint64_t forwarded_rows = 0;
   };
   // Absent without a fleet.
   std::optional<Fleet> fleet;

@@ -81,8 +81,12 @@ void ExampleBatch::DropSpareMemory() {
 }
 
 absl::Status ExampleBatch::AppendStreamNames(const v1::ExampleColumns& columns) {
-  if (!columns.has_stream_names() || stream_names_ == nullptr) return absl::OkStatus();
-  return AppendNames(columns.stream_names(), "columns.stream_names", *stream_names_);
+  return columns.has_stream_names() ? AppendStreamNames(columns.stream_names()) : absl::OkStatus();
+}
+
+absl::Status ExampleBatch::AppendStreamNames(const v1::NameColumn& names) {
+  return stream_names_ == nullptr ? absl::OkStatus()
+                                  : AppendNames(names, "columns.stream_names", *stream_names_);
 }
 
 absl::Status ExampleBatch::Read(const NestedExamples& examples, bool has_columns,

@@ -43,6 +43,7 @@ class ExampleBatch {
   // for one that is refused. INVALID_ARGUMENT (MALFORMED_COLUMNS, BAD_NAME): the table is not what
   // the client takes it for.
   absl::Status AppendStreamNames(const ::perceptron::v1::ExampleColumns& columns);
+  absl::Status AppendStreamNames(const ::perceptron::v1::NameColumn& names);
 
   // Reads the message's examples, which are either nested or in columns. INVALID_ARGUMENT
   // (BOTH_FORMS, TOO_MANY_EXAMPLES, MALFORMED_COLUMNS, BAD_NAME, WEIGHTS_NOT_TAKEN). O(the message).

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/error/error.h"
+#include "core/model/correct_rows.h"
 #include "core/model/views.h"
 #include "core/sync/cancellation.h"
 #include "google/rpc/status.pb.h"
@@ -32,18 +33,6 @@ absl::Status ModelReplaced(const std::string& model) {
       absl::StrCat("model \"", model,
                    "\" was deleted, and another model has its name: open a new stream"),
       {{"model", model}});
-}
-
-// Of the fields that apply to a whole stream.
-absl::Status CheckSupported(const v1::LearnStreamRequest& request) {
-  if (absl::Status status = CheckStreamOrder(request.order()); !status.ok()) return status;
-  if (!request.additional_models().empty()) return UnsupportedField("additional_models");
-  if (request.order() == v1::STREAM_ORDER_RELAXED) return UnsupportedField("order");
-  if (!request.producer().additional_resumes().empty())
-    return UnsupportedField("producer.additional_resumes");
-  if (request.producer().resume().has_acknowledged_epoch())
-    return UnsupportedField("producer.resume.acknowledged_epoch");
-  return absl::OkStatus();
 }
 
 absl::Status CheckResume(const v1::Producer::Resume& resume, const Model& model) {
@@ -91,13 +80,14 @@ absl::Status CheckNothingLost(const v1::Producer& producer, const Model& model,
 
 WorkSize LearnSession::SizeOf(const Request& request) const {
   std::shared_ptr<Model> model = handle_.GetIfLoaded();
-  if (model == nullptr) model = store_.GetIfLoaded(messages_ == 0 ? request.model() : model_name_);
+  if (model == nullptr) model = store_.GetIfLoaded(messages_ == 0 ? request.model() : target_.model());
   return PlacementOfExamples(store_, model.get(), request).size;
 }
 
 absl::Status LearnSession::Accept(const Request& request, size_t bytes, bool more) {
   if (messages_ == 0) {
-    if (absl::Status status = ReadTarget(request.message); !status.ok()) return status;
+    if (absl::Status status = target_.Read(request.message); !status.ok()) return status;
+    batch_.MakeStreamNames(target_.name_table_size());
   }
   absl::StatusOr<std::shared_ptr<Model>> model = FindModel();
   if (!model.ok()) return model.status();
@@ -120,7 +110,7 @@ absl::Status LearnSession::Accept(const Request& request, size_t bytes, bool mor
     }
   }
   answer.bytes = MemoryOf(answer.result) + (answer.result.has_error() ? 0 : UpdateShare(bytes));
-  if (include_report_) {
+  if (target_.include_report()) {
     // Made now and not when it is sent: by then it could include updates that are not durable yet.
     answer.report = std::make_unique<v1::ConvergenceReport>();
     *answer.report = MakeReport(**model);
@@ -140,6 +130,18 @@ absl::Status LearnSession::Accept(const Request& request, size_t bytes, bool mor
   return absl::OkStatus();
 }
 
+absl::Status LearnSession::CountEvaluated(int64_t first_offset, int64_t rows,
+                                          std::vector<UnchangedRows> unchanged,
+                                          int64_t next_offset) {
+  const absl::StatusOr<std::shared_ptr<Model>> model = FindModel();
+  if (!model.ok()) return model.status();
+  MutexLock turn(&producer_->turn);
+  if (absl::Status status = failure(); !status.ok()) return status;
+  next_offset_ = next_offset;
+  if (rows == 0) return absl::OkStatus();
+  return CountCorrectRows(**model, *producer_, first_offset, rows, std::move(unchanged));
+}
+
 size_t LearnSession::UpdateShare(size_t bytes) const {
   const size_t rows = batch_.batch().rows();
   return rows == 0 ? 0 : bytes * std::min(rows, outcome_.updated_rows.size()) / rows;
@@ -155,58 +157,16 @@ absl::Duration LearnSession::CommitDelay(bool more) const {
   return answers_.size() < kMinPipelined ? absl::ZeroDuration() : Committer::kShortDelay;
 }
 
-absl::Status LearnSession::ReadTarget(const Message& request) {
-  if (request.model().empty()) {
-    return InvalidField("MISSING_MODEL", "model",
-                        "is missing; the first message of a stream must name its model");
-  }
-  if (absl::Status status = CheckModelName(request.model(), "model"); !status.ok()) return status;
-  model_name_ = request.model();
-  producer_id_ = request.producer().id();
-  if (absl::Status status = CheckId(producer_id_, "producer.id"); !status.ok()) return status;
-  if (request.has_producer() && producer_id_.empty()) {
-    return InvalidField(
-        "INVALID_FIELD", "producer.id",
-        "is empty; name the producer, or leave producer out for a stream without one");
-  }
-  if (absl::Status status = CheckSupported(request); !status.ok()) return status;
-  if (absl::Status status = CheckResultDetail(request.result_detail()); !status.ok()) return status;
-  detail_ = request.result_detail() != v1::RESULT_DETAIL_UPDATES;
-  include_report_ = request.include_report();
-  asked_table_size_ = request.name_table_size();
-  batch_.MakeStreamNames(asked_table_size_);
-  return absl::OkStatus();
-}
-
-absl::Status LearnSession::CheckSameTarget(const Message& request) const {
-  const auto differs = [](const char* field) {
-    return InvalidField(
-        "INVALID_FIELD", field,
-        "differs from the stream's first message; leave it out, or open another stream");
-  };
-  if (!request.model().empty() && request.model() != model_name_) return differs("model");
-  if (request.has_producer() && request.producer().id() != producer_id_)
-    return differs("producer.id");
-  if (request.producer().has_resume()) return differs("producer.resume");
-  if (request.result_detail() != v1::RESULT_DETAIL_UNSPECIFIED &&
-      (request.result_detail() == v1::RESULT_DETAIL_UPDATES) == detail_)
-    return differs("result_detail");
-  if (request.include_report() && !include_report_) return differs("include_report");
-  if (request.name_table_size() > 0 && request.name_table_size() != asked_table_size_)
-    return differs("name_table_size");
-  return CheckSupported(request);
-}
-
 absl::StatusOr<std::shared_ptr<Model>> LearnSession::FindModel() {
-  absl::StatusOr<std::shared_ptr<Model>> model = handle_.Acquire(model_name_);
+  absl::StatusOr<std::shared_ptr<Model>> model = handle_.Acquire(target_.model());
   if (!model.ok()) return model.status();
-  if (!model_uid_.empty() && (*model)->uid() != model_uid_) return ModelReplaced(model_name_);
+  if (!model_uid_.empty() && (*model)->uid() != model_uid_) return ModelReplaced(target_.model());
   if (absl::Status writable = (*model)->core().CheckWritable(); !writable.ok()) return writable;
-  if (!producer_id_.empty()) {
+  if (!target_.producer().empty()) {
     if (producer_model_.lock() == *model) return model;
     // A model that was evicted and loaded again has producers of its own.
     absl::StatusOr<std::shared_ptr<Producer>> producer =
-        (*model)->ledger().FindProducer(producer_id_);
+        (*model)->ledger().FindProducer(target_.producer());
     if (!producer.ok()) return producer.status();
     producer_ = *std::move(producer);
     producer_model_ = *model;
@@ -227,7 +187,7 @@ absl::StatusOr<v1::StreamOpened> LearnSession::Open(Model& model, const Message&
       return status;
   }
   model_uid_ = model.uid();
-  ticket_ = store_.streams().Open(model_uid_, producer_id_,
+  ticket_ = store_.streams().Open(model_uid_, target_.producer(),
                                   [weak = weak_from_this()](const absl::Status& why) {
                                     if (const auto self = weak.lock()) self->End(why);
                                   });
@@ -253,7 +213,7 @@ absl::Status LearnSession::Learn(Model& model, const Request& request, v1::Learn
   const Message& message = request.message;
   if (absl::Status status = batch_.AppendStreamNames(message.columns()); !status.ok())
     return status;
-  absl::Status status = messages_ == 0 ? absl::OkStatus() : CheckSameTarget(message);
+  absl::Status status = messages_ == 0 ? absl::OkStatus() : target_.CheckSame(message);
   const int64_t first_offset = message.has_first_offset() ? message.first_offset() : next_offset_;
   if (status.ok()) status = batch_.Read(request, model.settings(), ExampleBatch::Use::kLearn);
   if (status.ok()) {
@@ -265,13 +225,13 @@ absl::Status LearnSession::Learn(Model& model, const Request& request, v1::Learn
     // offset gap, and not continue from there.
     call.first_offset = first_offset;
     call.completed_pass = message.completed_pass();
-    call.detail = detail_;
+    call.detail = target_.detail();
     status = model.Learn(call, outcome_);
   }
   if (status.ok()) {
     // The offset after this message, also if the message was a replay.
     next_offset_ = first_offset + static_cast<int64_t>(batch_.batch().rows());
-    ToProto(outcome_, batch_, model.settings(), detail_, result);
+    ToProto(outcome_, batch_, model.settings(), target_.detail(), result);
     return status;
   }
   if (!IsInBand(status)) return status;

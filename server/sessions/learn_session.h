@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "core/model/model.h"
@@ -15,6 +16,7 @@
 #include "perceptron/v1/learning_service.pb.h"
 #include "server/rpc/backend.h"
 #include "server/sessions/example_batch.h"
+#include "server/sessions/learn_target.h"
 #include "server/sessions/nested_examples.h"
 #include "server/sessions/session_state.h"
 
@@ -46,6 +48,17 @@ class LearnSession final : public CommitWaiter, public std::enable_shared_from_t
   // Learns the examples of a message, which has `bytes` bytes on the wire. `more`: others wait to
   // be accepted. An error ends the stream; messages that were accepted before are still answered.
   absl::Status Accept(const Request& request, size_t bytes, bool more = false);
+  // Counts rows of the stream that another server evaluated (CountCorrectRows), after the first
+  // message; the next message begins at next_offset, unless it states another. By the thread of Accept,
+  // between two calls. An error ends the stream.
+  absl::Status CountEvaluated(int64_t first_offset, int64_t rows,
+                              std::vector<UnchangedRows> unchanged, int64_t next_offset);
+  // Appends to the stream's table of names, as a message does. As CountEvaluated.
+  absl::Status AppendStreamNames(const ::perceptron::v1::NameColumn& names) {
+    return batch_.AppendStreamNames(names);
+  }
+  // No message comes after those that were accepted.
+  void EndInput() {}
   // Releases the memory that is kept for the next message. By the thread of Accept, between two
   // calls.
   void DropSpareMemory() {
@@ -67,10 +80,6 @@ class LearnSession final : public CommitWaiter, public std::enable_shared_from_t
     size_t bytes = 0;
   };
 
-  // Reads the fields of the first message that apply to the stream.
-  absl::Status ReadTarget(const Message& request);
-  // INVALID_ARGUMENT for a later message whose fields of the stream are not those of the first.
-  absl::Status CheckSameTarget(const Message& request) const;
   // Sets the stream's position to that of its producer. The caller holds the producer's turn, as of
   // Learn.
   absl::StatusOr<::perceptron::v1::StreamOpened> Open(Model& model, const Message& request);
@@ -95,17 +104,12 @@ class LearnSession final : public CommitWaiter, public std::enable_shared_from_t
 
   // Used by Accept alone.
   ModelHandle handle_;
-  std::string model_name_;
+  LearnTarget target_;
   std::string model_uid_;
-  // Empty if the stream has no producer; producer_ is then an unnamed one of its own.
-  std::string producer_id_;
+  // Of a stream without a producer an unnamed one of its own.
   std::shared_ptr<Producer> producer_;
   // The model whose ledger has producer_.
   std::weak_ptr<Model> producer_model_;
-  bool detail_ = true;
-  bool include_report_ = false;
-  // LearnStreamRequest.name_table_size of the first message.
-  uint32_t asked_table_size_ = 0;
   int64_t messages_ = 0;
   // The offset of the next example, unless a message states another.
   int64_t next_offset_ = 0;

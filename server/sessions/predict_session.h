@@ -68,6 +68,7 @@ class PredictSession {
   // Predicts the examples of one message. An error ends the stream.
   absl::Status Accept(const Request& request, size_t bytes, bool more = false);
   void DropSpareMemory() { predictor_.DropSpareMemory(); }
+  void EndInput() {}
   SessionState Poll(Response* response) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

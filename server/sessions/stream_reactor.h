@@ -293,6 +293,7 @@ class StreamReactor final : public Reactor,
     if (!state_.failure.ok()) EndWith(state_.failure);
     if (refused_.has_value() && inbox_.empty() && !working_) EndWith(*refused_);
     if (broken_.has_value() || (end_.has_value() && !end_->ok())) DropInbox();
+    if (end_.has_value() && inbox_.empty() && !working_) EndInput();
     if (state_.has_response) WriteResponse();
     CountMemory();
     if (!broken_.has_value() && !end_.has_value() && !refused_.has_value() && !reading_ &&
@@ -312,6 +313,15 @@ class StreamReactor final : public Reactor,
       if (paused_) call_.CancelAlarm();
       call_.Finish(ToGrpc(broken_.has_value() ? *broken_ : *end_));
     }
+  }
+
+  // No message is handled any more: the session may have something to do before the end.
+  void EndInput() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (std::exchange(input_ended_, true)) return;
+    session_->EndInput();
+    const bool has_response = state_.has_response;
+    state_ = session_->Poll(nullptr);
+    state_.has_response = has_response;
   }
 
   // Messages that arrived before a half-close are handled; before any other end they are dropped.
@@ -381,6 +391,7 @@ class StreamReactor final : public Reactor,
   std::optional<absl::Status> refused_ ABSL_GUARDED_BY(mutex_);
   // Set if the stream must end: nothing more is read.
   std::optional<absl::Status> end_ ABSL_GUARDED_BY(mutex_);
+  bool input_ended_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 // The method of a service whose streams are sessions of this kind.

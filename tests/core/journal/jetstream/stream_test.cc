@@ -237,8 +237,9 @@ TEST_P(ClusterTest, OneOfEqualAppendsWinsWhileServersDieAndNothingAcknowledgedIs
     ASSERT_NE(streams.back(), nullptr);
   }
   std::atomic<bool> ended = false;
+  std::atomic<int> kills = 0;
   std::thread killer([&] {
-    for (int server = 0; !ended; server = (server + 1) % cluster_.size()) {
+    for (int server = 0; !ended; server = (server + 1) % cluster_.size(), ++kills) {
       absl::SleepFor(absl::Milliseconds(700));
       cluster_.Kill(server);
       absl::SleepFor(absl::Milliseconds(700));
@@ -248,8 +249,8 @@ TEST_P(ClusterTest, OneOfEqualAppendsWinsWhileServersDieAndNothingAcknowledgedIs
   });
   std::vector<std::string> acknowledged;
   int unknown = 0;
-  const absl::Time end = absl::Now() + absl::Seconds(20);
-  for (int round = 0; absl::Now() < end; ++round) {
+  // How many appends there are between two elections, and how long those take, depends on the machine.
+  for (int round = 0; kills < 2 * cluster_.size() || acknowledged.size() <= 50; ++round) {
     absl::StatusOr<uint64_t> last = streams[0]->LastSequence();
     if (!last.ok()) continue;
     std::vector<absl::StatusOr<AppendOutcome>> outcomes(kWriters, absl::UnknownError(""));
@@ -272,7 +273,7 @@ TEST_P(ClusterTest, OneOfEqualAppendsWinsWhileServersDieAndNothingAcknowledgedIs
         EXPECT_EQ(outcomes[i]->sequence, *last + 1);
       }
     }
-    ASSERT_LE(written, 1) << round;
+    EXPECT_LE(written, 1) << round;
   }
   ended = true;
   killer.join();
@@ -285,7 +286,6 @@ TEST_P(ClusterTest, OneOfEqualAppendsWinsWhileServersDieAndNothingAcknowledgedIs
   for (const std::string& one : acknowledged) EXPECT_THAT(all, ::testing::Contains(one));
   std::printf("%zu rounds acknowledged, %d appends of unknown outcome, %llu messages\n",
               acknowledged.size(), unknown, static_cast<unsigned long long>(*last));
-  EXPECT_GT(acknowledged.size(), 50U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Three, ClusterTest, ::testing::Values(3));

@@ -1,0 +1,327 @@
+#include "server/fleet/follower_learn_session.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/error/error.h"
+#include "core/model/revision_waiters.h"
+#include "core/sync/cancellation.h"
+#include "server/access/principal_usage.h"
+#include "server/rpc/timed_request.h"
+#include "server/sessions/convert.h"
+#include "server/sessions/placement.h"
+
+namespace perceptrond {
+namespace {
+
+namespace v1 = ::perceptron::v1;
+
+// How long the writer may not know of rows that were evaluated here.
+constexpr absl::Duration kFlushDelay = absl::Milliseconds(250);
+// The same for names.
+constexpr size_t kMostPendingNames = 1 << 20;
+
+template <typename Number>
+void CopyFirst(const google::protobuf::RepeatedField<Number>& from, size_t count,
+               google::protobuf::RepeatedField<Number>& to) {
+  const auto most = std::min({from.size(), to.size(), static_cast<int>(count)});
+  std::copy_n(from.begin(), most, to.begin());
+}
+
+// Adds to the writer's result what is known here of the message's first rows, which were duplicates to
+// the writer.
+void AddEvaluated(v1::LearnResult& here, size_t rows, v1::LearnResult& result) {
+  result.set_examples(result.examples() + here.examples());
+  result.set_duplicates(result.duplicates() - std::min(result.duplicates(), uint64_t{rows}));
+  CopyFirst(here.scores(), rows, *result.mutable_scores());
+  CopyFirst(here.margins(), rows, *result.mutable_margins());
+  CopyFirst(here.predicted_labels(), rows, *result.mutable_predicted_labels());
+  here.mutable_row_errors()->MergeFrom(result.row_errors());
+  result.mutable_row_errors()->Swap(here.mutable_row_errors());
+}
+
+std::optional<int64_t> StatedOffset(const v1::LearnStreamRequest& message) {
+  return message.has_first_offset() ? std::optional(message.first_offset()) : std::nullopt;
+}
+
+}  // namespace
+
+FollowerLearnSession::FollowerLearnSession(Store& store, const StreamLimits& limits,
+                                           Connect connect, FollowedRows& rows)
+    : limits_(limits), store_(store), connect_(std::move(connect)), rows_(rows), handle_(store) {}
+
+FollowerLearnSession::~FollowerLearnSession() {
+  if (call_ == nullptr) return;
+  {
+    MutexLock lock(&mutex_);
+    Flush();
+  }
+  call_->EndInput();
+}
+
+WorkSize FollowerLearnSession::SizeOf(const Request& request) const {
+  std::shared_ptr<Model> model = handle_.GetIfLoaded();
+  if (model == nullptr)
+    model = store_.GetIfLoaded(call_ == nullptr ? request.model() : target_.model());
+  return PlacementOfExamples(store_, model.get(), request).size;
+}
+
+absl::Status FollowerLearnSession::Accept(const Request& request, size_t bytes, bool /*more*/) {
+  const Message& message = request.message;
+  const bool is_first = call_ == nullptr;
+  if (is_first) {
+    if (absl::Status status = Begin(message); !status.ok()) return status;
+  }
+  if (absl::Status status = batch_.AppendStreamNames(message.columns()); !status.ok())
+    return status;
+  evaluated_.rows = 0;
+  counted_rows_ = 0;
+  if (!is_first) {
+    if (const std::shared_ptr<Model> copy = FindCopy(message); copy != nullptr) {
+      const absl::StatusOr<bool> whole = Evaluate(*copy, request);
+      if (!whole.ok()) return whole.status();
+      if (*whole) {
+        AnswerHere(message, copy->settings());
+        return absl::OkStatus();
+      }
+      if (evaluated_.rows > 0) {
+        ForwardRest(request, bytes, copy->settings());
+        return absl::OkStatus();
+      }
+    }
+  }
+  ForwardWhole(request, bytes);
+  if (!is_first) return absl::OkStatus();
+  // While the writer opens the stream.
+  const absl::StatusOr<std::shared_ptr<Model>> copy = handle_.Acquire(target_.model());
+  if (!copy.ok() || target_.include_report() || !CanEvaluateElsewhere(**copy))
+    return absl::OkStatus();
+  MutexLock lock(&mutex_);
+  evaluates_ = true;
+  copy_ = *copy;
+  waiters_ = (*copy)->core().waiters;
+  return absl::OkStatus();
+}
+
+absl::Status FollowerLearnSession::Begin(const Message& first) {
+  if (absl::Status status = target_.Read(first); !status.ok()) return status;
+  batch_.MakeStreamNames(target_.name_table_size());
+  call_ = connect_(weak_from_this());
+  MutexLock lock(&mutex_);
+  progress_.emplace(target_.relaxed());
+  return absl::OkStatus();
+}
+
+std::shared_ptr<Model> FollowerLearnSession::FindCopy(const Message& message) {
+  {
+    MutexLock lock(&mutex_);
+    if (!evaluates_ || !failure_.ok() || !progress_->Continues(StatedOffset(message)))
+      return nullptr;
+  }
+  if (message.completed_pass() != 0 || !target_.CheckSame(message).ok()) return nullptr;
+  const absl::StatusOr<std::shared_ptr<Model>> copy = handle_.Acquire(target_.model());
+  if (!copy.ok()) return nullptr;
+  ModelCore& core = (*copy)->core();
+  MutexLock lock(&mutex_);
+  copy_ = *copy;
+  waiters_ = core.waiters;
+  const bool usable = (*copy)->uid() == model_uid_ && core.follows.load(std::memory_order_acquire);
+  return usable && progress_->IsOpen(copy_revision()) ? *copy : nullptr;
+}
+
+absl::StatusOr<bool> FollowerLearnSession::Evaluate(const Model& copy, const Request& request) {
+  absl::Status status = batch_.Read(request, copy.settings(), ExampleBatch::Use::kLearn);
+  // What is wrong with it the writer says.
+  if (!status.ok()) return false;
+  counted_rows_ = batch_.batch().rows();
+  status = EvaluateCorrectRows(copy, batch_.batch(), batch_.row_errors(), target_.detail(),
+                               evaluated_);
+  if (Stopped()) return status;
+  if (!status.ok()) evaluated_.rows = 0;
+  return status.ok() && evaluated_.rows == counted_rows_;
+}
+
+void FollowerLearnSession::NotePending() {
+  pending_.Add(progress_->position(), evaluated_.rows, evaluated_.outcome.revision,
+               evaluated_.tally);
+  progress_->OnEvaluated(evaluated_.rows);
+  rows_.evaluated.fetch_add(evaluated_.rows, std::memory_order_relaxed);
+  name_table_bytes_ = batch_.stream_names_bytes();
+}
+
+void FollowerLearnSession::AnswerHere(const Message& message, const ModelSettings& settings) {
+  MutexLock lock(&mutex_);
+  NotePending();
+  if (message.columns().has_stream_names() && batch_.name_table_size() > 0)
+    pending_.AddNames(message.columns().stream_names());
+  evaluated_.outcome.next_offset = progress_->position();
+  Answer& answer = answers_.emplace_back();
+  answer.result.set_message_number(messages_++);
+  ToProto(evaluated_.outcome, batch_, settings, target_.detail(), answer.result);
+  answer.ready = true;
+  answer.bytes = MemoryOf(answer.result);
+  bytes_ += answer.bytes;
+  CountReady();
+  if (pending_.name_bytes() > kMostPendingNames) return Flush();
+  if (flush_is_due_ || pending_.empty()) return;
+  flush_is_due_ = true;
+  const std::function<void(bool)> on_time = [weak = weak_from_this()](bool /*ok*/) {
+    const std::shared_ptr<FollowerLearnSession> self = weak.lock();
+    if (self == nullptr) return;
+    MutexLock lock_self(&self->mutex_);
+    self->Flush();
+  };
+  flush_alarm_.Set(absl::ToChronoTime(absl::Now() + kFlushDelay), on_time);
+}
+
+void FollowerLearnSession::ForwardRest(const Request& request, size_t bytes,
+                                       const ModelSettings& settings) {
+  MutexLock lock(&mutex_);
+  const int64_t begin = progress_->position();
+  NotePending();
+  Answer answer;
+  answer.evaluated = evaluated_.rows;
+  ToProto(evaluated_.outcome, batch_, settings, target_.detail(), answer.result);
+  const size_t rest = counted_rows_ - evaluated_.rows;
+  progress_->OnForwarded(rest, progress_->position());
+  rows_.forwarded.fetch_add(rest, std::memory_order_relaxed);
+  Forward(request, bytes, begin, std::move(answer));
+}
+
+void FollowerLearnSession::ForwardWhole(const Request& request, size_t bytes) {
+  const size_t rows = CountRequestRows(request);
+  // ExampleBatch counts those that it reads.
+  CountExamples(rows - std::min(rows, counted_rows_));
+  MutexLock lock(&mutex_);
+  const int64_t begin = progress_->position();
+  progress_->OnForwarded(rows, StatedOffset(request.message));
+  rows_.forwarded.fetch_add(rows, std::memory_order_relaxed);
+  Forward(request, bytes, begin, {});
+}
+
+void FollowerLearnSession::Forward(const Request& request, size_t bytes, int64_t begin,
+                                   Answer answer) {
+  answer.bytes = bytes;
+  bytes_ += bytes;
+  answers_.push_back(std::move(answer));
+  name_table_bytes_ = batch_.stream_names_bytes();
+  Send(request.bytes, begin, messages_++);
+}
+
+void FollowerLearnSession::Send(const grpc::ByteBuffer& request, int64_t request_offset,
+                                std::optional<int64_t> message_number) {
+  ::perceptron::fleet::v1::Segment segment;
+  pending_.MoveTo(request_offset, segment);
+  forwarded_.push_back(message_number);
+  call_->Send(Serialize(segment, request));
+}
+
+void FollowerLearnSession::Flush() {
+  flush_is_due_ = false;
+  if (!pending_.empty() && failure_.ok()) Send({}, progress_->position(), std::nullopt);
+}
+
+void FollowerLearnSession::EndInput() {
+  if (call_ == nullptr) return;
+  MutexLock lock(&mutex_);
+  Flush();
+  input_ended_ = true;
+  call_->EndInput();
+}
+
+void FollowerLearnSession::OnAnswer(Response& response) {
+  std::shared_ptr<Model> copy;
+  uint64_t floor = 0;
+  {
+    MutexLock lock(&mutex_);
+    if (!failure_.ok()) return;
+    if (response.has_opened()) {
+      model_uid_ = response.opened().model_uid();
+      progress_->OnOpened(response.opened().next_offset());
+      opened_.reset(response.release_opened());
+    }
+    for (v1::LearnResult& result : *response.mutable_results()) TakeAnswer(result);
+    if (response.has_report() && ready_answers_ > 0)
+      answers_[ready_answers_ - 1].report.reset(response.release_report());
+    floor = progress_->floor();
+    if (evaluates_ && progress_->is_answered() && copy_revision() < floor) copy = copy_.lock();
+  }
+  if (copy != nullptr) {
+    // The waiting callback keeps the copy in memory: what is evicted reaches nothing.
+    copy->core().waiters->Await(floor, [copy, weak = weak_from_this()] {
+      if (const auto self = weak.lock()) self->ready_();
+    });
+  }
+  ready_();
+}
+
+void FollowerLearnSession::TakeAnswer(v1::LearnResult& result) {
+  if (forwarded_.empty()) return;
+  const std::optional<int64_t> number = forwarded_.front();
+  forwarded_.pop_front();
+  // Rows that were sent alone.
+  if (!number.has_value()) return;
+  const auto first = messages_ - static_cast<int64_t>(answers_.size());
+  Answer& answer = answers_[static_cast<size_t>(*number - first)];
+  progress_->OnAnswered(result, answer.evaluated);
+  if (answer.evaluated > 0 && !result.has_error())
+    AddEvaluated(answer.result, answer.evaluated, result);
+  answer.result.Swap(&result);
+  answer.result.set_message_number(*number);
+  answer.ready = true;
+  bytes_ -= answer.bytes;
+  answer.bytes = MemoryOf(answer.result);
+  bytes_ += answer.bytes;
+  CountReady();
+}
+
+void FollowerLearnSession::CountReady() {
+  while (ready_answers_ < answers_.size() && answers_[ready_answers_].ready) ++ready_answers_;
+}
+
+void FollowerLearnSession::OnEnd(const absl::Status& why) {
+  {
+    MutexLock lock(&mutex_);
+    if (why.ok() && input_ended_ && forwarded_.empty()) return;
+    if (failure_.ok()) failure_ = why.ok() ? WriterUnreachableError("it has ended the stream") : why;
+    forwarded_.clear();
+    // No message after one without an answer is answered.
+    for (; answers_.size() > ready_answers_; answers_.pop_back()) bytes_ -= answers_.back().bytes;
+  }
+  ready_();
+}
+
+uint64_t FollowerLearnSession::copy_revision() const {
+  return waiters_ == nullptr ? 0 : waiters_->reached();
+}
+
+SessionState FollowerLearnSession::Poll(Response* response) {
+  MutexLock lock(&mutex_);
+  const bool has_response = response != nullptr && Take(*response);
+  SessionState state(limits_, answers_.size(), bytes_);
+  state.idle = answers_.empty() && forwarded_.empty();
+  state.name_table_bytes = name_table_bytes_;
+  state.failure = failure_;
+  state.has_response = has_response;
+  state.ready_answers = ready_answers_;
+  if (evaluates_ && failure_.ok() && progress_->ShouldWait(copy_revision()) && !copy_.expired())
+    state.room_messages = 0;
+  return state;
+}
+
+bool FollowerLearnSession::Take(Response& response) {
+  if (ready_answers_ == 0) return false;
+  response.Clear();
+  if (opened_ != nullptr) response.set_allocated_opened(opened_.release());
+  for (; ready_answers_ > 0; --ready_answers_) {
+    Answer& answer = answers_.front();
+    bytes_ -= answer.bytes;
+    response.add_results()->Swap(&answer.result);
+    // The response keeps the last report.
+    response.set_allocated_report(answer.report.release());
+    answers_.pop_front();
+  }
+  return true;
+}
+
+}  // namespace perceptrond

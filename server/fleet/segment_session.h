@@ -1,0 +1,49 @@
+// A stream of segments at the server that writes the model: a LearnStream that another server has received.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "perceptron/fleet/v1/segment.pb.h"
+#include "server/rpc/backend.h"
+#include "server/sessions/learn_session.h"
+#include "server/sessions/session_state.h"
+
+namespace perceptrond {
+
+struct SegmentRequest : LearnSession::Request {
+  ::perceptron::fleet::v1::Segment segment;
+};
+
+// As for other messages (server/rpc/message.h).
+absl::Status ParseMessage(grpc::ByteBuffer& bytes, size_t max_bytes, SegmentRequest& request);
+
+// The methods are those of LearnSession. Thread contract: as LearnSession's.
+class SegmentSession {
+ public:
+  using Request = SegmentRequest;
+  using Response = LearnSession::Response;
+
+  static constexpr bool kAnswersSynchronously = false;
+
+  SegmentSession(Store& store, const StreamLimits& limits)
+      : session_(std::make_shared<LearnSession>(store, limits)) {}
+
+  void OnReady(std::function<void()> ready) { session_->OnReady(std::move(ready)); }
+  bool CanRunInline() const { return session_->CanRunInline(); }
+  WorkSize SizeOf(const Request& request) const { return session_->SizeOf(request); }
+  absl::Status Accept(const Request& request, size_t bytes, bool more = false);
+  void DropSpareMemory() { session_->DropSpareMemory(); }
+  void EndInput() {}
+  SessionState Poll(Response* response) { return session_->Poll(response); }
+
+ private:
+  const std::shared_ptr<LearnSession> session_;
+  bool begun_ = false;
+};
+
+}  // namespace perceptrond

@@ -1,0 +1,51 @@
+// Segments as they are sent from one server of a fleet to another.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "core/ledger/segment.h"
+#include "perceptron/fleet/v1/segment.pb.h"
+#include "perceptron/v1/learning_service.pb.h"
+#include "server/sessions/nested_examples.h"
+
+namespace perceptrond {
+
+// Rows of one stream that were evaluated here and that the model's writer does not know of yet. Not
+// thread-safe.
+class PendingRows {
+ public:
+  // Adds rows that were evaluated on `revision`, the first of them at this offset, after those before.
+  // Revisions ascend.
+  void Add(int64_t first_offset, size_t rows, uint64_t revision, const Tally& tally);
+  // Adds the names that a message appended to the stream's table.
+  void AddNames(const ::perceptron::v1::NameColumn& names);
+
+  bool empty() const { return rows_ == 0 && names_.empty(); }
+  // Bytes of names.
+  size_t name_bytes() const { return name_bytes_; }
+  // Moves them to a segment whose request begins at this offset, if there are any.
+  void MoveTo(int64_t request_offset, ::perceptron::fleet::v1::Segment& segment);
+
+ private:
+  int64_t first_offset_ = 0;
+  int64_t rows_ = 0;
+  std::vector<UnchangedRows> unchanged_;
+  std::vector<::perceptron::v1::NameColumn> names_;
+  size_t name_bytes_ = 0;
+};
+
+// A segment with this request, a LearnStreamRequest's bytes, which are not copied; `segment` has
+// everything else.
+grpc::ByteBuffer Serialize(const ::perceptron::fleet::v1::Segment& segment,
+                           const grpc::ByteBuffer& request);
+
+// The rows as the ledger counts them. INVALID_ARGUMENT (MALFORMED_MESSAGE).
+absl::Status Read(const ::perceptron::fleet::v1::EvaluatedRows& evaluated,
+                  std::vector<UnchangedRows>& unchanged);
+
+}  // namespace perceptrond

@@ -1,0 +1,68 @@
+// How far a client's stream is, of which this server evaluates what it can and forwards the rest to the
+// model's writer; and what may become of the stream's next message.
+//
+// In strict order a row may be evaluated here only on a copy that has all of the stream's earlier
+// updates: while the writer has not answered everything that was forwarded, and until the copy has taken
+// over what the answers name, the stream is closed. A closed stream that makes mistakes forwards its
+// messages whole, which costs it no time. One whose last answer was without an update waits until it is
+// open: if it forwarded as well, it would stay closed for as long as its client sends ahead, and the
+// writer would have the work of streams that need it no more (docs/adr/0047-rows-evaluated-anywhere.md).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+namespace perceptron::v1 {
+class LearnResult;
+}
+
+namespace perceptrond {
+
+// Not thread-safe.
+class StreamProgress {
+ public:
+  // `relaxed`: rows need not wait for the stream's earlier updates.
+  explicit StreamProgress(bool relaxed) : relaxed_(relaxed) {}
+
+  // The writer has opened the stream: its producer's next example is this one.
+  void OnOpened(int64_t next_offset);
+  // Rows from position() on were evaluated here.
+  void OnEvaluated(size_t rows) { position_ += static_cast<int64_t>(rows); }
+  // A message was forwarded. `stated`: the offset that it gives for its first example.
+  void OnForwarded(size_t rows, std::optional<int64_t> stated);
+  // The writer answered the oldest forwarded message that had no answer. `evaluated`: the rows of it
+  // that were evaluated here, which are duplicates in `result`.
+  void OnAnswered(const ::perceptron::v1::LearnResult& result, size_t evaluated);
+
+  // Whether rows may be evaluated on a copy at this revision.
+  bool IsOpen(uint64_t copy) const;
+  // Whether the next message begins at position(), so that its rows may be evaluated without asking.
+  bool Continues(std::optional<int64_t> stated) const {
+    return stated.has_value() ? *stated == position_ : continues_;
+  }
+  // Whether the next message should wait until the stream is open.
+  bool ShouldWait(uint64_t copy) const { return waits_ && is_opening_or_open_ && !IsOpen(copy); }
+  // The revision that a copy needs once everything forwarded is answered.
+  uint64_t floor() const { return floor_; }
+  bool is_answered() const { return unanswered_ == 0; }
+  // The offset of the example after the last one that was evaluated here or forwarded.
+  int64_t position() const { return position_; }
+
+ private:
+  const bool relaxed_;
+  // A message was forwarded, so that the stream is or will be opened.
+  bool is_opening_or_open_ = false;
+  // Messages that were forwarded and have no answer.
+  size_t unanswered_ = 0;
+  uint64_t floor_ = 0;
+  // The last answer was without an update.
+  bool waits_ = true;
+  int64_t position_ = 0;
+  // position_ is right if the forwarded messages are learned.
+  bool position_known_ = false;
+  // A message that does not state its offset begins at position_.
+  bool continues_ = false;
+};
+
+}  // namespace perceptrond

@@ -1,0 +1,80 @@
+#include "server/fleet/writer_calls.h"
+
+#include <iterator>
+#include <utility>
+#include <vector>
+
+#include "core/error/error.h"
+#include "server/access/admission.h"
+#include "server/rpc/call.h"
+#include "server/rpc/message.h"
+#include "server/rpc/trace_context.h"
+
+namespace perceptrond {
+
+CallOrigin::CallOrigin(const Call& call) : principal(PrincipalOf(call.access())) {
+  const auto [first, last] = call.context().client_metadata().equal_range(kTraceparent);
+  if (first != last && std::next(first) == last)
+    traceparent.assign(first->second.data(), first->second.size());
+}
+
+void CallOrigin::AddTo(grpc::ClientContext& context) const {
+  if (!traceparent.empty()) context.AddMetadata(kTraceparent, traceparent);
+  if (!principal.empty()) context.AddMetadata(kRelayedPrincipal, principal);
+}
+
+std::shared_ptr<grpc::Channel> WriterCalls::ChannelTo(const std::string& address) {
+  MutexLock lock(&mutex_);
+  std::shared_ptr<grpc::Channel>& channel = channels_[address];
+  if (channel == nullptr) {
+    grpc::ChannelArguments arguments;
+    arguments.SetMaxReceiveMessageSize(-1);
+    arguments.SetMaxSendMessageSize(TransportMessageBytes(max_message_bytes_));
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    if (!name_.empty()) arguments.SetSslTargetNameOverride(name_);
+    // A server that went away at this address may be back soon.
+    arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
+    channel = grpc::CreateCustomChannel(address, credentials_, arguments);
+  }
+  return channel;
+}
+
+void WriterCalls::Add(const std::shared_ptr<WriterCall>& call) {
+  MutexLock lock(&mutex_);
+  calls_.emplace(call.get(), call);
+}
+
+void WriterCalls::Remove(const WriterCall& call) {
+  MutexLock lock(&mutex_);
+  calls_.erase(&call);
+}
+
+void WriterCalls::EndStale(const std::function<int64_t(uint64_t model_id)>& epoch_of) {
+  std::vector<std::shared_ptr<WriterCall>> calls;
+  {
+    MutexLock lock(&mutex_);
+    for (const auto& [call, weak] : calls_) {
+      if (std::shared_ptr<WriterCall> alive = weak.lock()) calls.push_back(std::move(alive));
+    }
+  }
+  for (const std::shared_ptr<WriterCall>& call : calls) {
+    if (epoch_of(call->model_id) != call->epoch) call->End(WriterChangedError());
+  }
+}
+
+void WriterCalls::EndAll(const absl::Status& why) {
+  std::vector<std::shared_ptr<WriterCall>> calls;
+  {
+    MutexLock lock(&mutex_);
+    for (const auto& [call, weak] : calls_) {
+      if (std::shared_ptr<WriterCall> alive = weak.lock()) calls.push_back(std::move(alive));
+    }
+  }
+  for (const std::shared_ptr<WriterCall>& call : calls) call->End(why);
+  calls.clear();
+  const auto none = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return calls_.empty(); };
+  MutexLock lock(&mutex_);
+  mutex_.Await(absl::Condition(&none));
+}
+
+}  // namespace perceptrond

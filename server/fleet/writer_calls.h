@@ -1,0 +1,77 @@
+// The calls of this server to the servers that write models: how they are reached, and that no call
+// waits for one that is no longer the writer.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "core/sync/mutex.h"
+
+namespace perceptrond {
+
+class Call;
+
+// Metadata of a relayed call: whose it is, which the server that received it has checked.
+inline constexpr char kRelayedPrincipal[] = "perceptrond-principal";
+
+// What a call to another server has of the one it is made for.
+struct CallOrigin {
+  explicit CallOrigin(const Call& call);
+  // Adds them to the metadata.
+  void AddTo(grpc::ClientContext& context) const;
+
+  std::string principal;
+  std::string traceparent;
+};
+
+// A call to the server that writes a model.
+class WriterCall {
+ public:
+  WriterCall(uint64_t model_id, int64_t epoch) : model_id(model_id), epoch(epoch) {}
+  virtual ~WriterCall() = default;
+  // Ends it for this reason. Any thread.
+  virtual void End(const absl::Status& why) = 0;
+
+  const uint64_t model_id;
+  // The writer's, when the call began.
+  const int64_t epoch;
+};
+
+// Thread contract: safe for any number of threads.
+class WriterCalls {
+ public:
+  // `name`: in the other servers' certificates; empty: that of their address.
+  WriterCalls(std::shared_ptr<grpc::ChannelCredentials> credentials, std::string name,
+              size_t max_message_bytes)
+      : credentials_(std::move(credentials)),
+        name_(std::move(name)),
+        max_message_bytes_(max_message_bytes) {}
+
+  std::shared_ptr<grpc::Channel> ChannelTo(const std::string& address) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Notes a call until Remove, which is the last thing that it does.
+  void Add(const std::shared_ptr<WriterCall>& call) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Remove(const WriterCall& call) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Ends the calls whose model has another writer now: the one before may never answer.
+  void EndStale(const std::function<int64_t(uint64_t model_id)>& epoch_of)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Ends all, and waits until they have ended. None may begin.
+  void EndAll(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  const std::shared_ptr<grpc::ChannelCredentials> credentials_;
+  const std::string name_;
+  const size_t max_message_bytes_;
+  Mutex mutex_;
+  // By address. Servers are few.
+  absl::flat_hash_map<std::string, std::shared_ptr<grpc::Channel>> channels_
+      ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<const WriterCall*, std::weak_ptr<WriterCall>> calls_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace perceptrond
