@@ -265,8 +265,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options) {
     Metrics::Sources sources;
     sources.models = [&store](size_t limit) { return CollectModels(store, limit); };
     sources.server = [&store, &parts = *parts] {
-      ServerStats stats =
-          CollectServer(store, *parts.memory, parts.connections, parts.options);
+      ServerStats stats = CollectServer(store, *parts.memory, parts.connections, parts.options);
       if (parts.fleet != nullptr && stats.fleet.has_value()) {
         stats.fleet->evaluated_rows = parts.fleet->rows().evaluated.load(std::memory_order_relaxed);
         stats.fleet->forwarded_rows = parts.fleet->rows().forwarded.load(std::memory_order_relaxed);

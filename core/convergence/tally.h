@@ -62,7 +62,8 @@ struct Tally {
   // Adds examples and row errors of the same state, none of which called for an update.
   void AddUnchanged(const Tally& other) {
     examples += other.examples;
-    for (size_t code = 0; code < kValidationCodes; ++code) row_errors[code] += other.row_errors[code];
+    for (size_t code = 0; code < kValidationCodes; ++code)
+      row_errors[code] += other.row_errors[code];
     row_error_count += other.row_error_count;
     weighted_examples += other.weighted_examples;
     risk += other.risk;

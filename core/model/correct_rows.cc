@@ -45,7 +45,7 @@ class RowsEvaluation final {
     const size_t row = result_.rows;
     if (!KeepGoing(kEvaluationWork)) return false;
     result_.rows = evaluator_->CountRightRows(row, std::numeric_limits<uint64_t>::max(),
-                                               predictions_, result_.tally);
+                                              predictions_, result_.tally);
     if (result_.rows != row) return true;
     RowEvaluation evaluated;
     const ValidationCode code = evaluator_->Evaluate(learner, row, evaluated);
@@ -63,9 +63,8 @@ class RowsEvaluation final {
   }
 
   void Count(size_t row, const RowEvaluation& result) {
-    result_.tally.AddEvaluation(result.evaluation,
-                                 core_.plan.decision.MarginSign(rows_.label(row)),
-                                 core_.plan.ExampleNorm(result.squared_norm));
+    result_.tally.AddEvaluation(result.evaluation, core_.plan.decision.MarginSign(rows_.label(row)),
+                                core_.plan.ExampleNorm(result.squared_norm));
     if (rows_.weight(row) != 1) ++result_.tally.weighted_examples;
     predictions_.Set(row, result.evaluation);
   }
@@ -99,9 +98,8 @@ absl::Status EvaluateCorrectRows(const Model& model, const Batch& batch,
   if (absl::Status open = core.CheckOpen(*state); !open.ok()) return open;
   result.outcome.revision = state->revision;
   if (gate->frozen || rows.size() == 0) return absl::OkStatus();
-  const uint64_t cost =
-      EstimateCost(core.expansion.get(), core.settings, *state->learner,
-                   core.limits.max_example_features, batch);
+  const uint64_t cost = EstimateCost(core.expansion.get(), core.settings, *state->learner,
+                                     core.limits.max_example_features, batch);
   const LargeWork large(core, cost);
   if (absl::Status status = CheckCost(cost, core.limits.max_message_cost); !status.ok())
     return status;
@@ -117,7 +115,8 @@ absl::Status CountCorrectRows(Model& model, Producer& producer, int64_t first_of
   const Guarded<ModelState>::Reader state(core.state);
   if (absl::Status open = core.CheckOpen(*state); !open.ok()) return open;
   if (producer.position().next_offset != first_offset) return ProducerSupersededError(producer.id);
-  if (!unchanged.empty() && unchanged.back().revision > state->revision) return WriterChangedError();
+  if (!unchanged.empty() && unchanged.back().revision > state->revision)
+    return WriterChangedError();
   Segment segment;
   segment.producer = producer.id;
   segment.first_offset = first_offset;

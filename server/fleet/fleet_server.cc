@@ -113,8 +113,8 @@ FleetServer::~FleetServer() { Stop(); }
 void FleetServer::RunThere(Call& call, const Destination& to, const RoutedMethod& method) {
   if (call.path() != kLearnStream)
     return RunRelay(calls_, backend_.drain, call, to, method.names.is_stream());
-  const auto connect = [this, to, origin = CallOrigin(call)](
-                           std::weak_ptr<SegmentCall::Receiver> receiver) {
+  const auto connect = [this, to,
+                        origin = CallOrigin(call)](std::weak_ptr<SegmentCall::Receiver> receiver) {
     return SegmentCall::Start(calls_, to.address, to.model_id, to.epoch, origin,
                               std::move(receiver));
   };

@@ -134,8 +134,8 @@ absl::StatusOr<bool> FollowerLearnSession::Evaluate(const Model& copy, const Req
   // What is wrong with it the writer says.
   if (!status.ok()) return false;
   counted_rows_ = batch_.batch().rows();
-  status = EvaluateCorrectRows(copy, batch_.batch(), batch_.row_errors(), target_.detail(),
-                               evaluated_);
+  status =
+      EvaluateCorrectRows(copy, batch_.batch(), batch_.row_errors(), target_.detail(), evaluated_);
   if (Stopped()) return status;
   if (!status.ok()) evaluated_.rows = 0;
   return status.ok() && evaluated_.rows == counted_rows_;
@@ -283,7 +283,8 @@ void FollowerLearnSession::OnEnd(const absl::Status& why) {
   {
     MutexLock lock(&mutex_);
     if (why.ok() && input_ended_ && forwarded_.empty()) return;
-    if (failure_.ok()) failure_ = why.ok() ? WriterUnreachableError("it has ended the stream") : why;
+    if (failure_.ok())
+      failure_ = why.ok() ? WriterUnreachableError("it has ended the stream") : why;
     forwarded_.clear();
     // No message after one without an answer is answered.
     for (; answers_.size() > ready_answers_; answers_.pop_back()) bytes_ -= answers_.back().bytes;

@@ -14,9 +14,7 @@ namespace perceptrond {
 namespace {
 
 // One relayed call. The call it was received as keeps it, and so does the call it is passed on as, until it is done.
-class Relay final : public Reactor,
-                    public WriterCall,
-                    public std::enable_shared_from_this<Relay> {
+class Relay final : public Reactor, public WriterCall, public std::enable_shared_from_this<Relay> {
  public:
   Relay(WriterCalls& calls, Drain& drain, Call& call, const Destination& to)
       : WriterCall(to.model_id, to.epoch),

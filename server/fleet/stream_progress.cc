@@ -25,12 +25,16 @@ void StreamProgress::OnAnswered(const ::perceptron::v1::LearnResult& result, siz
   --unanswered_;
   floor_ = std::max(floor_, static_cast<uint64_t>(result.revision()));
   waits_ = result.updates() == 0;
-  const uint64_t duplicates = result.duplicates() - std::min(result.duplicates(), uint64_t{evaluated});
+  const uint64_t duplicates =
+      result.duplicates() - std::min(result.duplicates(), uint64_t{evaluated});
   const uint64_t learned = result.examples() + static_cast<uint64_t>(result.row_errors_size());
   // After a message of nothing but duplicates the next one may be one of those, too. One that was
   // refused, or has no rows, is as if it had not been sent.
   if (!result.has_error() && duplicates + learned > 0) continues_ = learned > 0;
-  if (unanswered_ > 0) return;
+  // The rows of a refused message were counted as learned.
+  if (result.has_error()) position_known_ = false;
+  // Rows that were evaluated here meanwhile are after what the writer knows.
+  if (unanswered_ > 0 || position_known_) return;
   position_ = result.acknowledged_offset() + 1;
   position_known_ = true;
 }

@@ -80,7 +80,8 @@ absl::Status CheckNothingLost(const v1::Producer& producer, const Model& model,
 
 WorkSize LearnSession::SizeOf(const Request& request) const {
   std::shared_ptr<Model> model = handle_.GetIfLoaded();
-  if (model == nullptr) model = store_.GetIfLoaded(messages_ == 0 ? request.model() : target_.model());
+  if (model == nullptr)
+    model = store_.GetIfLoaded(messages_ == 0 ? request.model() : target_.model());
   return PlacementOfExamples(store_, model.get(), request).size;
 }
 
