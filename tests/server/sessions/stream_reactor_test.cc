@@ -73,6 +73,7 @@ class ScriptedSession {
   bool CanRunInline() const { return script_.can_run_inline; }
   WorkSize SizeOf(const Request& /*request*/) const { return script_.size; }
   void DropSpareMemory() {}
+  void EndInput() {}
   absl::Status Accept(const Request& request, size_t /*bytes*/, bool /*more*/) {
     MutexLock lock(&script_.mutex);
     script_.accepted.push_back(request.name().substr(0, request.name().find(':')));

@@ -1,0 +1,137 @@
+#include "server/fleet/stream_progress.h"
+
+#include <gtest/gtest.h>
+
+#include "perceptron/v1/learning_service.pb.h"
+
+namespace perceptrond {
+namespace {
+
+::perceptron::v1::LearnResult Answer(uint64_t examples, uint64_t updates, int64_t revision,
+                                     int64_t acknowledged) {
+  ::perceptron::v1::LearnResult result;
+  result.set_examples(examples);
+  result.set_updates(updates);
+  result.set_revision(revision);
+  result.set_acknowledged_offset(acknowledged);
+  return result;
+}
+
+class StreamProgressTest : public ::testing::Test {
+ protected:
+  // As after the first message, which has no rows, of a producer at 100.
+  static StreamProgress Opened(bool relaxed) {
+    StreamProgress progress(relaxed);
+    progress.OnForwarded(0, std::nullopt);
+    progress.OnOpened(100);
+    progress.OnAnswered(Answer(0, 0, 7, 99), 0);
+    return progress;
+  }
+};
+
+TEST_F(StreamProgressTest, AStreamWaitsUntilItIsOpened) {
+  StreamProgress progress(false);
+  EXPECT_FALSE(progress.ShouldWait(0)) << "for nothing";
+  progress.OnForwarded(0, std::nullopt);
+  EXPECT_TRUE(progress.ShouldWait(0));
+  progress.OnOpened(100);
+  progress.OnAnswered(Answer(0, 0, 7, 99), 0);
+  EXPECT_TRUE(progress.ShouldWait(6));
+  EXPECT_FALSE(progress.IsOpen(6));
+  EXPECT_TRUE(progress.IsOpen(7));
+  EXPECT_FALSE(progress.ShouldWait(7));
+  EXPECT_EQ(progress.position(), 100);
+  EXPECT_TRUE(progress.Continues(std::nullopt));
+  EXPECT_TRUE(progress.Continues(100));
+  EXPECT_FALSE(progress.Continues(99));
+}
+
+TEST_F(StreamProgressTest, InStrictOrderNothingIsEvaluatedWhileAnythingIsForwarded) {
+  StreamProgress progress = Opened(false);
+  progress.OnEvaluated(5);
+  progress.OnForwarded(10, std::nullopt);
+  EXPECT_FALSE(progress.IsOpen(1000));
+  progress.OnForwarded(10, std::nullopt);
+  progress.OnAnswered(Answer(10, 2, 9, 114), 0);
+  EXPECT_FALSE(progress.IsOpen(1000));
+  progress.OnAnswered(Answer(10, 1, 10, 124), 0);
+  EXPECT_FALSE(progress.IsOpen(9));
+  EXPECT_TRUE(progress.IsOpen(10));
+  EXPECT_EQ(progress.position(), 125);
+}
+
+TEST_F(StreamProgressTest, AClosedStreamForwardsAfterAnUpdateAndWaitsAfterNone) {
+  StreamProgress progress = Opened(false);
+  progress.OnForwarded(10, std::nullopt);
+  EXPECT_TRUE(progress.ShouldWait(7)) << "the last answer had no update";
+  progress.OnAnswered(Answer(10, 1, 8, 109), 0);
+  EXPECT_FALSE(progress.ShouldWait(7)) << "the copy lacks the update, and more will come";
+  progress.OnForwarded(10, std::nullopt);
+  progress.OnForwarded(10, std::nullopt);
+  progress.OnAnswered(Answer(10, 0, 8, 119), 0);
+  EXPECT_TRUE(progress.ShouldWait(8));
+}
+
+TEST_F(StreamProgressTest, InRelaxedOrderAStreamIsOpenWhileItForwards) {
+  StreamProgress progress = Opened(true);
+  progress.OnForwarded(10, std::nullopt);
+  EXPECT_TRUE(progress.IsOpen(0));
+  EXPECT_EQ(progress.position(), 110);
+  progress.OnEvaluated(5);
+  progress.OnAnswered(Answer(10, 1, 8, 109), 0);
+  EXPECT_EQ(progress.position(), 115) << "the writer does not know of the five";
+}
+
+TEST_F(StreamProgressTest, AfterAMessageThatStatesAnotherOffsetTheWriterSaysWhereTheStreamIs) {
+  for (const bool relaxed : {false, true}) {
+    StreamProgress progress = Opened(relaxed);
+    progress.OnForwarded(10, 95);
+    EXPECT_FALSE(progress.IsOpen(1000));
+    ::perceptron::v1::LearnResult half = Answer(5, 0, 7, 104);
+    half.set_duplicates(5);
+    progress.OnAnswered(half, 0);
+    EXPECT_TRUE(progress.IsOpen(7));
+    EXPECT_EQ(progress.position(), 105);
+    EXPECT_TRUE(progress.Continues(std::nullopt));
+  }
+}
+
+TEST_F(StreamProgressTest, AfterNothingButDuplicatesTheNextMessageMayBeOneToo) {
+  StreamProgress progress = Opened(false);
+  progress.OnForwarded(10, 50);
+  ::perceptron::v1::LearnResult replayed = Answer(0, 0, 7, 99);
+  replayed.set_duplicates(10);
+  progress.OnAnswered(replayed, 0);
+  EXPECT_FALSE(progress.Continues(std::nullopt));
+  EXPECT_TRUE(progress.Continues(100));
+  // One without rows says nothing.
+  progress.OnForwarded(0, std::nullopt);
+  progress.OnAnswered(Answer(0, 0, 7, 99), 0);
+  EXPECT_FALSE(progress.Continues(std::nullopt));
+}
+
+TEST_F(StreamProgressTest, RowsEvaluatedHereAreNoDuplicates) {
+  StreamProgress progress = Opened(false);
+  progress.OnEvaluated(4);
+  progress.OnForwarded(6, progress.position());
+  ::perceptron::v1::LearnResult result = Answer(6, 1, 8, 109);
+  result.set_duplicates(4);
+  progress.OnAnswered(result, 4);
+  EXPECT_TRUE(progress.Continues(std::nullopt));
+  EXPECT_EQ(progress.position(), 110);
+}
+
+TEST_F(StreamProgressTest, ARefusedMessageMovesNothing) {
+  for (const bool relaxed : {false, true}) {
+    StreamProgress progress = Opened(relaxed);
+    progress.OnForwarded(10, std::nullopt);
+    ::perceptron::v1::LearnResult refused = Answer(0, 0, 7, 99);
+    refused.mutable_error()->set_code(3);
+    progress.OnAnswered(refused, 0);
+    EXPECT_EQ(progress.position(), 100);
+    EXPECT_TRUE(progress.IsOpen(7));
+  }
+}
+
+}  // namespace
+}  // namespace perceptrond
