@@ -18,6 +18,9 @@ namespace {
 // How long to wait for the previous server to drain and release the data directory.
 constexpr absl::Duration kDataDirectoryTimeout = absl::Seconds(5);
 
+// How long a fleet's counts of correct rows wait to be written: what the death of a writer may take of them.
+constexpr absl::Duration kCountersDelay = absl::Seconds(1);
+
 // How long to wait for the cluster of NATS to have a leader for each stream.
 constexpr absl::Duration kNatsTimeout = absl::Seconds(30);
 
@@ -101,6 +104,7 @@ Store::Options StoreOptions(const Options& options) {
   store.snapshot_bytes = options.snapshot_bytes;
   store.backup_directory = options.backup_dir;
   if (options.journal == JournalKind::kNats) {
+    store.committer.counters_delay = kCountersDelay;
     FleetOptions fleet;
     fleet.address = options.fleet_address;
     fleet.heartbeat = options.fleet_timeout / 4;

@@ -121,6 +121,7 @@ PassSummary Ledger::EndPass(Producer& producer, const Segment& segment) {
   ending.position.passes = segment.completed_pass;
   ending.position.last_pass = summary;
   ending.pass = PassProgress();
+  has_ended_something_ = true;
   return summary;
 }
 
@@ -136,11 +137,18 @@ void Ledger::AddAnalysis(const ::perceptron::v1::Analysis& analysis) {
   MutexLock lock(&mutex_);
   const TornByException torn(*this);
   progress_.AddAnalysis(analysis);
+  has_ended_something_ = true;
+}
+
+bool Ledger::must_be_written() {
+  MutexLock lock(&mutex_);
+  return has_ended_something_ || !pending_.empty();
 }
 
 JournalEntry Ledger::TakePending(bool* has_grown) {
   MutexLock lock(&mutex_);
   const TornByException torn(*this);
+  has_ended_something_ = false;
   JournalEntry entry;
   entry.records = pending_.Take();
   entry.counters = progress_.counters();

@@ -113,6 +113,10 @@ class Ledger {
   // take more memory than at the last call: by updates, new producers, or its sample.
   JournalEntry TakePending(bool* has_grown = nullptr) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Whether there is more to be written than counts and positions of correct rows: updates, the end of
+  // a pass, an analysis.
+  bool must_be_written() ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Whether an allocation failed while an update was applied, to the state or here: what is in
   // memory is then no consistent cut, must not be written, and must be loaded again. Takes no lock.
   bool torn() const { return torn_.load(std::memory_order_acquire); }
@@ -166,6 +170,8 @@ class Ledger {
   // Those of progress_, for rules that count them at each update and prediction.
   std::atomic<uint64_t> examples_;
   std::atomic<bool> torn_ = false;
+  // A pass or an analysis has ended since the last TakePending.
+  bool has_ended_something_ ABSL_GUARDED_BY(mutex_) = false;
   // Of the producers at the last TakePending.
   size_t producer_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
 };

@@ -95,6 +95,7 @@ class PendingRecords {
   // All records, in order; none remains.
   std::vector<storage::UpdateRecord> Take();
 
+  bool empty() const { return records_.empty(); }
   // Approximate. O(1).
   size_t memory_bytes() const { return bytes_; }
 

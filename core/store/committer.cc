@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/time/clock.h"
 #include "core/error/error.h"
 #include "core/sync/thread_name.h"
@@ -67,10 +68,16 @@ absl::Duration Committer::oldest_wait() const {
 absl::Status Committer::Commit(std::shared_ptr<Model> model) {
   Mutex mutex;
   std::optional<absl::Status> result;
-  Submit(std::move(model), [&](absl::Status status) {
+  auto waiter = std::make_shared<Callback>([&](absl::Status status) {
     MutexLock lock(&mutex);
     result = std::move(status);
   });
+  {
+    const absl::Time now = absl::Now();
+    MutexLock lock(&mutex_);
+    due_ = std::min(due_, now);
+    queue_.push_back({now, std::move(model), std::move(waiter), 1, true});
+  }
   const auto answered = [&result] { return result.has_value(); };
   const WaitTimer timer(Wait::kCommit);
   MutexLock lock(&mutex);
@@ -88,14 +95,16 @@ void Committer::Run() {
     {
       MutexLock lock(&mutex_);
       writing_since_ = absl::InfiniteFuture();
-      AwaitDue(unsynced ? last_sync + options_.interval : absl::InfiniteFuture());
+      AwaitDue(std::min(unsynced ? last_sync + options_.interval : absl::InfiniteFuture(),
+                        waiting_.empty() ? absl::InfiniteFuture() : waiting_.front().due));
       submissions.swap(queue_);
       due_ = absl::InfiniteFuture();
       if (!submissions.empty()) writing_since_ = submissions.front().time;
       stop = stopping_ && submissions.empty();
     }
-    if (!submissions.empty()) {
-      CommitAll(submissions);
+    const bool counters_are_due = !waiting_.empty() && waiting_.front().due <= absl::Now();
+    if (!submissions.empty() || counters_are_due || stop) {
+      CommitAll(submissions, stop);
       submissions.clear();
       unsynced = options_.durability == Durability::kInterval;
     }
@@ -127,22 +136,62 @@ void Committer::AwaitDue(absl::Time deadline) {
   }
 }
 
-void Committer::CommitAll(std::vector<Submission>& submissions) {
+std::vector<std::shared_ptr<Model>> Committer::Choose(const std::vector<Submission>& submissions,
+                                                      bool all) {
+  std::vector<std::shared_ptr<Model>> chosen;
+  std::vector<std::shared_ptr<Model>> others;
+  absl::flat_hash_set<Model*> are_chosen;
+  const auto choose = [&](const std::shared_ptr<Model>& model) {
+    if (are_chosen.insert(model.get()).second) chosen.push_back(model);
+  };
+  for (const Submission& submission : submissions) {
+    const std::shared_ptr<Model>& model = submission.model;
+    if (model == nullptr) {
+      all = true;
+    } else if (submission.whole || !CanWait(*model)) {
+      choose(model);
+    } else {
+      others.push_back(model);
+    }
+  }
+  const absl::Time now = absl::Now();
+  for (const Waiting& waiting : waiting_) {
+    if (all || waiting.due <= now) choose(waiting.model);
+  }
+  for (const std::shared_ptr<Model>& model : others) {
+    if (all) {
+      choose(model);
+    } else if (!are_chosen.contains(model.get()) && are_waiting_.insert(model.get()).second) {
+      waiting_.push_back({now + options_.counters_delay, model});
+    }
+  }
+  std::erase_if(waiting_, [&](const Waiting& waiting) {
+    return are_chosen.contains(waiting.model.get()) && are_waiting_.erase(waiting.model.get()) > 0;
+  });
+  return chosen;
+}
+
+bool Committer::CanWait(Model& model) const {
+  return options_.counters_delay > absl::ZeroDuration() && !model.ledger().must_be_written() &&
+         model.closed().ok();
+}
+
+void Committer::CommitAll(const std::vector<Submission>& submissions, bool all) {
   Results results;
   std::vector<Batch> batches(journal_.partitions());
-  for (const Submission& submission : submissions) {
-    const auto [result, is_new] = results.try_emplace(submission.model.get());
-    if (!is_new) continue;
-    result->second = submission.model->closed();
-    if (!result->second.ok() && !submission.model->ledger().torn()) continue;
-    Batch& batch = batches[journal_.PartitionOf(submission.model->id())];
-    if (Add(submission.model, batch)) continue;
-    result->second = OutOfMemory();
-    on_failure_(*submission.model, OutOfMemory());
+  for (const std::shared_ptr<Model>& model : Choose(submissions, all)) {
+    absl::Status& result = results[model.get()];
+    result = model->closed();
+    if (!result.ok() && !model->ledger().torn()) continue;
+    Batch& batch = batches[journal_.PartitionOf(model->id())];
+    if (Add(model, batch)) continue;
+    result = OutOfMemory();
+    on_failure_(*model, OutOfMemory());
   }
   for (Batch& batch : batches) {
     if (!batch.entries.empty()) Write(batch, results);
   }
+  // One that was not chosen has nothing to write that cannot wait.
   for (const Submission& submission : submissions)
     submission.waiter->Committed(submission.count, results[submission.model.get()]);
 }

@@ -5,12 +5,14 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <thread>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -51,6 +53,10 @@ class Committer {
     Durability durability = Durability::kSync;
     // For kInterval.
     absl::Duration interval = absl::Milliseconds(100);
+    // Above zero: submissions of a model that has nothing but counters and positions to write are
+    // answered at once, and these written this much later, so that a stream without updates writes next
+    // to nothing. A producer that resumes says what was acknowledged to it.
+    absl::Duration counters_delay = absl::ZeroDuration();
   };
   using Done = absl::AnyInvocable<void(absl::Status)>;
 
@@ -71,8 +77,10 @@ class Committer {
               absl::Duration delay) ABSL_LOCKS_EXCLUDED(mutex_);
   // One submission without a delay, answered by `done`.
   void Submit(std::shared_ptr<Model> model, Done done) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Submits and waits.
+  // Writes what the model has learned, counters too, and waits for it.
   absl::Status Commit(std::shared_ptr<Model> model) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Writes what all submitted models have learned, counters too, and waits for it.
+  void Flush() ABSL_LOCKS_EXCLUDED(mutex_) { (void)Commit(nullptr); }
 
   // Batches written, and batches that could not be.
   uint64_t commits() const { return commits_.load(std::memory_order_relaxed); }
@@ -87,16 +95,28 @@ class Committer {
  private:
   struct Submission {
     absl::Time time;
+    // Null: all models whose counters wait.
     std::shared_ptr<Model> model;
     std::shared_ptr<CommitWaiter> waiter;
     // How many of this waiter in a row it stands for.
     size_t count = 1;
+    // Counters are written, too.
+    bool whole = false;
+  };
+  // A model whose counters wait.
+  struct Waiting {
+    absl::Time due;
+    std::shared_ptr<Model> model;
   };
 
   void Run() ABSL_LOCKS_EXCLUDED(mutex_);
   // Waits until the queue is due, `deadline`, or the end.
   void AwaitDue(absl::Time deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void CommitAll(std::vector<Submission>& submissions);
+  // `all`: every model's counters that wait, too.
+  void CommitAll(const std::vector<Submission>& submissions, bool all);
+  // The models to be written: of these submissions, and those whose counters have waited. The others'
+  // counters wait from now on.
+  std::vector<std::shared_ptr<Model>> Choose(const std::vector<Submission>& submissions, bool all);
   using Results = absl::flat_hash_map<Model*, absl::Status>;
   // What is written at once: models of one partition, and an entry of each.
   struct Batch {
@@ -106,6 +126,7 @@ class Committer {
     std::vector<char> grown;
     bool updates = false;
   };
+  bool CanWait(Model& model) const;
   // Takes the model's pending updates. False if its ledger is torn, or is torn by this.
   bool Add(const std::shared_ptr<Model>& model, Batch& batch);
   void Write(Batch& batch, Results& results);
@@ -117,6 +138,9 @@ class Committer {
   std::atomic<uint64_t> commits_ = 0;
   std::atomic<uint64_t> failures_ = 0;
   std::atomic<int64_t> busy_nanos_ = 0;
+  // Used by the thread alone: each model once, by the time when it is due.
+  std::deque<Waiting> waiting_;
+  absl::flat_hash_set<Model*> are_waiting_;
 
   mutable Mutex mutex_;
   // By time.

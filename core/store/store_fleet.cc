@@ -27,11 +27,11 @@ absl::StatusOr<uint64_t> Store::FindId(absl::string_view name) {
 
 void Store::Drop(const std::vector<std::shared_ptr<Model>>& models, bool commit,
                  const absl::Status& why) {
+  if (commit && !models.empty()) committer_->Flush();
   // From now on none of them learns.
   for (const std::shared_ptr<Model>& model : models) model->Close(why);
-  // Submissions are answered in their order: after this one everything that was submitted is written. What was learned
-  // and not submitted yet is not acknowledged either, and lost.
-  if (commit && !models.empty()) (void)committer_->Commit(models.back());
+  // What was learned meanwhile is not acknowledged, and lost: after this nothing of them is being written.
+  if (commit && !models.empty()) committer_->Flush();
   for (const std::shared_ptr<Model>& model : models) {
     streams_.EndAll(model->uid(), why);
     cache_.Remove(*model);

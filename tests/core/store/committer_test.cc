@@ -107,5 +107,87 @@ TEST_F(CommitterTest, ItsEndNotifiesEveryWaiter) {
   EXPECT_EQ(committed, 100U);
 }
 
+// A committer that lets counters wait, over a journal that counts what is written.
+class WaitingCountersTest : public ::testing::Test {
+ protected:
+  static Store::Options MakeOptions(absl::Duration delay) {
+    Store::Options options;
+    options.committer.counters_delay = delay;
+    return options;
+  }
+  // A message of one row, which is right or wrong, acknowledged as a stream's is.
+  void Learn(Store& store, float value, int64_t completed_pass = 0) {
+    testing::Columns rows;
+    rows.AddDense({value}, 1);
+    const std::shared_ptr<Model> model = store.Acquire("a").value();
+    LearnCall call;
+    call.batch = rows.batch();
+    call.producer = &producer_;
+    call.completed_pass = completed_pass;
+    LearnOutcome outcome;
+    {
+      MutexLock turn(&producer_.turn);
+      ASSERT_OK(model->Learn(call, outcome));
+    }
+    const auto waiter = std::make_shared<Waiter>();
+    store.committer().Submit(model, waiter, absl::ZeroDuration());
+    waiter->Await(1);
+  }
+  // What the journal has.
+  storage::Counters Written(const Store& store) {
+    return journal_->LoadCounters(store.GetIfLoaded("a")->id()).value();
+  }
+  std::unique_ptr<Store> Open(absl::Duration delay) {
+    auto journal = std::make_unique<MemoryJournal>();
+    journal_ = journal.get();
+    auto store = std::make_unique<Store>(std::move(journal), MakeOptions(delay));
+    EXPECT_OK(store->Create(DenseSettings("a", 1), "", false).status());
+    return store;
+  }
+
+  MemoryJournal* journal_ = nullptr;
+  Producer producer_{""};
+};
+
+TEST_F(WaitingCountersTest, WithoutAnUpdateNothingIsWrittenUntilTheyAreDue) {
+  const auto store = Open(absl::Hours(1));
+  Learn(*store, 1);
+  const uint64_t commits = store->committer().commits();
+  EXPECT_EQ(Written(*store).report().examples(), 1U);
+  for (int i = 0; i < 20; ++i) Learn(*store, 2);
+  EXPECT_EQ(store->committer().commits(), commits);
+  EXPECT_EQ(Written(*store).report().examples(), 1U);
+  // The next update takes them along.
+  Learn(*store, -1);
+  EXPECT_EQ(store->committer().commits(), commits + 1);
+  EXPECT_EQ(Written(*store).report().examples(), 22U);
+}
+
+TEST_F(WaitingCountersTest, TheyAreWrittenByThemselvesWhenTheyAreDue) {
+  const auto store = Open(absl::Milliseconds(1));
+  Learn(*store, 1);
+  Learn(*store, 2);
+  while (Written(*store).report().examples() < 2) {
+  }
+}
+
+TEST_F(WaitingCountersTest, AFlushWritesThemAndSoDoesAWholeCommit) {
+  const auto store = Open(absl::Hours(1));
+  Learn(*store, 1);
+  Learn(*store, 2);
+  store->committer().Flush();
+  EXPECT_EQ(Written(*store).report().examples(), 2U);
+  Learn(*store, 2);
+  EXPECT_OK(store->committer().Commit(store->GetIfLoaded("a")));
+  EXPECT_EQ(Written(*store).report().examples(), 3U);
+}
+
+TEST_F(WaitingCountersTest, TheEndOfAPassIsWrittenAtOnce) {
+  const auto store = Open(absl::Hours(1));
+  Learn(*store, 1);
+  Learn(*store, 2, 1);
+  EXPECT_EQ(Written(*store).report().examples(), 2U);
+}
+
 }  // namespace
 }  // namespace perceptrond
