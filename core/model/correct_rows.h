@@ -1,5 +1,5 @@
 // Rows that one server of a fleet evaluates for another. A correct row changes nothing, so that any
-// copy of the model can judge it, and belongs at the revision it was judged on; the server that writes
+// copy of the model can evaluate it, and belongs at the revision it was evaluated on; the server that writes
 // the model counts it.
 #pragma once
 
@@ -37,7 +37,7 @@ absl::Status EvaluateCorrectRows(const Model& model, const Batch& batch,
                                  std::span<const RowError> row_errors, bool detail,
                                  CorrectRows& result);
 
-// Counts rows of a producer that were evaluated elsewhere, and moves its position behind them. The
+// Counts rows of a producer that were evaluated elsewhere, and moves its position past them. The
 // caller holds the producer's turn. `rows`: their number; `unchanged`: by ascending revision.
 // On an error nothing changed: ABORTED (PRODUCER_SUPERSEDED) unless they begin at the producer's
 // position; UNAVAILABLE (WRITER_CHANGED) for a revision that the model does not have; why the model is

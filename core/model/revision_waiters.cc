@@ -6,15 +6,25 @@
 
 namespace perceptrond {
 
-void RevisionWaiters::Await(uint64_t revision, Callback callback) {
+uint64_t RevisionWaiters::Await(uint64_t revision, Callback callback) {
+  uint64_t number = 0;
   {
     MutexLock lock(&mutex_);
+    number = ++last_number_;
     if (reached() < revision) {
-      callbacks_.emplace(revision, std::move(callback));
-      return;
+      callbacks_.emplace(std::pair(revision, number), std::move(callback));
+      return number;
     }
   }
   callback();
+  return number;
+}
+
+void RevisionWaiters::Forget(uint64_t revision, uint64_t number) {
+  // Destroyed without the lock: it may be the last to hold something.
+  decltype(callbacks_)::node_type forgotten;
+  MutexLock lock(&mutex_);
+  forgotten = callbacks_.extract({revision, number});
 }
 
 void RevisionWaiters::Reach(uint64_t revision) {
@@ -22,7 +32,7 @@ void RevisionWaiters::Reach(uint64_t revision) {
   {
     MutexLock lock(&mutex_);
     reached_.store(std::max(reached(), revision), std::memory_order_release);
-    const auto end = callbacks_.upper_bound(revision);
+    const auto end = callbacks_.upper_bound({revision, kEnded});
     for (auto it = callbacks_.begin(); it != end; ++it) due.push_back(std::move(it->second));
     callbacks_.erase(callbacks_.begin(), end);
   }

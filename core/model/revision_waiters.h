@@ -6,6 +6,7 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <utility>
 
 #include "core/sync/mutex.h"
 
@@ -18,7 +19,10 @@ class RevisionWaiters {
   using Callback = std::function<void()>;
 
   // Calls `callback` once the copy has reached the revision, or Release is called: now, if it has.
-  void Await(uint64_t revision, Callback callback) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Returns a number for Forget.
+  uint64_t Await(uint64_t revision, Callback callback) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Does not call it any more, unless it is being called. No effect if it was.
+  void Forget(uint64_t revision, uint64_t number) ABSL_LOCKS_EXCLUDED(mutex_);
   // The copy is at this revision.
   void Reach(uint64_t revision) ABSL_LOCKS_EXCLUDED(mutex_);
   // The copy takes over nothing more: nobody need wait for it, now or later.
@@ -32,8 +36,9 @@ class RevisionWaiters {
   // Changed under mutex_.
   std::atomic<uint64_t> reached_ = 0;
   Mutex mutex_;
-  // By revision.
-  std::multimap<uint64_t, Callback> callbacks_ ABSL_GUARDED_BY(mutex_);
+  uint64_t last_number_ ABSL_GUARDED_BY(mutex_) = 0;
+  // By revision and number.
+  std::map<std::pair<uint64_t, uint64_t>, Callback> callbacks_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace perceptrond

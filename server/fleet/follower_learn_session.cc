@@ -141,17 +141,17 @@ absl::StatusOr<bool> FollowerLearnSession::Evaluate(const Model& copy, const Req
   return status.ok() && evaluated_.rows == counted_rows_;
 }
 
-void FollowerLearnSession::NotePending() {
+void FollowerLearnSession::NotePending(bool whole) {
   pending_.Add(progress_->position(), evaluated_.rows, evaluated_.outcome.revision,
                evaluated_.tally);
-  progress_->OnEvaluated(evaluated_.rows);
+  progress_->OnEvaluated(evaluated_.rows, whole);
   rows_.evaluated.fetch_add(evaluated_.rows, std::memory_order_relaxed);
   name_table_bytes_ = batch_.stream_names_bytes();
 }
 
 void FollowerLearnSession::AnswerHere(const Message& message, const ModelSettings& settings) {
   MutexLock lock(&mutex_);
-  NotePending();
+  NotePending(/*whole=*/true);
   if (message.columns().has_stream_names() && batch_.name_table_size() > 0)
     pending_.AddNames(message.columns().stream_names());
   evaluated_.outcome.next_offset = progress_->position();
@@ -178,7 +178,7 @@ void FollowerLearnSession::ForwardRest(const Request& request, size_t bytes,
                                        const ModelSettings& settings) {
   MutexLock lock(&mutex_);
   const int64_t begin = progress_->position();
-  NotePending();
+  NotePending(/*whole=*/false);
   Answer answer;
   answer.evaluated = evaluated_.rows;
   ToProto(evaluated_.outcome, batch_, settings, target_.detail(), answer.result);

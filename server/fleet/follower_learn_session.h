@@ -109,7 +109,7 @@ class FollowerLearnSession final : public SegmentCall::Receiver,
   void ForwardWhole(const Request& request, size_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
   void Forward(const Request& request, size_t bytes, int64_t begin, Answer answer)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void NotePending() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void NotePending(bool whole) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Sends the rows that are pending, with this request, and expects an answer for the message.
   void Send(const grpc::ByteBuffer& request, int64_t request_offset,
             std::optional<int64_t> message_number) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

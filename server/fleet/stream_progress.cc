@@ -24,7 +24,7 @@ void StreamProgress::OnForwarded(size_t rows, std::optional<int64_t> stated) {
 void StreamProgress::OnAnswered(const ::perceptron::v1::LearnResult& result, size_t evaluated) {
   --unanswered_;
   floor_ = std::max(floor_, static_cast<uint64_t>(result.revision()));
-  waits_ = result.updates() == 0;
+  NoteMessage(result.updates() > 0);
   const uint64_t duplicates =
       result.duplicates() - std::min(result.duplicates(), uint64_t{evaluated});
   const uint64_t learned = result.examples() + static_cast<uint64_t>(result.row_errors_size());

@@ -3,10 +3,10 @@
 //
 // In strict order a row may be evaluated here only on a copy that has all of the stream's earlier
 // updates: while the writer has not answered everything that was forwarded, and until the copy has taken
-// over what the answers name, the stream is closed. A closed stream that makes mistakes forwards its
-// messages whole, which costs it no time. One whose last answer was without an update waits until it is
-// open: if it forwarded as well, it would stay closed for as long as its client sends ahead, and the
-// writer would have the work of streams that need it no more (docs/adr/0047-rows-evaluated-anywhere.md).
+// over what the answers name, the stream is closed. A closed stream waits until it is open, unless many of
+// its latest messages had updates: then it forwards its messages whole, which costs it no time. If all
+// streams did, one would stay closed for as long as its client sends ahead, and the writer would have the
+// work of streams that need it no more (docs/adr/0047-rows-evaluated-anywhere.md).
 #pragma once
 
 #include <cstddef>
@@ -27,8 +27,11 @@ class StreamProgress {
 
   // The writer has opened the stream: its producer's next example is this one.
   void OnOpened(int64_t next_offset);
-  // Rows from position() on were evaluated here.
-  void OnEvaluated(size_t rows) { position_ += static_cast<int64_t>(rows); }
+  // Rows from position() on were evaluated here, `whole`: those of a message.
+  void OnEvaluated(size_t rows, bool whole) {
+    position_ += static_cast<int64_t>(rows);
+    if (whole) NoteMessage(false);
+  }
   // A message was forwarded. `stated`: the offset that it gives for its first example.
   void OnForwarded(size_t rows, std::optional<int64_t> stated);
   // The writer answered the oldest forwarded message that had no answer. `evaluated`: the rows of it
@@ -42,7 +45,9 @@ class StreamProgress {
     return stated.has_value() ? *stated == position_ : continues_;
   }
   // Whether the next message should wait until the stream is open.
-  bool ShouldWait(uint64_t copy) const { return waits_ && is_opening_or_open_ && !IsOpen(copy); }
+  bool ShouldWait(uint64_t copy) const {
+    return erring_ < kErring && is_opening_or_open_ && !IsOpen(copy);
+  }
   // The revision that a copy needs once everything forwarded is answered.
   uint64_t floor() const { return floor_; }
   bool is_answered() const { return unanswered_ == 0; }
@@ -50,14 +55,21 @@ class StreamProgress {
   int64_t position() const { return position_; }
 
  private:
+  // From this part on messages are forwarded without waiting.
+  static constexpr double kErring = 1.0 / 8;
+  // Of a message in that part.
+  static constexpr double kWeight = 1.0 / 16;
+
+  void NoteMessage(bool has_updates) { erring_ += kWeight * (has_updates - erring_); }
+
   const bool relaxed_;
   // A message was forwarded, so that the stream is or will be opened.
   bool is_opening_or_open_ = false;
   // Messages that were forwarded and have no answer.
   size_t unanswered_ = 0;
   uint64_t floor_ = 0;
-  // The last answer was without an update.
-  bool waits_ = true;
+  // The part of the latest messages that had updates: a moving average.
+  double erring_ = 0;
   int64_t position_ = 0;
   // position_ is right if the forwarded messages are learned.
   bool position_known_ = false;

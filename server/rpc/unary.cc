@@ -1,16 +1,24 @@
 #include "server/rpc/unary.h"
 
+#include <grpcpp/alarm.h>
+
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <optional>
 
 #include "absl/time/clock.h"
 #include "core/error/error.h"
 #include "core/error/stopped.h"
+#include "core/model/revision_waiters.h"
 
 namespace perceptrond {
 namespace {
 
 using Handler = std::function<void(Call&, grpc::ByteBuffer&)>;
+
+// The longest time that a call waits for a revision.
+constexpr std::chrono::seconds kMostWait{10};
 
 // After this long a call that was refused may find room.
 constexpr absl::Duration kRetryDelay = absl::Milliseconds(500);
@@ -73,6 +81,28 @@ void ScheduleCall(Workers& workers, WorkSize size, Call& call, Workers::Work wor
     own();
   };
   if (!workers.TrySchedule(size, whole)) call.Finish(ToGrpc(ServerBusy()));
+}
+
+void AwaitRevision(const Call& call, const AwaitedRevision& awaited, std::function<void()> resume) {
+  struct Wait {
+    std::function<void()> resume;
+    std::atomic<bool> ended{false};
+    grpc::Alarm alarm;
+  };
+  const auto wait = std::make_shared<Wait>();
+  wait->resume = std::move(resume);
+  // The call may be over as soon as it was resumed.
+  const auto deadline =
+      std::min(call.context().deadline(), std::chrono::system_clock::now() + kMostWait);
+  const auto end = [](Wait& one) {
+    if (!one.ended.exchange(true)) std::exchange(one.resume, nullptr)();
+  };
+  const uint64_t number = awaited.waiters->Await(awaited.revision, [wait, end] { end(*wait); });
+  // It holds the waiters, and they it, until the revision or the deadline.
+  wait->alarm.Set(deadline, [weak = std::weak_ptr(wait), end, awaited, number](bool /*ok*/) {
+    if (const std::shared_ptr<Wait> alive = weak.lock()) end(*alive);
+    awaited.waiters->Forget(awaited.revision, number);
+  });
 }
 
 absl::Status HoldRequest(Call& call, const Backend& backend, const grpc::ByteBuffer& request) {

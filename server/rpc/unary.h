@@ -19,6 +19,8 @@
 
 namespace perceptrond {
 
+class RevisionWaiters;
+
 // Ends the call with the response if `status` is OK, and with the status otherwise.
 void FinishUnary(Call& call, const absl::Status& status, const grpc::ByteBuffer& response);
 
@@ -61,19 +63,51 @@ absl::Status ServerBusy();
 // too much waits the call ends with RESOURCE_EXHAUSTED (SERVER_BUSY).
 void ScheduleCall(Workers& workers, WorkSize size, Call& call, Workers::Work work);
 
+// The state that a request wants to be answered on, where this server's copy of the model does not have
+// it yet. Nothing to wait for without waiters.
+struct AwaitedRevision {
+  std::shared_ptr<RevisionWaiters> waiters;
+  uint64_t revision = 0;
+};
+// Decides without blocking, on any thread.
+template <typename Request>
+using AwaitRule = AwaitedRevision (*)(Store&, const Request&);
+
+// Calls `resume` once, on any thread: when the copy has the revision, at the call's deadline, or after
+// 10 s.
+void AwaitRevision(const Call& call, const AwaitedRevision& awaited, std::function<void()> resume);
+
 // The same with a parsed request. The handler runs where `placement_of` says, for a call that is not
-// over: KeepGoing (core/sync/cancellation.h) asks the call.
+// over: KeepGoing (core/sync/cancellation.h) asks the call. `awaits` may be null.
 template <typename Request>
 Call::Method OnRequest(const Backend& backend, std::function<void(Call&, const Request&)> handler,
-                       PlacementRule<Request> placement_of) {
+                       PlacementRule<Request> placement_of, AwaitRule<Request> awaits = nullptr) {
   struct Parsed {
     const Backend backend;
     const decltype(handler) handle;
     const PlacementRule<Request> placement_of;
+    const AwaitRule<Request> awaits;
 
     // On the thread that has parsed the request, which has `bytes` bytes: handles it there if it
     // may, else elsewhere.
     void Handle(Call& call, Request& request, size_t bytes, bool is_polling) const {
+      if (awaits != nullptr) {
+        const AwaitedRevision awaited = awaits(backend.store, request);
+        if (awaited.waiters != nullptr) return Await(call, request, bytes, awaited);
+      }
+      Place(call, request, bytes, is_polling);
+    }
+    void Await(Call& call, Request& request, size_t bytes, const AwaitedRevision& awaited) const {
+      call.timing().Switch(Part::kQueue);
+      const auto own = std::make_shared<Request>(std::move(request));
+      AwaitRevision(call, awaited, [this, &call, own, bytes] {
+        ScheduleCall(backend.workers, WorkSize::kSmall, call, [this, &call, own, bytes] {
+          call.timing().Switch(Part::kWork);
+          Place(call, *own, bytes, false);
+        });
+      });
+    }
+    void Place(Call& call, Request& request, size_t bytes, bool is_polling) const {
       const Placement placement = placement_of(backend.store, request);
       const bool here = is_polling ? placement.can_run_inline : placement.size != WorkSize::kLarge;
       if (here) {
@@ -98,7 +132,7 @@ Call::Method OnRequest(const Backend& backend, std::function<void(Call&, const R
     }
   };
   const auto parsed =
-      std::make_shared<const Parsed>(Parsed{backend, std::move(handler), placement_of});
+      std::make_shared<const Parsed>(Parsed{backend, std::move(handler), placement_of, awaits});
   return OnRequest(backend.drain, [parsed](Call& call, grpc::ByteBuffer& bytes) {
     const Backend& backend = parsed->backend;
     call.UseMemory(backend.memory);
@@ -130,13 +164,14 @@ class UnaryMethods {
   // The method is refused with DrainingError while the server drains.
   template <typename Request, typename Response>
   Call::Method operator()(absl::Status (*body)(Store&, const Request&, Response&),
-                          PlacementRule<Request> placement_of) const {
+                          PlacementRule<Request> placement_of,
+                          AwaitRule<Request> awaits = nullptr) const {
     return Make<Request, Response>(
         [backend = backend_, body](const Request& request, Response& response) {
           return backend.drain.draining() ? DrainingError()
                                           : body(backend.store, request, response);
         },
-        placement_of);
+        placement_of, awaits);
   }
   // For a body whose answer depends on what the caller may do: null if nothing is checked.
   template <typename Request, typename Response>
@@ -166,14 +201,15 @@ class UnaryMethods {
 
  private:
   template <typename Request, typename Response, typename Body>
-  Call::Method Make(Body body, PlacementRule<Request> placement_of) const {
+  Call::Method Make(Body body, PlacementRule<Request> placement_of,
+                    AwaitRule<Request> awaits = nullptr) const {
     return OnRequest<Request>(
         backend_,
         [backend = backend_, body](Call& call, const Request& request) {
           Answer<Response>(call, backend,
                            [&](Response& response) { return body(request, response); });
         },
-        placement_of);
+        placement_of, awaits);
   }
 
   // Finishes the call with what `fill` makes of a response, or with its error.

@@ -79,14 +79,28 @@ Placement PlacementOfExplain(Store& store, const RequestWithExamples<v1::Explain
   return {PlacementOfExamples(store, request).size};
 }
 
+// A server of a fleet that does not write the model answers once its copy is as new as the request wants.
+template <typename Request>
+AwaitedRevision AwaitMinRevision(Store& store, const Request& request) {
+  if (request.message.min_revision() <= 0) return {};
+  const std::shared_ptr<Model> model = store.GetIfLoaded(request.model());
+  if (model == nullptr || !model->core().follows.load(std::memory_order_acquire)) return {};
+  const auto revision = static_cast<uint64_t>(request.message.min_revision());
+  if (model->core().waiters->reached() >= revision) return {};
+  return {model->core().waiters, revision};
+}
+
 }  // namespace
 
 void AddPredictionService(Router& router, const Backend& backend) {
   const UnaryMethods unary(backend);
-  router.AddService("perceptron.v1.PredictionService",
-                    {{"Predict", unary(PredictBatch, PlacementOfExamples<v1::PredictRequest>)},
-                     {"PredictStream", OnStream<PredictSession>(backend)},
-                     {"Explain", unary(ExplainBatch, PlacementOfExplain)}});
+  router.AddService(
+      "perceptron.v1.PredictionService",
+      {{"Predict", unary(PredictBatch, PlacementOfExamples<v1::PredictRequest>,
+                         AwaitMinRevision<MessagePredictor::Request>)},
+       {"PredictStream", OnStream<PredictSession>(backend)},
+       {"Explain", unary(ExplainBatch, PlacementOfExplain,
+                         AwaitMinRevision<RequestWithExamples<v1::ExplainRequest>>)}});
 }
 
 }  // namespace perceptrond

@@ -54,11 +54,11 @@ void AddOptions(CLI::App& app, Settings& settings) {
   app.add_option("--message-rows", fleet.message_rows)->check(CLI::PositiveNumber);
   app.add_flag("--relaxed", settings.relaxed, "Relaxed order; else strict");
   app.add_option("--closed", fleet.closed,
-                 "Messages of a closed stream: forward, wait, wait-after-right")
+                 "Messages of a closed stream: forward, wait, wait-unless-erring")
       ->transform(CLI::CheckedTransformer(
           std::map<std::string, Closed>{{"forward", Closed::kForward},
                                         {"wait", Closed::kWait},
-                                        {"wait-after-right", Closed::kWaitAfterRight}}));
+                                        {"wait-unless-erring", Closed::kWaitUnlessErring}}));
   app.add_flag("--regular", fleet.regular,
                "Messages are equally far apart; else a Poisson process");
   app.add_option("--window", fleet.window,

@@ -33,7 +33,8 @@ struct Member {
       : process(data, std::move(flags)),
         channel(grpc::CreateChannel(process.address(), grpc::InsecureChannelCredentials())),
         models(v1::ModelService::NewStub(channel)),
-        learning(v1::LearningService::NewStub(channel)) {}
+        learning(v1::LearningService::NewStub(channel)),
+        predictions(v1::PredictionService::NewStub(channel)) {}
 
   grpc::Status Create(const std::string& id, const v1::Model& settings) {
     grpc::ClientContext context;
@@ -69,6 +70,7 @@ struct Member {
   std::shared_ptr<grpc::Channel> channel;
   std::unique_ptr<v1::ModelService::Stub> models;
   std::unique_ptr<v1::LearningService::Stub> learning;
+  std::unique_ptr<v1::PredictionService::Stub> predictions;
 };
 
 constexpr char kEvaluatedHere[] = "perceptrond_fleet_rows_total{evaluated=\"here\"}";
@@ -475,6 +477,36 @@ TEST_F(FollowedStreamsTest, AFrozenModelLearnsNothingAnywhere) {
   for (const absl::Time end = absl::Now() + kLong; !result.has_error() && absl::Now() < end;)
     result = stream.Ask(request);
   EXPECT_EQ(Reason(result.error()), "MODEL_FROZEN");
+  EXPECT_TRUE(stream.Finish().ok());
+}
+
+TEST_F(FollowedStreamsTest, APredictionWaitsForTheRevisionThatItAsksFor) {
+  const Rule rule{.name = "awaited", .set = [](v1::Model&) {}};
+  servers().CreateInFleet("awaited", SettingsOf(rule));
+  Member& follower = servers().FollowerOf("awaited");
+  RawLearnStream stream(*servers().WriterOf("awaited").learning, "awaited");
+  stream.Open();
+  v1::PredictRequest request;
+  request.set_model("models/awaited");
+  *request.add_examples() = SparseExample(1, {{0, 1}});
+  v1::PredictResponse response;
+  const auto predict = [&](absl::Duration limit) {
+    grpc::ClientContext context;
+    context.set_deadline(absl::ToChronoTime(absl::Now() + limit));
+    return follower.predictions->Predict(&context, request, &response);
+  };
+  for (int i = 0; i < 50; ++i) {
+    v1::LearnStreamRequest wrong;
+    *wrong.add_examples() = SparseExample(i % 2 == 0 ? 1 : -1, {{0, 1}});
+    *wrong.add_examples() = SparseExample(i % 2 == 0 ? 1 : -1, {{0, 1}});
+    const int64_t revision = stream.Ask(wrong).revision();
+    request.set_min_revision(revision);
+    const grpc::Status status = predict(kLong);
+    ASSERT_TRUE(status.ok()) << status.error_message();
+    EXPECT_GE(response.revision(), revision);
+  }
+  request.set_min_revision(1'000'000);
+  EXPECT_EQ(predict(absl::Milliseconds(100)).error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
   EXPECT_TRUE(stream.Finish().ok());
 }
 

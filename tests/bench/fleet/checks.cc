@@ -66,7 +66,7 @@ void CheckPlainRuns(Checks& checks) {
   for (const double proxy_above : {0.0, 0.1, 1.0}) {
     FleetOptions options = WithoutDelays();
     options.proxy_above = proxy_above;
-    for (const Closed closed : {Closed::kForward, Closed::kWait, Closed::kWaitAfterRight}) {
+    for (const Closed closed : {Closed::kForward, Closed::kWait, Closed::kWaitUnlessErring}) {
       options.closed = closed;
       checks.ExpectPlain(options, "three replicas without delays, strict");
     }
@@ -116,7 +116,7 @@ void CheckAllCounts(Checks& checks) {
     options.strict = false;
     CheckCounts(options, checks);
     options.strict = true;
-    for (const Closed closed : {Closed::kForward, Closed::kWait, Closed::kWaitAfterRight}) {
+    for (const Closed closed : {Closed::kForward, Closed::kWait, Closed::kWaitUnlessErring}) {
       options.closed = closed;
       CheckCounts(options, checks);
     }

@@ -27,6 +27,10 @@ double Quantile(std::vector<double>& values, double q) {
   return *at;
 }
 
+// See Closed::kWaitUnlessErring.
+constexpr double kErring = 1.0 / 8;
+constexpr double kErringWeight = 1.0 / 16;
+
 class Fleet {
  public:
   explicit Fleet(const FleetOptions& options)
@@ -156,7 +160,7 @@ bool Fleet::IsOpen(double now, size_t stream) {
 
 bool Fleet::Waits(size_t stream) const {
   return options_.closed == Closed::kWait ||
-         (options_.closed == Closed::kWaitAfterRight && streams_[stream].right);
+         (options_.closed == Closed::kWaitUnlessErring && streams_[stream].erring < kErring);
 }
 
 // A message of one of the writer's own streams is evaluated at once.
@@ -206,6 +210,7 @@ void Fleet::OnFollowerMessage(double now, size_t stream, bool evaluates, const M
     forwarded.rows.insert(forwarded.rows.end(), row, row + stride_);
   }
   if (forwarded.rows.empty()) {
+    streams_[stream].erring -= kErringWeight * streams_[stream].erring;
     OnEvaluated(now, stream);
   } else {
     Forward(now, called, stream, std::move(forwarded));
@@ -227,7 +232,7 @@ void Fleet::Serve(const Segment& segment) {
   const uint64_t before = weights_.revision();
   figures_.stale += segment.called - Evaluate(segment.served, segment.message, segment.called);
   Stream& stream = streams_[segment.stream];
-  stream.right = weights_.revision() == before;
+  stream.erring += kErringWeight * ((weights_.revision() > before) - stream.erring);
   --stream.unserved;
   stream.floor = weights_.revision();
   stream.served = segment.served;

@@ -23,8 +23,9 @@ enum class Closed {
   // They are kept at the replica until it may evaluate them. A row that calls for an update is still
   // forwarded with those after it.
   kWait,
-  // The same, if the stream's last answered message had no update; else they are forwarded.
-  kWaitAfterRight,
+  // The same, unless an eighth of the stream's latest messages had updates: then they are forwarded, as
+  // servers do (server/fleet/stream_progress.h).
+  kWaitUnlessErring,
 };
 
 // Times are in seconds, rates in one a second.

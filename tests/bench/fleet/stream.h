@@ -21,8 +21,8 @@ struct Stream {
   uint64_t floor = 0;
   // When the writer evaluated the last forwarded message.
   double served = 0;
-  // Whether that message had no update.
-  bool right = false;
+  // The part of the latest messages that had updates: a moving average.
+  double erring = 0;
   // Until when the replica evaluates earlier messages.
   double busy_until = 0;
 };

@@ -163,10 +163,10 @@ std::vector<Sweep> ByReplicasWithWindows() {
     sweeps.push_back({name, base, replicas, set, rate, nullptr});
   };
   add("separable, relaxed", 0, false, Closed::kForward);
-  add("separable, strict, waits", 0, true, Closed::kWaitAfterRight);
+  add("separable, strict, waits", 0, true, Closed::kWaitUnlessErring);
   add("separable, strict", 0, true, Closed::kForward);
   add("0.08 %, relaxed", 0.00025, false, Closed::kForward);
-  add("0.08 %, strict, waits", 0.00025, true, Closed::kWaitAfterRight);
+  add("0.08 %, strict, waits", 0.00025, true, Closed::kWaitUnlessErring);
   add("0.08 %, strict", 0.00025, true, Closed::kForward);
   return sweeps;
 }

@@ -20,13 +20,13 @@ double Percent(uint64_t part, uint64_t whole) {
 const char* Order(const FleetOptions& options) {
   if (!options.strict) return "relaxed";
   if (options.closed == Closed::kWait) return "strict, waits";
-  return options.closed == Closed::kForward ? "strict" : "strict, waits after right";
+  return options.closed == Closed::kForward ? "strict" : "strict, waits unless erring";
 }
 
 // NaN where the law says nothing: it is of streams with a rate whose closed messages are treated alike.
 LawFigures LawOf(const SimulatedPoint& point, double stale_constant) {
   const FleetOptions& o = point.options;
-  if (o.replicas > 1 && o.window == 0 && o.closed != Closed::kWaitAfterRight)
+  if (o.replicas > 1 && o.window == 0 && o.closed != Closed::kWaitUnlessErring)
     return FleetLaw(o, point.figures.ErrorRate(), stale_constant);
   constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
   return {kNone, kNone, kNone, kNone, kNone, kNone};
