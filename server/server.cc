@@ -266,10 +266,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options) {
     sources.models = [&store](size_t limit) { return CollectModels(store, limit); };
     sources.server = [&store, &parts = *parts] {
       ServerStats stats = CollectServer(store, *parts.memory, parts.connections, parts.options);
-      if (parts.fleet != nullptr && stats.fleet.has_value()) {
-        stats.fleet->evaluated_rows = parts.fleet->rows().evaluated.load(std::memory_order_relaxed);
-        stats.fleet->forwarded_rows = parts.fleet->rows().forwarded.load(std::memory_order_relaxed);
-      }
+      if (parts.fleet != nullptr)
+        std::tie(stats.fleet->evaluated_rows, stats.fleet->forwarded_rows) = parts.fleet->rows();
       return stats;
     };
     sources.principals = [&parts = *parts] { return parts.admission->principal_metrics(); };

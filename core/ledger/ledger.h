@@ -87,16 +87,13 @@ class Ledger {
     int64_t next_offset = 0;
     std::optional<PassSummary> pass;
   };
-  Applied Apply(Producer& producer, const Segment& segment, const Dictionary& names)
-      ABSL_LOCKS_EXCLUDED(mutex_) {
-    return Apply(producer, segment, names, [] {});
-  }
   // Calls `on_locked` once this is locked. It may release the state's lock if the segment has no
   // sample: this lock alone then keeps segments in order. A thread that locks the state and then
   // this finds both at one revision. What does not lock this, as stored_examples(), may lack the
   // segment.
-  Applied Apply(Producer& producer, const Segment& segment, const Dictionary& names,
-                absl::FunctionRef<void()> on_locked) ABSL_LOCKS_EXCLUDED(mutex_);
+  Applied Apply(
+      Producer& producer, const Segment& segment, const Dictionary& names,
+      absl::FunctionRef<void()> on_locked = [] {}) ABSL_LOCKS_EXCLUDED(mutex_);
   // Adds an update without a row that replaced all weights by `vectors`. The caller holds the
   // state's lock exclusively.
   void AddWeightReplacement(const UpdateRow& update, std::span<const ReplacementVector> vectors)

@@ -20,11 +20,11 @@ uint64_t RevisionWaiters::Await(uint64_t revision, Callback callback) {
   return number;
 }
 
-void RevisionWaiters::Forget(uint64_t revision, uint64_t number) {
+void RevisionWaiters::Remove(uint64_t revision, uint64_t number) {
   // Destroyed without the lock: it may be the last to hold something.
-  decltype(callbacks_)::node_type forgotten;
+  decltype(callbacks_)::node_type removed;
   MutexLock lock(&mutex_);
-  forgotten = callbacks_.extract({revision, number});
+  removed = callbacks_.extract({revision, number});
 }
 
 void RevisionWaiters::Reach(uint64_t revision) {

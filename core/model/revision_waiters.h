@@ -19,10 +19,10 @@ class RevisionWaiters {
   using Callback = std::function<void()>;
 
   // Calls `callback` once the copy has reached the revision, or Release is called: now, if it has.
-  // Returns a number for Forget.
+  // Returns a number for Remove.
   uint64_t Await(uint64_t revision, Callback callback) ABSL_LOCKS_EXCLUDED(mutex_);
   // Does not call it any more, unless it is being called. No effect if it was.
-  void Forget(uint64_t revision, uint64_t number) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Remove(uint64_t revision, uint64_t number) ABSL_LOCKS_EXCLUDED(mutex_);
   // The copy is at this revision.
   void Reach(uint64_t revision) ABSL_LOCKS_EXCLUDED(mutex_);
   // The copy takes over nothing more: nobody need wait for it, now or later.

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -45,7 +46,8 @@ class FleetServer {
   absl::Status Listen();
   // Ends all of their calls, and those to them.
   void Stop();
-  const FollowedRows& rows() const { return rows_; }
+  // Examples of streams whose models other servers write: evaluated here, and forwarded.
+  std::pair<uint64_t, uint64_t> rows() const { return {rows_.evaluated, rows_.forwarded}; }
 
  private:
   FleetServer(const Backend& backend, const Router& router, FleetServerOptions options,

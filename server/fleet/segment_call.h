@@ -15,7 +15,7 @@
 
 namespace perceptrond {
 
-// perceptron.fleet.v1.SegmentService/Learn.
+// See proto/perceptron/fleet/v1/segment.proto.
 inline constexpr char kSegmentsPath[] = "/perceptron.fleet.v1.SegmentService/Learn";
 
 // Keeps itself until the other server's end is known.

@@ -101,7 +101,7 @@ void AwaitRevision(const Call& call, const AwaitedRevision& awaited, std::functi
   // It holds the waiters, and they it, until the revision or the deadline.
   wait->alarm.Set(deadline, [weak = std::weak_ptr(wait), end, awaited, number](bool /*ok*/) {
     if (const std::shared_ptr<Wait> alive = weak.lock()) end(*alive);
-    awaited.waiters->Forget(awaited.revision, number);
+    awaited.waiters->Remove(awaited.revision, number);
   });
 }
 

@@ -95,7 +95,7 @@ Call::Method OnRequest(const Backend& backend, std::function<void(Call&, const R
         const AwaitedRevision awaited = awaits(backend.store, request);
         if (awaited.waiters != nullptr) return Await(call, request, bytes, awaited);
       }
-      Place(call, request, bytes, is_polling);
+      Choose(call, request, bytes, is_polling);
     }
     void Await(Call& call, Request& request, size_t bytes, const AwaitedRevision& awaited) const {
       call.timing().Switch(Part::kQueue);
@@ -103,11 +103,11 @@ Call::Method OnRequest(const Backend& backend, std::function<void(Call&, const R
       AwaitRevision(call, awaited, [this, &call, own, bytes] {
         ScheduleCall(backend.workers, WorkSize::kSmall, call, [this, &call, own, bytes] {
           call.timing().Switch(Part::kWork);
-          Place(call, *own, bytes, false);
+          Choose(call, *own, bytes, false);
         });
       });
     }
-    void Place(Call& call, Request& request, size_t bytes, bool is_polling) const {
+    void Choose(Call& call, Request& request, size_t bytes, bool is_polling) const {
       const Placement placement = placement_of(backend.store, request);
       const bool here = is_polling ? placement.can_run_inline : placement.size != WorkSize::kLarge;
       if (here) {

@@ -80,10 +80,6 @@ void ExampleBatch::DropSpareMemory() {
   label_names_ = {};
 }
 
-absl::Status ExampleBatch::AppendStreamNames(const v1::ExampleColumns& columns) {
-  return columns.has_stream_names() ? AppendStreamNames(columns.stream_names()) : absl::OkStatus();
-}
-
 absl::Status ExampleBatch::AppendStreamNames(const v1::NameColumn& names) {
   return stream_names_ == nullptr ? absl::OkStatus()
                                   : AppendNames(names, "columns.stream_names", *stream_names_);

@@ -42,7 +42,10 @@ class ExampleBatch {
   // Appends a message's names to the table. To be called once for each message of a stream, also
   // for one that is refused. INVALID_ARGUMENT (MALFORMED_COLUMNS, BAD_NAME): the table is not what
   // the client takes it for.
-  absl::Status AppendStreamNames(const ::perceptron::v1::ExampleColumns& columns);
+  absl::Status AppendStreamNames(const ::perceptron::v1::ExampleColumns& columns) {
+    return columns.has_stream_names() ? AppendStreamNames(columns.stream_names())
+                                      : absl::OkStatus();
+  }
   absl::Status AppendStreamNames(const ::perceptron::v1::NameColumn& names);
 
   // Reads the message's examples, which are either nested or in columns. INVALID_ARGUMENT

@@ -293,7 +293,10 @@ class StreamReactor final : public Reactor,
     if (!state_.failure.ok()) EndWith(state_.failure);
     if (refused_.has_value() && inbox_.empty() && !working_) EndWith(*refused_);
     if (broken_.has_value() || (end_.has_value() && !end_->ok())) DropInbox();
-    if (end_.has_value() && inbox_.empty() && !working_) EndInput();
+    if (end_.has_value() && inbox_.empty() && !working_ && !std::exchange(input_ended_, true)) {
+      session_->EndInput();
+      state_.idle = session_->Poll(nullptr).idle;
+    }
     if (state_.has_response) WriteResponse();
     CountMemory();
     if (!broken_.has_value() && !end_.has_value() && !refused_.has_value() && !reading_ &&
@@ -313,15 +316,6 @@ class StreamReactor final : public Reactor,
       if (paused_) call_.CancelAlarm();
       call_.Finish(ToGrpc(broken_.has_value() ? *broken_ : *end_));
     }
-  }
-
-  // No message is handled any more: the session may have something to do before the end.
-  void EndInput() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    if (std::exchange(input_ended_, true)) return;
-    session_->EndInput();
-    const bool has_response = state_.has_response;
-    state_ = session_->Poll(nullptr);
-    state_.has_response = has_response;
   }
 
   // Messages that arrived before a half-close are handled; before any other end they are dropped.

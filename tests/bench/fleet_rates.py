@@ -108,17 +108,17 @@ def run(options, nats, alone, servers):
     for mistakes in MISTAKES:
         rows = {}
         for repetition in range(options.repetitions):
-            places = {"RocksDB": [alone], "the writer": [writer], "a follower": [follower], "both": [writer, follower]}
-            for place, through in places.items():
-                model = f"m{mistakes}-{repetition}-{place.replace(' ', '-')}"
+            throughs = {"RocksDB": [alone], "the writer": [writer], "a follower": [follower], "both": [writer, follower]}
+            for name, through in throughs.items():
+                model = f"m{mistakes}-{repetition}-{name.replace(' ', '-')}"
                 create(through[0], model)
-                owner = alone if place == "RocksDB" else writer
+                owner = alone if name == "RocksDB" else writer
                 groups = {"server": [alone.program], "writer": [writer.program], "follower": [follower.program],
                           "nats": nats.programs}
-                rows.setdefault(place, []).append(measure(through, model, mistakes, options.seconds, groups, owner))
-        for place, found in rows.items():
+                rows.setdefault(name, []).append(measure(through, model, mistakes, options.seconds, groups, owner))
+        for name, found in rows.items():
             middle = {key: statistics.median(one[key] for one in found) for key in found[0]}
-            print(f"{100 * mistakes:7.2f}%  {place:12} {middle['rate']:12,.0f} {middle['commits']:10,.0f}"
+            print(f"{100 * mistakes:7.2f}%  {name:12} {middle['rate']:12,.0f} {middle['commits']:10,.0f}"
                   f" {middle['server']:8.2f} {middle['writer']:7.2f} {middle['follower']:9.2f} {middle['nats']:7.2f}", flush=True)
 
 

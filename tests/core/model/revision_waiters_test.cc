@@ -48,13 +48,13 @@ TEST(RevisionWaitersTest, NobodyWaitsAfterRelease) {
   EXPECT_EQ(waiters.reached(), RevisionWaiters::kEnded);
 }
 
-TEST(RevisionWaitersTest, WhoWasForgottenIsNotCalled) {
+TEST(RevisionWaitersTest, WhoWasRemovedIsNotCalled) {
   RevisionWaiters waiters;
   int called = 0;
   const uint64_t first = waiters.Await(5, [&] { called += 1; });
   waiters.Await(5, [&] { called += 10; });
-  waiters.Forget(5, first);
-  waiters.Forget(5, first);
+  waiters.Remove(5, first);
+  waiters.Remove(5, first);
   waiters.Reach(5);
   EXPECT_EQ(called, 10);
 }
