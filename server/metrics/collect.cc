@@ -61,6 +61,7 @@ ServerStats::Fleet CollectFleet(Fleet& fleet) {
   ServerStats::Fleet all;
   all.servers = fleet.servers();
   for (const PartitionRole::Stats& one : fleet.stats()) {
+    ++all.partitions;
     all.partitions_written += one.writes ? 1 : 0;
     all.take_overs += one.take_overs;
     all.contact_seconds = std::max(all.contact_seconds, absl::ToDoubleSeconds(one.since_contact));

@@ -127,6 +127,8 @@ void AppendFleetFamilies(const ServerStats::Fleet& fleet, MetricFamilies& famili
   };
   gauge("perceptrond_fleet_servers", "Servers of the fleet that are alive, this one included.",
         static_cast<double>(fleet.servers));
+  gauge("perceptrond_fleet_partitions", "Partitions of the fleet's models.",
+        static_cast<double>(fleet.partitions));
   gauge("perceptrond_fleet_partitions_written", "Partitions that this server writes.",
         static_cast<double>(fleet.partitions_written));
   AppendSingle("perceptrond_fleet_take_overs_total",

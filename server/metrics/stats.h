@@ -68,6 +68,7 @@ struct ServerStats {
   uint64_t snapshot_failures = 0;
   struct Fleet {
     uint64_t servers = 0;
+    uint64_t partitions = 0;
     uint64_t partitions_written = 0;
     uint64_t take_overs = 0;
     // Of the partition with the longest.

@@ -6,7 +6,9 @@ every example is learned at most once, every update is kept, and all servers end
 
 import contextlib
 import json
+import os
 import pathlib
+import random
 import signal
 import socket
 import subprocess
@@ -19,6 +21,10 @@ sys.path[:0] = [str(ROOT / "tests/deploy")]
 
 from processes import Program, get, wait_for
 
+# The large data sets, which the project does not carry.
+DATA = pathlib.Path(os.environ.get("PERCEPTROND_DATA", ROOT.parent / "shared/data"))
+# Of the mushrooms: (R / margin)^2 with the best margin there is.
+MUSHROOM_BOUND = 308
 SPAM = ROOT / "deploy/data/sms_spam.tsv"
 SERVERS = 3
 # A server that is silent for this time is taken for dead.
@@ -211,6 +217,45 @@ class FleetTest(unittest.TestCase):
             self.nats.start(0)
 
         self.learn_during("nats", kill, loses=False)
+
+    @unittest.skipUnless((DATA / "agaricus.train").exists(), "set PERCEPTROND_DATA to the directory of the shared data sets")
+    def test_mushrooms_at_three_servers_converge_within_the_bound_of_one_perceptron(self):
+        self.answer(0, "create", "mushrooms", "--dimension", 127)
+        rows = (DATA / "agaricus.train").read_text().splitlines(keepends=True)
+        (self.directory / "mushrooms.svm").write_text("".join(rows))
+        streams = []
+        for i in range(SERVERS):
+            random.Random(i).shuffle(rows)
+            (self.directory / f"mushrooms{i}.svm").write_text("".join(rows))
+            command = [PERCEPTRONCTL, "--server", f"127.0.0.1:{self.ports[i][0]}", "learn", "mushrooms",
+                       self.directory / f"mushrooms{i}.svm", "--format", "svmlight", "--index-base", 1, "--producer", f"p{i}",
+                       "--start-offset", 0, "--passes", 30]
+            streams.append(self.enterContext_(Program(command, self.directory / f"mushrooms{i}.log")))
+        for stream in streams:
+            self.assertEqual(stream.process.wait(120), 0, stream.log.read_text())
+        report = self.report(0, "mushrooms")
+        self.assertEqual(report["report"]["state"], "CONVERGENCE_STATE_CONVERGED")
+        # Of a young fleet, which is still sharing its partitions out.
+        self.assertLessEqual(int(report["report"]["examples"]), 30 * SERVERS * len(rows))
+        self.assertGreaterEqual(int(report["report"]["examples"]), (1 - MOST_LOST) * 30 * SERVERS * len(rows))
+        self.assertLessEqual(int(report["report"]["updates"]), MUSHROOM_BOUND)
+        print(f"mushrooms: {report['report']['updates']} updates", flush=True)
+        # CONVERGED is right, and no pass anywhere changes anything any more.
+        answers = {self.answer(i, "predict", "mushrooms", self.directory / "mushrooms.svm", "--format", "svmlight", "--index-base",
+                               1, "--summary", "-o", "json", "--min-revision", report["revision"]) for i in range(SERVERS)}
+        self.assertEqual([json.loads(answer)["errors"] for answer in answers], ["0"])
+        weights = self.weights("mushrooms")
+        for i in range(SERVERS):
+            self.answer(i, "learn", "mushrooms", self.directory / "mushrooms.svm", "--format", "svmlight", "--index-base", 1,
+                        "--unnumbered")
+        self.assertEqual(self.report(0, "mushrooms")["revision"], report["revision"])
+        # The log has all of it.
+        for i in range(SERVERS):
+            self.restart(i, signal.SIGTERM)
+        self.assertEqual(self.weights("mushrooms"), weights)
+
+    def weights(self, model):
+        return json.loads(self.answer(0, "get", model, "--weights", "-o", "json"))["weights"]
 
     def test_everything_restarts(self):
         def restart(_):
