@@ -17,6 +17,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "client/target.h"
 #include "perceptron/v1/analysis_service.grpc.pb.h"
 #include "perceptron/v1/backup_service.grpc.pb.h"
 #include "perceptron/v1/learning_service.grpc.pb.h"
@@ -210,11 +211,12 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address,
   // of its own.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1'000);
-  if (tls.has_value() && !tls->server_name.empty()) {
-    arguments.SetSslTargetNameOverride(tls->server_name);
+  const Target target = MakeTarget(address);
+  if (tls.has_value() && !(tls->server_name.empty() && target.host.empty())) {
+    arguments.SetSslTargetNameOverride(tls->server_name.empty() ? target.host : tls->server_name);
   }
   return grpc::experimental::CreateCustomChannelWithInterceptors(
-      address, Credentials(tls), arguments,
+      target.address, Credentials(tls), arguments,
       MakeMetadataInterceptors(metadata, address, tls.has_value()));
 }
 

@@ -92,8 +92,10 @@ struct TlsOptions {
 std::shared_ptr<Connection> MakeConnection(std::shared_ptr<grpc::Channel> channel);
 
 // Returns a channel for long streams: it accepts responses of any size and reconnects quickly.
-// `address` in gRPC's form: "host:port", "unix:/path", "dns:///name:port". Connects when first
-// used. Without `tls` the connection is not encrypted. Each call sends `metadata`.
+// `address` in gRPC's form: "host:port", "unix:/path", "dns:///name:port"; or several servers of a fleet,
+// "host:port,host:port", of which the first that it can connect to is used, and another when that
+// connection ends (with TLS their certificates are for tls->server_name, else for the first host). Names
+// of several are looked up now. Connects when first used. Without `tls` the connection is not encrypted. Each call sends `metadata`.
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address,
                                            const std::optional<TlsOptions>& tls = std::nullopt,
                                            const CallMetadata& metadata = {});

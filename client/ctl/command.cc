@@ -11,6 +11,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "core/vector/name.h"
 
@@ -182,7 +183,9 @@ std::string ExitCodes() {
 
 void AddGlobals(CLI::App* app, Globals* globals) {
   app->add_option("--server", globals->server,
-                  "Address of the server: HOST, HOST:PORT or unix:PATH. The default port is 7600")
+                  "Address of the server: HOST, HOST:PORT or unix:PATH; or addresses of several "
+                  "servers of a fleet, "
+                  "separated by commas: the first that answers is used. The default port is 7600")
       ->type_name("ADDRESS")
       ->envname("PERCEPTROND_SERVER")
       ->capture_default_str();
@@ -262,7 +265,11 @@ Client Globals::Connect() const {
 
 // Without a port gRPC would connect to port 443.
 std::string Globals::Address() const {
-  return server.find(':') == std::string::npos ? server + ":7600" : server;
+  std::vector<std::string> addresses = absl::StrSplit(server, ',');
+  for (std::string& address : addresses) {
+    if (address.find(':') == std::string::npos) address += ":7600";
+  }
+  return absl::StrJoin(addresses, ",");
 }
 
 CLI::Validator Utf8() {

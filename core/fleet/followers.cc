@@ -28,9 +28,16 @@ Followers::~Followers() {
 }
 
 void Followers::BeginLoad(uint64_t model_id) {
-  MutexLock lock(&mutex_);
-  Sweep();
-  followers_[model_id] = {.loading = true, .model = {}, .waiting = {}};
+  std::shared_ptr<Model> before;
+  {
+    MutexLock lock(&mutex_);
+    Sweep();
+    Follower& follower = followers_[model_id];
+    before = follower.model.lock();
+    follower = {.loading = true, .model = {}, .waiting = {}};
+  }
+  // One that has left the store's memory follows no more.
+  if (before != nullptr) before->core().waiters->Release();
 }
 
 void Followers::CancelLoad(uint64_t model_id) {

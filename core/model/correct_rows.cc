@@ -97,9 +97,12 @@ absl::Status EvaluateCorrectRows(const Model& model, const Batch& batch,
   const Guarded<ModelState>::Reader state(core.state);
   if (absl::Status open = core.CheckOpen(*state); !open.ok()) return open;
   result.outcome.revision = state->revision;
-  if (gate->frozen || rows.size() == 0) return absl::OkStatus();
+  if (gate->frozen) return ModelFrozen(core.name);
+  if (rows.size() == 0) return absl::OkStatus();
+  // As Learn has it: what the writer would refuse is not evaluated in part.
   const uint64_t cost = EstimateCost(core.expansion.get(), core.settings, *state->learner,
-                                     core.limits.max_example_features, batch);
+                                     core.limits.max_example_features, batch) +
+                        EstimateLearningCost(core.settings, *state->learner, batch);
   const LargeWork large(core, cost);
   if (absl::Status status = CheckCost(cost, core.limits.max_message_cost); !status.ok())
     return status;

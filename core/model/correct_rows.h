@@ -31,8 +31,8 @@ struct CorrectRows {
 bool CanEvaluateElsewhere(const Model& model);
 
 // Evaluates a batch's rows, from the first on, up to one that calls for an update or introduces a
-// class. Changes nothing. None if the model is frozen. Errors as Learn's of the batch as a whole; the
-// outcome then means nothing. Holds the state's lock shared. O(features of the batch).
+// class. Changes nothing. Errors as Learn's of the batch as a whole, FAILED_PRECONDITION (MODEL_FROZEN)
+// among them; the outcome then means nothing. Holds the state's lock shared. O(features of the batch).
 absl::Status EvaluateCorrectRows(const Model& model, const Batch& batch,
                                  std::span<const RowError> row_errors, bool detail,
                                  CorrectRows& result);

@@ -146,13 +146,16 @@ void ModelCache::Remove(const Model& model) {
 
 void ModelCache::CloseAndRemove(absl::string_view name, const absl::Status& why) {
   std::shared_ptr<Model> removed;
-  MutexLock lock(&mutex_);
-  AwaitLoad(name);
-  const auto found = slots_.find(name);
-  if (found == slots_.end()) return;
-  removed = found->second.model;
+  {
+    MutexLock lock(&mutex_);
+    AwaitLoad(name);
+    const auto found = slots_.find(name);
+    if (found == slots_.end()) return;
+    removed = found->second.model;
+    RemoveSlot(name);
+  }
+  // Who waits for the model is called, and may need memory.
   removed->Close(why);
-  RemoveSlot(name);
 }
 
 void ModelCache::UpdateMemory(const Model& model) {

@@ -30,7 +30,7 @@ void Store::Drop(const std::vector<std::shared_ptr<Model>>& models, bool commit,
   if (commit && !models.empty()) committer_->Flush();
   // From now on none of them learns.
   for (const std::shared_ptr<Model>& model : models) model->Close(why);
-  // What was learned meanwhile is not acknowledged, and lost: after this nothing of them is being written.
+  // After this nothing of them is being written. Updates made meanwhile are not acknowledged, and lost.
   if (commit && !models.empty()) committer_->Flush();
   for (const std::shared_ptr<Model>& model : models) {
     streams_.EndAll(model->uid(), why);

@@ -4,9 +4,11 @@
 #include <utility>
 
 #include "core/error/error.h"
+#include "core/error/stopped.h"
 #include "core/model/revision_waiters.h"
 #include "core/sync/cancellation.h"
 #include "server/access/principal_usage.h"
+#include "server/rpc/message.h"
 #include "server/rpc/timed_request.h"
 #include "server/sessions/convert.h"
 #include "server/sessions/placement.h"
@@ -52,11 +54,14 @@ FollowerLearnSession::FollowerLearnSession(Store& store, const StreamLimits& lim
 
 FollowerLearnSession::~FollowerLearnSession() {
   if (call_ == nullptr) return;
+  bool is_answered = false;
   {
     MutexLock lock(&mutex_);
-    Flush();
+    is_answered = forwarded_.empty();
+    if (is_answered) Flush();
   }
-  call_->EndInput();
+  // Nobody waits for what was not answered.
+  is_answered ? call_->EndInput() : call_->End(CancelledError());
 }
 
 WorkSize FollowerLearnSession::SizeOf(const Request& request) const {
@@ -76,6 +81,7 @@ absl::Status FollowerLearnSession::Accept(const Request& request, size_t bytes, 
     return status;
   evaluated_.rows = 0;
   counted_rows_ = 0;
+  needs_update_ = false;
   if (!is_first) {
     if (const std::shared_ptr<Model> copy = FindCopy(message); copy != nullptr) {
       const absl::StatusOr<bool> whole = Evaluate(*copy, request);
@@ -96,10 +102,14 @@ absl::Status FollowerLearnSession::Accept(const Request& request, size_t bytes, 
   const absl::StatusOr<std::shared_ptr<Model>> copy = handle_.Acquire(target_.model());
   if (!copy.ok() || target_.include_report() || !CanEvaluateElsewhere(**copy))
     return absl::OkStatus();
-  MutexLock lock(&mutex_);
-  evaluates_ = true;
-  copy_ = *copy;
-  waiters_ = (*copy)->core().waiters;
+  {
+    MutexLock lock(&mutex_);
+    evaluates_ = true;
+    copy_ = *copy;
+    waiters_ = (*copy)->core().waiters;
+  }
+  // The answer may have come before.
+  AwaitCopy();
   return absl::OkStatus();
 }
 
@@ -136,12 +146,15 @@ absl::StatusOr<bool> FollowerLearnSession::Evaluate(const Model& copy, const Req
   counted_rows_ = batch_.batch().rows();
   status =
       EvaluateCorrectRows(copy, batch_.batch(), batch_.row_errors(), target_.detail(), evaluated_);
-  if (Stopped()) return status;
+  if (Stopped()) return StoppedError();
   if (!status.ok()) evaluated_.rows = 0;
+  needs_update_ = status.ok() && evaluated_.rows < counted_rows_;
   return status.ok() && evaluated_.rows == counted_rows_;
 }
 
 void FollowerLearnSession::NotePending(bool whole) {
+  // A copy that was loaded again may be older.
+  if (evaluated_.outcome.revision < pending_.last_revision()) Flush();
   pending_.Add(progress_->position(), evaluated_.rows, evaluated_.outcome.revision,
                evaluated_.tally);
   progress_->OnEvaluated(evaluated_.rows, whole);
@@ -151,6 +164,8 @@ void FollowerLearnSession::NotePending(bool whole) {
 
 void FollowerLearnSession::AnswerHere(const Message& message, const ModelSettings& settings) {
   MutexLock lock(&mutex_);
+  // The stream ends, after what was answered before.
+  if (!failure_.ok()) return;
   NotePending(/*whole=*/true);
   if (message.columns().has_stream_names() && batch_.name_table_size() > 0)
     pending_.AddNames(message.columns().stream_names());
@@ -169,21 +184,25 @@ void FollowerLearnSession::AnswerHere(const Message& message, const ModelSetting
     const std::shared_ptr<FollowerLearnSession> self = weak.lock();
     if (self == nullptr) return;
     MutexLock lock_self(&self->mutex_);
+    self->flush_is_due_ = false;
     self->Flush();
   };
-  flush_alarm_.Set(absl::ToChronoTime(absl::Now() + kFlushDelay), on_time);
+  // Another one each time: an alarm may not be set while it is pending or runs.
+  flush_alarm_ = std::make_unique<grpc::Alarm>();
+  flush_alarm_->Set(absl::ToChronoTime(absl::Now() + kFlushDelay), on_time);
 }
 
 void FollowerLearnSession::ForwardRest(const Request& request, size_t bytes,
                                        const ModelSettings& settings) {
   MutexLock lock(&mutex_);
+  if (!failure_.ok()) return;
   const int64_t begin = progress_->position();
   NotePending(/*whole=*/false);
   Answer answer;
   answer.evaluated = evaluated_.rows;
   ToProto(evaluated_.outcome, batch_, settings, target_.detail(), answer.result);
   const size_t rest = counted_rows_ - evaluated_.rows;
-  progress_->OnForwarded(rest, progress_->position());
+  progress_->OnForwarded(rest);
   rows_.forwarded.fetch_add(rest, std::memory_order_relaxed);
   Forward(request, bytes, begin, std::move(answer));
 }
@@ -193,8 +212,10 @@ void FollowerLearnSession::ForwardWhole(const Request& request, size_t bytes) {
   // ExampleBatch counts those that it reads.
   CountExamples(rows - std::min(rows, counted_rows_));
   MutexLock lock(&mutex_);
+  if (!failure_.ok()) return;
   const int64_t begin = progress_->position();
-  progress_->OnForwarded(rows, StatedOffset(request.message));
+  // What this server did not read may be refused.
+  needs_update_ ? progress_->OnForwarded(rows) : progress_->OnForwardedUnread();
   rows_.forwarded.fetch_add(rows, std::memory_order_relaxed);
   Forward(request, bytes, begin, {});
 }
@@ -217,7 +238,6 @@ void FollowerLearnSession::Send(const grpc::ByteBuffer& request, int64_t request
 }
 
 void FollowerLearnSession::Flush() {
-  flush_is_due_ = false;
   if (!pending_.empty() && failure_.ok()) Send({}, progress_->position(), std::nullopt);
 }
 
@@ -230,8 +250,6 @@ void FollowerLearnSession::EndInput() {
 }
 
 void FollowerLearnSession::OnAnswer(Response& response) {
-  std::shared_ptr<Model> copy;
-  uint64_t floor = 0;
   {
     MutexLock lock(&mutex_);
     if (!failure_.ok()) return;
@@ -243,16 +261,24 @@ void FollowerLearnSession::OnAnswer(Response& response) {
     for (v1::LearnResult& result : *response.mutable_results()) TakeAnswer(result);
     if (response.has_report() && ready_answers_ > 0)
       answers_[ready_answers_ - 1].report.reset(response.release_report());
+  }
+  AwaitCopy();
+  ready_();
+}
+
+void FollowerLearnSession::AwaitCopy() {
+  std::shared_ptr<Model> copy;
+  uint64_t floor = 0;
+  {
+    MutexLock lock(&mutex_);
     floor = progress_->floor();
     if (evaluates_ && progress_->is_answered() && copy_revision() < floor) copy = copy_.lock();
   }
-  if (copy != nullptr) {
-    // The waiting callback keeps the copy in memory: what is evicted reaches nothing.
-    copy->core().waiters->Await(floor, [copy, weak = weak_from_this()] {
-      if (const auto self = weak.lock()) self->ready_();
-    });
-  }
-  ready_();
+  if (copy == nullptr) return;
+  // The waiting callback keeps the copy in memory: what is evicted reaches nothing.
+  copy->core().waiters->Await(floor, [copy, weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->ready_();
+  });
 }
 
 void FollowerLearnSession::TakeAnswer(v1::LearnResult& result) {
@@ -266,13 +292,26 @@ void FollowerLearnSession::TakeAnswer(v1::LearnResult& result) {
   progress_->OnAnswered(result, answer.evaluated);
   if (answer.evaluated > 0 && !result.has_error())
     AddEvaluated(answer.result, answer.evaluated, result);
+  const bool refused = result.has_error();
   answer.result.Swap(&result);
   answer.result.set_message_number(*number);
   answer.ready = true;
   bytes_ -= answer.bytes;
   answer.bytes = MemoryOf(answer.result);
   bytes_ += answer.bytes;
+  // Rows after a refused message were evaluated here as if it had been learned.
+  const auto after = static_cast<size_t>(*number - first) + 1;
+  const bool evaluated_after =
+      std::any_of(answers_.begin() + static_cast<ptrdiff_t>(after), answers_.end(),
+                  [](const Answer& one) { return one.ready; });
+  if (refused && evaluated_after) Fail(WriterChangedError(), after);
   CountReady();
+}
+
+void FollowerLearnSession::Fail(const absl::Status& why, size_t answers) {
+  if (failure_.ok()) failure_ = why;
+  forwarded_.clear();
+  for (; answers_.size() > answers; answers_.pop_back()) bytes_ -= answers_.back().bytes;
 }
 
 void FollowerLearnSession::CountReady() {
@@ -283,11 +322,8 @@ void FollowerLearnSession::OnEnd(const absl::Status& why) {
   {
     MutexLock lock(&mutex_);
     if (why.ok() && input_ended_ && forwarded_.empty()) return;
-    if (failure_.ok())
-      failure_ = why.ok() ? WriterUnreachableError("it has ended the stream") : why;
-    forwarded_.clear();
     // No message after one without an answer is answered.
-    for (; answers_.size() > ready_answers_; answers_.pop_back()) bytes_ -= answers_.back().bytes;
+    Fail(why.ok() ? WriterUnreachableError("it has ended the stream") : why, ready_answers_);
   }
   ready_();
 }

@@ -115,6 +115,10 @@ class FollowerLearnSession final : public SegmentCall::Receiver,
             std::optional<int64_t> message_number) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Sends rows that are pending alone.
   void Flush() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Has the reactor go on once the copy is as new as the stream needs.
+  void AwaitCopy() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Ends the stream for this reason after its first `answers` answers.
+  void Fail(const absl::Status& why, size_t answers) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TakeAnswer(::perceptron::v1::LearnResult& result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CountReady() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool Take(Response& response) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -132,6 +136,8 @@ class FollowerLearnSession final : public SegmentCall::Receiver,
   ExampleBatch batch_;
   // Of the message being accepted: its rows, if they were read, and those that were evaluated.
   size_t counted_rows_ = 0;
+  // Its first row that was not evaluated calls for an update.
+  bool needs_update_ = false;
   CorrectRows evaluated_;
   // Null until the first message.
   std::shared_ptr<SegmentCall> call_;
@@ -161,7 +167,7 @@ class FollowerLearnSession final : public SegmentCall::Receiver,
   bool input_ended_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
   // Sends pending rows some time after the first.
-  grpc::Alarm flush_alarm_;
+  std::unique_ptr<grpc::Alarm> flush_alarm_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace perceptrond

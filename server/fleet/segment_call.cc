@@ -15,6 +15,8 @@ std::shared_ptr<SegmentCall> SegmentCall::Start(WriterCalls& calls, const std::s
                                                 std::weak_ptr<Receiver> receiver) {
   std::shared_ptr<SegmentCall> call(
       new SegmentCall(calls, address, model_id, epoch, std::move(receiver)));
+  // Who ends it meanwhile waits: there is nothing to end yet.
+  MutexLock lock(&call->mutex_);
   calls.Add(call);
   call->self_ = call;
   origin.AddTo(call->context_);

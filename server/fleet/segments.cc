@@ -36,13 +36,13 @@ fleet::CorrectRows ToProto(const UnchangedRows& rows) {
   return proto;
 }
 
-// False for an error that this version does not know.
-bool ReadErrors(const fleet::CorrectRows& proto, Tally& tally) {
+// False for an error that this version does not know, and for more than `most` rows.
+bool ReadErrors(const fleet::CorrectRows& proto, uint64_t most, Tally& tally) {
   for (const auto& [reason, rows] : proto.row_errors()) {
     size_t code = 0;
     while (code < kValidationCodes && ReasonName(static_cast<ValidationCode>(code)) != reason)
       ++code;
-    if (code == kValidationCodes) return false;
+    if (code == kValidationCodes || rows > most - tally.row_error_count) return false;
     tally.row_errors[code] += rows;
     tally.row_error_count += rows;
   }
@@ -100,25 +100,31 @@ grpc::ByteBuffer Serialize(const fleet::Segment& segment, const grpc::ByteBuffer
 }
 
 absl::Status Read(const fleet::EvaluatedRows& evaluated, std::vector<UnchangedRows>& unchanged) {
+  // More than a producer can send in a century.
+  constexpr int64_t kMostRows = int64_t{1} << 48;
+  if (evaluated.rows() < 0 || evaluated.rows() > kMostRows)
+    return MalformedMessage(evaluated.GetTypeName());
+  const auto all = static_cast<uint64_t>(evaluated.rows());
   uint64_t counted = 0;
   for (const fleet::CorrectRows& proto : evaluated.correct_rows()) {
     UnchangedRows rows{static_cast<uint64_t>(proto.revision()), {}};
     Tally& tally = rows.tally;
-    if (!ReadErrors(proto, tally)) return MalformedMessage(evaluated.GetTypeName());
+    if (!ReadErrors(proto, all, tally)) return MalformedMessage(evaluated.GetTypeName());
     tally.examples = proto.examples();
     tally.risk = proto.risk();
     tally.loss = proto.loss();
     if (proto.has_min_score()) tally.min_score = proto.min_score();
     tally.squared_radius = proto.squared_radius();
     tally.weighted_examples = proto.weighted_examples();
-    counted += tally.examples + tally.row_error_count;
     const bool ascends = unchanged.empty() || unchanged.back().revision < rows.revision;
-    if (!ascends) return MalformedMessage(evaluated.GetTypeName());
+    // Each by itself: a sum of what is not may be anything.
+    const bool fits =
+        tally.examples <= all - counted && tally.row_error_count <= all - counted - tally.examples;
+    if (!ascends || !fits) return MalformedMessage(evaluated.GetTypeName());
+    counted += tally.examples + tally.row_error_count;
     unchanged.push_back(rows);
   }
-  return counted == static_cast<uint64_t>(evaluated.rows())
-             ? absl::OkStatus()
-             : MalformedMessage(evaluated.GetTypeName());
+  return counted == all ? absl::OkStatus() : MalformedMessage(evaluated.GetTypeName());
 }
 
 }  // namespace perceptrond

@@ -26,6 +26,8 @@ class PendingRows {
   void AddNames(const ::perceptron::v1::NameColumn& names);
 
   bool empty() const { return rows_ == 0 && names_.empty(); }
+  // Of the last rows; 0: there are none.
+  uint64_t last_revision() const { return unchanged_.empty() ? 0 : unchanged_.back().revision; }
   // Bytes of names.
   size_t name_bytes() const { return name_bytes_; }
   // Moves them to a segment whose request begins at this offset, if there are any.

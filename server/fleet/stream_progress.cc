@@ -11,14 +11,15 @@ void StreamProgress::OnOpened(int64_t next_offset) {
   continues_ = true;
 }
 
-void StreamProgress::OnForwarded(size_t rows, std::optional<int64_t> stated) {
+void StreamProgress::OnForwarded(size_t rows) {
+  ++unanswered_;
+  position_ += static_cast<int64_t>(rows);
+}
+
+void StreamProgress::OnForwardedUnread() {
   is_opening_or_open_ = true;
   ++unanswered_;
-  if (Continues(stated)) {
-    position_ += static_cast<int64_t>(rows);
-  } else {
-    position_known_ = false;
-  }
+  position_known_ = false;
 }
 
 void StreamProgress::OnAnswered(const ::perceptron::v1::LearnResult& result, size_t evaluated) {

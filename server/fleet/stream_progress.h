@@ -32,8 +32,10 @@ class StreamProgress {
     position_ += static_cast<int64_t>(rows);
     if (whole) NoteMessage(false);
   }
-  // A message was forwarded. `stated`: the offset that it gives for its first example.
-  void OnForwarded(size_t rows, std::optional<int64_t> stated);
+  // A message was forwarded that begins at position() and that this server has read: it will be learned.
+  void OnForwarded(size_t rows);
+  // One that this server did not read: it may begin elsewhere, or be refused.
+  void OnForwardedUnread();
   // The writer answered the oldest forwarded message that had no answer. `evaluated`: the rows of it
   // that were evaluated here, which are duplicates in `result`.
   void OnAnswered(const ::perceptron::v1::LearnResult& result, size_t evaluated);

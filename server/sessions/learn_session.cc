@@ -139,6 +139,7 @@ absl::Status LearnSession::CountEvaluated(int64_t first_offset, int64_t rows,
   MutexLock turn(&producer_->turn);
   if (absl::Status status = failure(); !status.ok()) return status;
   next_offset_ = next_offset;
+  counted_until_ = first_offset + rows;
   if (rows == 0) return absl::OkStatus();
   return CountCorrectRows(**model, *producer_, first_offset, rows, std::move(unchanged));
 }
@@ -236,6 +237,8 @@ absl::Status LearnSession::Learn(Model& model, const Request& request, v1::Learn
     return status;
   }
   if (!IsInBand(status)) return status;
+  // Of a message that is refused some rows may be counted: the next one comes after them.
+  next_offset_ = std::max(next_offset_, counted_until_);
   ToProto(status, *result.mutable_error());
   producer_->turn.AssertHeld();
   result.set_acknowledged_offset(producer_->position().next_offset - 1);

@@ -119,6 +119,11 @@ class FleetTest(unittest.TestCase):
         command = [PERCEPTRONCTL, "--server", f"127.0.0.1:{cls.ports[i][0]}", *map(str, arguments)]
         return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
 
+    @classmethod
+    def addresses(cls, i):
+        """Those of all servers, beginning with this one."""
+        return ",".join(f"127.0.0.1:{cls.ports[(i + k) % SERVERS][0]}" for k in range(SERVERS))
+
     def answer(self, i, *arguments):
         said = self.ctl(i, *arguments)
         self.assertEqual(said.returncode, 0, said.stderr)
@@ -146,8 +151,7 @@ class FleetTest(unittest.TestCase):
         streams = []
         for i in range(SERVERS):
             log = self.directory / f"{model}{i}.log"
-            command = [PERCEPTRONCTL, "--server", f"127.0.0.1:{self.ports[i][0]}", "learn", model, self.directory / f"stream{i}.tsv",
-                       "--producer", f"p{i}", "--start-offset", 0, "--passes", PASSES]
+            command = [PERCEPTRONCTL, "--server", self.addresses(i), "learn", model, self.directory / f"stream{i}.tsv", "--producer", f"p{i}", "--start-offset", 0, "--passes", PASSES]
             streams.append(self.enterContext_(Program(command, log)))
         wait_for("they learn", lambda: int(self.report(0, model)["report"].get("examples", 0)) > 0)
         fail(model)

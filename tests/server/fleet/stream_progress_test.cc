@@ -22,7 +22,7 @@ class StreamProgressTest : public ::testing::Test {
   // As after the first message, which has no rows, of a producer at 100.
   static StreamProgress Opened(bool relaxed) {
     StreamProgress progress(relaxed);
-    progress.OnForwarded(0, std::nullopt);
+    progress.OnForwardedUnread();
     progress.OnOpened(100);
     progress.OnAnswered(Answer(0, 0, 7, 99), 0);
     return progress;
@@ -32,7 +32,7 @@ class StreamProgressTest : public ::testing::Test {
 TEST_F(StreamProgressTest, AStreamWaitsUntilItIsOpened) {
   StreamProgress progress(false);
   EXPECT_FALSE(progress.ShouldWait(0)) << "for nothing";
-  progress.OnForwarded(0, std::nullopt);
+  progress.OnForwardedUnread();
   EXPECT_TRUE(progress.ShouldWait(0));
   progress.OnOpened(100);
   progress.OnAnswered(Answer(0, 0, 7, 99), 0);
@@ -49,9 +49,9 @@ TEST_F(StreamProgressTest, AStreamWaitsUntilItIsOpened) {
 TEST_F(StreamProgressTest, InStrictOrderNothingIsEvaluatedWhileAnythingIsForwarded) {
   StreamProgress progress = Opened(false);
   progress.OnEvaluated(5, true);
-  progress.OnForwarded(10, std::nullopt);
+  progress.OnForwarded(10);
   EXPECT_FALSE(progress.IsOpen(1000));
-  progress.OnForwarded(10, std::nullopt);
+  progress.OnForwarded(10);
   progress.OnAnswered(Answer(10, 2, 9, 114), 0);
   EXPECT_FALSE(progress.IsOpen(1000));
   progress.OnAnswered(Answer(10, 1, 10, 124), 0);
@@ -62,7 +62,7 @@ TEST_F(StreamProgressTest, InStrictOrderNothingIsEvaluatedWhileAnythingIsForward
 
 TEST_F(StreamProgressTest, AClosedStreamWaitsUnlessManyOfItsMessagesHadUpdates) {
   StreamProgress progress = Opened(false);
-  progress.OnForwarded(10, std::nullopt);
+  progress.OnForwarded(10);
   EXPECT_TRUE(progress.ShouldWait(7));
   progress.OnAnswered(Answer(10, 1, 8, 109), 0);
   EXPECT_TRUE(progress.ShouldWait(7)) << "the copy lacks the update";
@@ -75,17 +75,17 @@ TEST_F(StreamProgressTest, AClosedStreamWaitsUnlessManyOfItsMessagesHadUpdates) 
       offset += 10;
       continue;
     }
-    progress.OnForwarded(10, std::nullopt);
+    progress.OnForwarded(10);
     EXPECT_TRUE(progress.ShouldWait(8));
     progress.OnAnswered(Answer(10, 1, 8, offset += 10), 0);
   }
   for (int message = 0; message < 5; ++message) {
-    progress.OnForwarded(10, std::nullopt);
+    progress.OnForwarded(10);
     progress.OnAnswered(Answer(10, 1, 9, offset += 10), 0);
   }
   EXPECT_FALSE(progress.ShouldWait(8)) << "more updates will come";
   for (int message = 0; message < 50; ++message) {
-    progress.OnForwarded(10, std::nullopt);
+    progress.OnForwarded(10);
     progress.OnAnswered(Answer(10, 0, 9, offset += 10), 0);
   }
   EXPECT_TRUE(progress.ShouldWait(8)) << "few have come";
@@ -93,7 +93,7 @@ TEST_F(StreamProgressTest, AClosedStreamWaitsUnlessManyOfItsMessagesHadUpdates) 
 
 TEST_F(StreamProgressTest, InRelaxedOrderAStreamIsOpenWhileItForwards) {
   StreamProgress progress = Opened(true);
-  progress.OnForwarded(10, std::nullopt);
+  progress.OnForwarded(10);
   EXPECT_TRUE(progress.IsOpen(0));
   EXPECT_EQ(progress.position(), 110);
   progress.OnEvaluated(5, true);
@@ -104,7 +104,7 @@ TEST_F(StreamProgressTest, InRelaxedOrderAStreamIsOpenWhileItForwards) {
 TEST_F(StreamProgressTest, AfterAMessageThatStatesAnotherOffsetTheWriterSaysWhereTheStreamIs) {
   for (const bool relaxed : {false, true}) {
     StreamProgress progress = Opened(relaxed);
-    progress.OnForwarded(10, 95);
+    progress.OnForwardedUnread();
     EXPECT_FALSE(progress.IsOpen(1000));
     ::perceptron::v1::LearnResult half = Answer(5, 0, 7, 104);
     half.set_duplicates(5);
@@ -117,14 +117,14 @@ TEST_F(StreamProgressTest, AfterAMessageThatStatesAnotherOffsetTheWriterSaysWher
 
 TEST_F(StreamProgressTest, AfterNothingButDuplicatesTheNextMessageMayBeOneToo) {
   StreamProgress progress = Opened(false);
-  progress.OnForwarded(10, 50);
+  progress.OnForwardedUnread();
   ::perceptron::v1::LearnResult replayed = Answer(0, 0, 7, 99);
   replayed.set_duplicates(10);
   progress.OnAnswered(replayed, 0);
   EXPECT_FALSE(progress.Continues(std::nullopt));
   EXPECT_TRUE(progress.Continues(100));
   // One without rows says nothing.
-  progress.OnForwarded(0, std::nullopt);
+  progress.OnForwardedUnread();
   progress.OnAnswered(Answer(0, 0, 7, 99), 0);
   EXPECT_FALSE(progress.Continues(std::nullopt));
 }
@@ -132,7 +132,7 @@ TEST_F(StreamProgressTest, AfterNothingButDuplicatesTheNextMessageMayBeOneToo) {
 TEST_F(StreamProgressTest, RowsEvaluatedHereAreNoDuplicates) {
   StreamProgress progress = Opened(false);
   progress.OnEvaluated(4, false);
-  progress.OnForwarded(6, progress.position());
+  progress.OnForwarded(6);
   ::perceptron::v1::LearnResult result = Answer(6, 1, 8, 109);
   result.set_duplicates(4);
   progress.OnAnswered(result, 4);
@@ -143,7 +143,7 @@ TEST_F(StreamProgressTest, RowsEvaluatedHereAreNoDuplicates) {
 TEST_F(StreamProgressTest, ARefusedMessageMovesNothing) {
   for (const bool relaxed : {false, true}) {
     StreamProgress progress = Opened(relaxed);
-    progress.OnForwarded(10, std::nullopt);
+    progress.OnForwarded(10);
     ::perceptron::v1::LearnResult refused = Answer(0, 0, 7, 99);
     refused.mutable_error()->set_code(3);
     progress.OnAnswered(refused, 0);

@@ -1,0 +1,33 @@
+#include "client/target.h"
+
+#include <gtest/gtest.h>
+
+namespace perceptrond::client {
+namespace {
+
+TEST(TargetTest, OneAddressIsWhatGrpcTakes) {
+  for (const char* address : {"db1:7600", "db1", "unix:/run/perceptrond.sock", "dns:///db1:7600",
+                              "[::1]:7600", "ipv4:10.0.0.1:7600,10.0.0.2:7600"}) {
+    EXPECT_EQ(MakeTarget(address).address, address);
+    EXPECT_EQ(MakeTarget(address).host, "");
+  }
+}
+
+TEST(TargetTest, SeveralAddressesAreTriedInTheirOrder) {
+  const Target target = MakeTarget("127.0.0.2:7600, 127.0.0.1:7601");
+  EXPECT_EQ(target.address, "ipv4:127.0.0.2:7600,127.0.0.1:7601");
+  EXPECT_EQ(target.host, "127.0.0.2");
+  EXPECT_EQ(MakeTarget("[::1]:7600,[::1]:7601").address, "ipv6:[::1]:7600,[::1]:7601");
+  EXPECT_EQ(MakeTarget("[::1]:7600,[::1]:7601").host, "::1");
+}
+
+TEST(TargetTest, NamesAreLookedUpAndUnknownOnesLeftOut) {
+  // RFC 6761: no name under .invalid exists.
+  const Target target = MakeTarget("nothing.invalid:7600,127.0.0.1:7601");
+  EXPECT_EQ(target.address, "ipv4:127.0.0.1:7601");
+  EXPECT_EQ(target.host, "nothing.invalid");
+  EXPECT_EQ(MakeTarget("a.invalid:1,b.invalid:2").address, "a.invalid:1,b.invalid:2");
+}
+
+}  // namespace
+}  // namespace perceptrond::client
