@@ -274,7 +274,6 @@ TEST_F(ErrorDetailsTest, SettingsOfALaterVersionEndALearningStream) {
     EXPECT_EQ(Reason(status), "UNSUPPORTED_FIELD") << field;
     EXPECT_EQ(BadField(status), field);
   };
-  ends("order", [](auto& request) { request.set_order(v1::STREAM_ORDER_RELAXED); });
   ends("additional_models", [](auto& request) { request.add_additional_models("models/m"); });
   ends("producer.additional_resumes",
        [](auto& request) { request.mutable_producer()->add_additional_resumes(); });

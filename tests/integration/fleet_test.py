@@ -147,7 +147,8 @@ class FleetTest(unittest.TestCase):
     def learn_during(self, model, fail, loses=True):
         """A stream at each server, with a producer of its own; fails the fleet meanwhile; checks what came of it. `loses`:
         correct rows that were evaluated just before a server ended may be missing from the counts."""
-        self.answer(0, "create", model, "--named", "--labels", "ham,spam")
+        # A nats-server that the test before has killed may not be back.
+        wait_for(f"{model} is created", lambda: self.ctl(0, "create", model, "--named", "--labels", "ham,spam").returncode == 0)
         streams = []
         for i in range(SERVERS):
             log = self.directory / f"{model}{i}.log"
@@ -224,7 +225,7 @@ class FleetTest(unittest.TestCase):
 
     @unittest.skipUnless((DATA / "agaricus.train").exists(), "set PERCEPTROND_DATA to the directory of the shared data sets")
     def test_mushrooms_at_three_servers_converge_within_the_bound_of_one_perceptron(self):
-        self.answer(0, "create", "mushrooms", "--dimension", 127)
+        wait_for("it is created", lambda: self.ctl(0, "create", "mushrooms", "--dimension", 127).returncode == 0)
         rows = (DATA / "agaricus.train").read_text().splitlines(keepends=True)
         (self.directory / "mushrooms.svm").write_text("".join(rows))
         streams = []
