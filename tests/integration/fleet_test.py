@@ -14,6 +14,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -144,9 +145,30 @@ class FleetTest(unittest.TestCase):
 
         return wait_for(f"{model} has a writer", find)[0]
 
+    def metrics(self, name):
+        """A figure of each server; None while one does not answer."""
+        pages = [get(f"http://127.0.0.1:{ports[2]}/metrics") or "" for ports in self.ports]
+        values = [line.rpartition(" ")[2] for page in pages for line in page.splitlines() if line.startswith(name + " ")]
+        return [float(value) for value in values] if len(values) == SERVERS else None
+
+    def settle(self):
+        """Waits until the servers have shared the partitions out: a server that hands one over may lose counts, too."""
+        since, before = time.monotonic(), None
+
+        def settled():
+            nonlocal since, before
+            now = self.metrics("perceptrond_fleet_take_overs_total")
+            if now is None or now != before or self.metrics("perceptrond_fleet_servers") != [SERVERS] * SERVERS:
+                since, before = time.monotonic(), now
+            return time.monotonic() - since > 3 * TIMEOUT_SECONDS
+
+        wait_for("the servers are settled", settled)
+
     def learn_during(self, model, fail, loses=True):
         """A stream at each server, with a producer of its own; fails the fleet meanwhile; checks what came of it. `loses`:
         correct rows that were evaluated just before a server ended may be missing from the counts."""
+        if not loses:
+            self.settle()
         # A nats-server that the test before has killed may not be back.
         wait_for(f"{model} is created", lambda: self.ctl(0, "create", model, "--named", "--labels", "ham,spam").returncode == 0)
         streams = []
