@@ -166,7 +166,7 @@ class FleetTest(unittest.TestCase):
 
     def learn_during(self, model, fail, loses=True):
         """A stream at each server, with a producer of its own; fails the fleet meanwhile; checks what came of it. `loses`:
-        correct rows that were evaluated just before a server ended may be missing from the counts."""
+        correct rows that were evaluated just before a server ended, or a commit failed, may be missing from the counts."""
         if not loses:
             self.settle()
         # A nats-server that the test before has killed may not be back.
@@ -243,7 +243,7 @@ class FleetTest(unittest.TestCase):
             self.nats.programs[0].kill()
             self.nats.start(0)
 
-        self.learn_during("nats", kill, loses=False)
+        self.learn_during("nats", kill)
 
     @unittest.skipUnless((DATA / "agaricus.train").exists(), "set PERCEPTROND_DATA to the directory of the shared data sets")
     def test_mushrooms_at_three_servers_converge_within_the_bound_of_one_perceptron(self):
