@@ -1,4 +1,5 @@
 // How a batch is learned.
+#include <algorithm>
 #include <limits>
 #include <memory>
 #include <utility>
@@ -83,7 +84,7 @@ class Learning {
     ends_new_pass_ = admitted->ends_new_pass;
     row_ = admitted->first_new_row;
     outcome_.duplicates = row_;
-    tally_.duplicates = row_;
+    tally_.duplicates = row_ - std::min(row_, call_.counted_rows);
     segment_.first_offset = position.next_offset;
     outcome_.next_offset = position.next_offset;
     evaluator_ = MakeRowEvaluator(plan_, rows_, core_.limits.max_example_features);

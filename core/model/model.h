@@ -35,6 +35,9 @@ struct LearnCall {
   Producer* producer = nullptr;
   // The number of the first row; absent: the producer's position.
   std::optional<int64_t> first_offset;
+  // The first rows of the batch that were evaluated elsewhere and counted (CountCorrectRows): among
+  // LearnOutcome::duplicates, and no duplicates in the report.
+  size_t counted_rows = 0;
   // > 0: the producer's pass of this number ends after the batch.
   int64_t completed_pass = 0;
   // Whether to fill LearnOutcome's scores and predicted.

@@ -1,6 +1,7 @@
 #include "server/sessions/learn_session.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "core/error/error.h"
@@ -217,6 +218,7 @@ absl::Status LearnSession::Learn(Model& model, const Request& request, v1::Learn
     return status;
   absl::Status status = messages_ == 0 ? absl::OkStatus() : target_.CheckSame(message);
   const int64_t first_offset = message.has_first_offset() ? message.first_offset() : next_offset_;
+  const int64_t counted_until = std::exchange(counted_until_, 0);
   if (status.ok()) status = batch_.Read(request, model.settings(), ExampleBatch::Use::kLearn);
   if (status.ok()) {
     LearnCall call;
@@ -226,6 +228,7 @@ absl::Status LearnSession::Learn(Model& model, const Request& request, v1::Learn
     // Stated explicitly: if the model was rolled back to an earlier state, this message must be an
     // offset gap, and not continue from there.
     call.first_offset = first_offset;
+    call.counted_rows = static_cast<size_t>(std::max<int64_t>(counted_until - first_offset, 0));
     call.completed_pass = message.completed_pass();
     call.detail = target_.detail();
     status = model.Learn(call, outcome_);
@@ -238,7 +241,7 @@ absl::Status LearnSession::Learn(Model& model, const Request& request, v1::Learn
   }
   if (!IsInBand(status)) return status;
   // Of a message that is refused some rows may be counted: the next one comes after them.
-  next_offset_ = std::max(next_offset_, counted_until_);
+  next_offset_ = std::max(next_offset_, counted_until);
   ToProto(status, *result.mutable_error());
   producer_->turn.AssertHeld();
   result.set_acknowledged_offset(producer_->position().next_offset - 1);

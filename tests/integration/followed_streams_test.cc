@@ -50,6 +50,7 @@ TEST_P(FollowedStreams, AreAnsweredAsByOneServer) {
     EXPECT_EQ(there.revision(), one.revision());
     EXPECT_EQ(there.report().examples(), one.report().examples());
     EXPECT_EQ(there.report().mistakes(), one.report().mistakes());
+    EXPECT_EQ(there.report().duplicates(), one.report().duplicates());
     EXPECT_EQ(there.report().streak(), one.report().streak());
     EXPECT_EQ(there.report().radius(), one.report().radius());
     EXPECT_NEAR(there.report().mean_loss(), one.report().mean_loss(), 1e-9);
