@@ -27,7 +27,7 @@ class Followers {
 
   Followers(OnBroken on_broken, OnFollowed on_followed)
       : on_broken_(std::move(on_broken)), on_followed_(std::move(on_followed)) {}
-  // Nobody waits for the models any more.
+  // Ends the waits for the models' revisions.
   ~Followers();
 
   // The model's journal is about to be read: entries from now on are kept for it.

@@ -25,7 +25,7 @@ class RevisionWaiters {
   void Remove(uint64_t revision, uint64_t number) ABSL_LOCKS_EXCLUDED(mutex_);
   // The copy is at this revision.
   void Reach(uint64_t revision) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The copy takes over nothing more: nobody need wait for it, now or later.
+  // Ends every wait, now and later: the copy takes over no more updates.
   void Release() ABSL_LOCKS_EXCLUDED(mutex_) { Reach(kEnded); }
   // The revision of the last Reach; kEnded after Release. Takes no lock.
   uint64_t reached() const { return reached_.load(std::memory_order_acquire); }

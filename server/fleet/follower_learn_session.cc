@@ -60,7 +60,7 @@ FollowerLearnSession::~FollowerLearnSession() {
     is_answered = forwarded_.empty();
     if (is_answered) Flush();
   }
-  // Nobody waits for what was not answered.
+  // A client that is gone needs no more answers.
   is_answered ? call_->EndInput() : call_->End(CancelledError());
 }
 

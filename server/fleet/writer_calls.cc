@@ -2,17 +2,15 @@
 
 #include <iterator>
 #include <utility>
-#include <vector>
 
 #include "core/error/error.h"
-#include "server/access/admission.h"
 #include "server/rpc/call.h"
 #include "server/rpc/message.h"
 #include "server/rpc/trace_context.h"
 
 namespace perceptrond {
 
-CallOrigin::CallOrigin(const Call& call) : principal(PrincipalOf(call.access())) {
+CallOrigin::CallOrigin(const Call& call) {
   const auto [first, last] = call.context().client_metadata().equal_range(kTraceparent);
   if (first != last && std::next(first) == last)
     traceparent.assign(first->second.data(), first->second.size());
@@ -20,7 +18,6 @@ CallOrigin::CallOrigin(const Call& call) : principal(PrincipalOf(call.access()))
 
 void CallOrigin::AddTo(grpc::ClientContext& context) const {
   if (!traceparent.empty()) context.AddMetadata(kTraceparent, traceparent);
-  if (!principal.empty()) context.AddMetadata(kRelayedPrincipal, principal);
 }
 
 std::shared_ptr<grpc::Channel> WriterCalls::ChannelTo(const std::string& address) {
@@ -49,29 +46,23 @@ void WriterCalls::Remove(const WriterCall& call) {
   calls_.erase(&call);
 }
 
-void WriterCalls::EndStale(const std::function<int64_t(uint64_t model_id)>& epoch_of) {
+std::vector<std::shared_ptr<WriterCall>> WriterCalls::All() {
   std::vector<std::shared_ptr<WriterCall>> calls;
-  {
-    MutexLock lock(&mutex_);
-    for (const auto& [call, weak] : calls_) {
-      if (std::shared_ptr<WriterCall> alive = weak.lock()) calls.push_back(std::move(alive));
-    }
+  MutexLock lock(&mutex_);
+  for (const auto& [call, weak] : calls_) {
+    if (std::shared_ptr<WriterCall> alive = weak.lock()) calls.push_back(std::move(alive));
   }
-  for (const std::shared_ptr<WriterCall>& call : calls) {
+  return calls;
+}
+
+void WriterCalls::EndStale(const std::function<int64_t(uint64_t model_id)>& epoch_of) {
+  for (const std::shared_ptr<WriterCall>& call : All()) {
     if (epoch_of(call->model_id) != call->epoch) call->End(WriterChangedError());
   }
 }
 
 void WriterCalls::EndAll(const absl::Status& why) {
-  std::vector<std::shared_ptr<WriterCall>> calls;
-  {
-    MutexLock lock(&mutex_);
-    for (const auto& [call, weak] : calls_) {
-      if (std::shared_ptr<WriterCall> alive = weak.lock()) calls.push_back(std::move(alive));
-    }
-  }
-  for (const std::shared_ptr<WriterCall>& call : calls) call->End(why);
-  calls.clear();
+  for (const std::shared_ptr<WriterCall>& call : All()) call->End(why);
   const auto none = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return calls_.empty(); };
   MutexLock lock(&mutex_);
   mutex_.Await(absl::Condition(&none));

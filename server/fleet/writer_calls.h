@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
@@ -17,16 +18,13 @@ namespace perceptrond {
 
 class Call;
 
-// Metadata of a relayed call: whose it is, which the server that received it has checked.
-inline constexpr char kRelayedPrincipal[] = "perceptrond-principal";
-
-// What a call to another server has of the one it is made for.
+// What a call to another server has of the one it is made for: its trace. Who makes the call was checked by the server
+// that received it.
 struct CallOrigin {
   explicit CallOrigin(const Call& call);
-  // Adds them to the metadata.
+  // Adds it to the metadata.
   void AddTo(grpc::ClientContext& context) const;
 
-  std::string principal;
   std::string traceparent;
 };
 
@@ -64,6 +62,8 @@ class WriterCalls {
   void EndAll(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
+  std::vector<std::shared_ptr<WriterCall>> All() ABSL_LOCKS_EXCLUDED(mutex_);
+
   const std::shared_ptr<grpc::ChannelCredentials> credentials_;
   const std::string name_;
   const size_t max_message_bytes_;

@@ -140,7 +140,7 @@ absl::Status LearnSession::CountEvaluated(int64_t first_offset, int64_t rows,
   MutexLock turn(&producer_->turn);
   if (absl::Status status = failure(); !status.ok()) return status;
   next_offset_ = next_offset;
-  counted_until_ = first_offset + rows;
+  counted_rows_ = std::max<int64_t>(first_offset + rows - next_offset, 0);
   if (rows == 0) return absl::OkStatus();
   return CountCorrectRows(**model, *producer_, first_offset, rows, std::move(unchanged));
 }
@@ -218,7 +218,7 @@ absl::Status LearnSession::Learn(Model& model, const Request& request, v1::Learn
     return status;
   absl::Status status = messages_ == 0 ? absl::OkStatus() : target_.CheckSame(message);
   const int64_t first_offset = message.has_first_offset() ? message.first_offset() : next_offset_;
-  const int64_t counted_until = std::exchange(counted_until_, 0);
+  const int64_t counted = std::exchange(counted_rows_, 0);
   if (status.ok()) status = batch_.Read(request, model.settings(), ExampleBatch::Use::kLearn);
   if (status.ok()) {
     LearnCall call;
@@ -228,7 +228,7 @@ absl::Status LearnSession::Learn(Model& model, const Request& request, v1::Learn
     // Stated explicitly: if the model was rolled back to an earlier state, this message must be an
     // offset gap, and not continue from there.
     call.first_offset = first_offset;
-    call.counted_rows = static_cast<size_t>(std::max<int64_t>(counted_until - first_offset, 0));
+    call.counted_rows = static_cast<size_t>(counted);
     call.completed_pass = message.completed_pass();
     call.detail = target_.detail();
     status = model.Learn(call, outcome_);
@@ -241,7 +241,7 @@ absl::Status LearnSession::Learn(Model& model, const Request& request, v1::Learn
   }
   if (!IsInBand(status)) return status;
   // Of a message that is refused some rows may be counted: the next one comes after them.
-  next_offset_ = std::max(next_offset_, counted_until);
+  next_offset_ += counted;
   ToProto(status, *result.mutable_error());
   producer_->turn.AssertHeld();
   result.set_acknowledged_offset(producer_->position().next_offset - 1);

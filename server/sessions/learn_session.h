@@ -113,8 +113,8 @@ class LearnSession final : public CommitWaiter, public std::enable_shared_from_t
   int64_t messages_ = 0;
   // The offset of the next example, unless a message states another.
   int64_t next_offset_ = 0;
-  // The offset after the last example that CountEvaluated counted since the last message.
-  int64_t counted_until_ = 0;
+  // The first rows of the next message, which CountEvaluated has counted.
+  int64_t counted_rows_ = 0;
   // While the stream is open; set by the first message.
   std::unique_ptr<OpenStreams::Ticket> ticket_;
   ExampleBatch batch_;

@@ -12,6 +12,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests/deploy"), str(ROOT / "tests/integration")]
@@ -101,7 +102,8 @@ def run(options, nats, alone, servers):
     written = lambda server: metric(server.metrics, "perceptrond_fleet_partitions_written") == 1
     quiet = lambda: subprocess.run(servers[0].ctl("create", "first", "--dimension", 2), capture_output=True).returncode == 0
     wait_for("the fleet writes", quiet)
-    subprocess.run(["sleep", "5"], check=True)
+    # Until a second server may have been given the partition.
+    time.sleep(5)
     writer = wait_for("a writer", lambda: next(filter(written, servers), None))
     follower = next(server for server in servers if server is not writer)
     print("mistakes  through        examples/s  commits/s   server  writer  follower    NATS   (processor s a million examples)")
