@@ -8,7 +8,7 @@
 namespace perceptrond::client {
 
 Client Client::Connect(const std::string& address, Options options) {
-  auto connection = MakeConnection(MakeChannel(address, options.tls, options.metadata));
+  auto connection = MakeConnection(address, options.tls, options.metadata);
   return Client(std::move(connection), std::move(options));
 }
 

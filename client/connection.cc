@@ -83,7 +83,7 @@ grpc::Status CheckHealthOver(const std::shared_ptr<grpc::Channel>& channel,
   return status;
 }
 
-class StubConnection final : public Connection {
+class StubConnection : public Connection {
  public:
   explicit StubConnection(std::shared_ptr<grpc::Channel> channel)
       : models_(v1::ModelService::NewStub(channel)),
@@ -188,17 +188,10 @@ std::shared_ptr<grpc::ChannelCredentials> Credentials(const std::optional<TlsOpt
   return grpc::SslCredentials(options);
 }
 
-constexpr std::string_view kCollection = "models/";
-
-}  // namespace
-
-std::shared_ptr<Connection> MakeConnection(std::shared_ptr<grpc::Channel> channel) {
-  return std::make_shared<StubConnection>(std::move(channel));
-}
-
-std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address,
-                                           const std::optional<TlsOptions>& tls,
-                                           const CallMetadata& metadata) {
+// `address`: as the user gave it.
+std::shared_ptr<grpc::Channel> ChannelTo(const Target& target, const std::string& address,
+                                         const std::optional<TlsOptions>& tls,
+                                         const CallMetadata& metadata) {
   // gRPC stays initialized until the process ends. Else the end of the last channel waits for a
   // thread of gRPC's own, which may be polling for another 10 s.
   [[maybe_unused]] static const bool initialized = (grpc_init(), true);
@@ -211,13 +204,58 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address,
   // of its own.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1'000);
-  const Target target = MakeTarget(address);
   if (tls.has_value() && !(tls->server_name.empty() && target.host.empty())) {
     arguments.SetSslTargetNameOverride(tls->server_name.empty() ? target.host : tls->server_name);
   }
   return grpc::experimental::CreateCustomChannelWithInterceptors(
       target.address, Credentials(tls), arguments,
       MakeMetadataInterceptors(metadata, address, tls.has_value()));
+}
+
+// A connection to several servers.
+class ListConnection final : public StubConnection {
+ public:
+  ListConnection(Target target, const std::string& address, const std::optional<TlsOptions>& tls,
+                 const CallMetadata& metadata)
+      : StubConnection(ChannelTo(target, address, tls, metadata)),
+        target_(std::move(target)),
+        address_(address),
+        tls_(tls),
+        metadata_(metadata) {}
+
+  std::shared_ptr<Connection> ConnectTo(const std::string& address) override {
+    const std::optional<Target> one = FindServer(target_, address);
+    if (!one.has_value()) return nullptr;
+    return std::make_shared<StubConnection>(ChannelTo(*one, address_, tls_, metadata_));
+  }
+
+ private:
+  const Target target_;
+  const std::string address_;
+  const std::optional<TlsOptions> tls_;
+  const CallMetadata metadata_;
+};
+
+constexpr std::string_view kCollection = "models/";
+
+}  // namespace
+
+std::shared_ptr<Connection> MakeConnection(std::shared_ptr<grpc::Channel> channel) {
+  return std::make_shared<StubConnection>(std::move(channel));
+}
+
+std::shared_ptr<Connection> MakeConnection(const std::string& address,
+                                           const std::optional<TlsOptions>& tls,
+                                           const CallMetadata& metadata) {
+  Target target = MakeTarget(address);
+  if (target.servers.size() < 2) return MakeConnection(ChannelTo(target, address, tls, metadata));
+  return std::make_shared<ListConnection>(std::move(target), address, tls, metadata);
+}
+
+std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address,
+                                           const std::optional<TlsOptions>& tls,
+                                           const CallMetadata& metadata) {
+  return ChannelTo(MakeTarget(address), address, tls, metadata);
 }
 
 RetryPolicy Reconnecting(RetryPolicy policy, std::shared_ptr<Connection> connection) {

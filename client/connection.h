@@ -1,7 +1,7 @@
 // Connection: the interface to a server, with one virtual method per RPC. Client and the streams
 // use it; tests and instrumentation can replace it.
 //
-//   auto connection = MakeConnection(MakeChannel("127.0.0.1:7600"));
+//   auto connection = MakeConnection("127.0.0.1:7600");
 //   Client client(connection);
 //
 // Threads: implementations must allow concurrent calls.
@@ -74,6 +74,9 @@ class Connection {
   // Prepare a stream; reactor->StartCall() starts it.
   virtual void LearnStream(grpc::ClientContext*, LearnReactor* reactor) = 0;
   virtual void PredictStream(grpc::ClientContext*, PredictReactor* reactor) = 0;
+  // A connection to that one of this connection's several servers which the address, "host:port", is of;
+  // null if it has no several, or none of that address. May block.
+  virtual std::shared_ptr<Connection> ConnectTo(const std::string& /*address*/) { return nullptr; }
 };
 
 // TLS settings of a client. Certificates and keys are in PEM form. A plain value.
@@ -90,6 +93,12 @@ struct TlsOptions {
 
 // Returns a connection over the channel.
 std::shared_ptr<Connection> MakeConnection(std::shared_ptr<grpc::Channel> channel);
+
+// Returns a connection over a channel of MakeChannel. One to several servers of a fleet has streams that send most
+// rows to a model's writer go on there, if it is one of them.
+std::shared_ptr<Connection> MakeConnection(const std::string& address,
+                                           const std::optional<TlsOptions>& tls = std::nullopt,
+                                           const CallMetadata& metadata = {});
 
 // Returns a channel for long streams: it accepts responses of any size and reconnects quickly.
 // `address` in gRPC's form: "host:port", "unix:/path", "dns:///name:port"; or several servers of a fleet,

@@ -8,14 +8,14 @@
 #include "client/batch_builder.h"
 #include "client/error.h"
 #include "client/message_encoder.h"
+#include "client/preferred_server.h"
 #include "client/stream_worker.h"
 #include "client/window.h"
 
 namespace perceptrond::client {
 
-// The implementation of LearnStream, a state machine between the caller's thread and the worker's.
-//
-// Threads: as LearnStream; the batch belongs to the caller's thread.
+// A state machine between the caller's thread, which the batch belongs to, and the worker's.
+// Threads: as LearnStream.
 class LearnStreamCore final
     : public StreamWorker<perceptron::v1::LearnStreamRequest, perceptron::v1::LearnStreamResponse> {
  public:
@@ -77,7 +77,6 @@ class LearnStreamCore final
   // Why the stream accepts no more messages. Precondition: it has ended.
   absl::Status EndStatus() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  const std::shared_ptr<Connection> connection_;
   const std::string model_;
   const LearnOptions options_;
   const std::string producer_id_;
@@ -85,6 +84,7 @@ class LearnStreamCore final
 
   // The worker's.
   MessageEncoder encoder_;
+  PreferredServer server_;
   // The result of the last NextToSend().
   std::shared_ptr<Outgoing> sending_;
 
@@ -114,13 +114,13 @@ std::string ProducerId(const LearnOptions& options) {
 LearnStreamCore::LearnStreamCore(std::shared_ptr<Connection> connection, std::string model,
                                  LearnOptions options)
     : StreamWorker(options.retry, options.response_timeout),
-      connection_(std::move(connection)),
       model_(std::move(model)),
       options_(std::move(options)),
       producer_id_(ProducerId(options_)),
       batch_(options_.rows_per_message, options_.bytes_per_message,
              MostAppended(NameTableSize(options_.name_table_size))),
-      encoder_(options_.name_table_size, options_.compact, options_.bytes_per_message) {}
+      encoder_(options_.name_table_size, options_.compact, options_.bytes_per_message),
+      server_(std::move(connection)) {}
 
 absl::Status LearnStreamCore::Open() {
   Start();
@@ -184,9 +184,9 @@ absl::StatusOr<perceptron::v1::PassSummary> LearnStreamCore::MarkPass() {
   mutex_.Await(absl::Condition(&answered));
   if (!window_.empty()) return EndStatus();
   if (last_pass_.number() == number) return last_pass_;
-  perceptron::v1::PassSummary forgotten;
-  forgotten.set_number(number);
-  return forgotten;
+  perceptron::v1::PassSummary unknown;
+  unknown.set_number(number);
+  return unknown;
 }
 
 absl::StatusOr<LearnTotals> LearnStreamCore::Finish() {
@@ -210,7 +210,7 @@ std::optional<perceptron::v1::ConvergenceReport> LearnStreamCore::report() {
 }
 
 void LearnStreamCore::Prepare(grpc::ClientContext* context, Reactor* reactor) {
-  connection_->LearnStream(context, reactor);
+  server_.current().LearnStream(context, reactor);
 }
 
 std::shared_ptr<const perceptron::v1::LearnStreamRequest> LearnStreamCore::Rewind() {
@@ -251,12 +251,16 @@ absl::Status LearnStreamCore::OnResponse(perceptron::v1::LearnStreamResponse* re
     if (absl::Status status = OnOpened(response->opened()); !status.ok()) return status;
   }
   if (response->has_report()) {
-    // Stored before the result is counted, so that callers waiting for the result find it.
+    // Before the result is counted, so that callers waiting for it find it.
     MutexLock lock(&mutex_);
     report_ = std::move(*response->mutable_report());
   }
   for (const perceptron::v1::LearnResult& result : response->results()) {
     if (absl::Status status = OnResult(result); !status.ok()) return status;
+  }
+  if (server_.Prefer(response->writer_address())) {
+    MutexLock lock(&mutex_);
+    Move();
   }
   return absl::OkStatus();
 }
@@ -356,14 +360,11 @@ bool LearnStreamCore::MayRetry(const absl::Status& status) {
   if (ErrorReason(status) == "PRODUCER_LIMIT") return false;
   // Without numbers the results of the rows in flight, and of their pass, are unknown.
   if (!numbered() && opened_once_) return false;
-  if (IsTransient(status)) return true;
-  if (!ErrorReason(status).empty()) return false;
-  // Codes that proxies and crashing servers report for a lost connection.
-  return absl::IsCancelled(status) || absl::IsUnknown(status) || absl::IsInternal(status) ||
-         absl::IsDeadlineExceeded(status);
+  return IsTransient(status) || MayBeLostConnection(status);
 }
 
 void LearnStreamCore::OnDisconnect(const absl::Status& status) {
+  server_.Reset();
   if (options_.on_reconnect) options_.on_reconnect(status);
 }
 

@@ -17,6 +17,12 @@ bool IsTransient(const absl::Status& status) {
   return absl::IsResourceExhausted(status) && RetryDelay(status).has_value();
 }
 
+bool MayBeLostConnection(const absl::Status& status) {
+  if (!ErrorReason(status).empty()) return false;
+  return absl::IsCancelled(status) || absl::IsUnknown(status) || absl::IsInternal(status) ||
+         absl::IsDeadlineExceeded(status);
+}
+
 std::optional<absl::Duration> GaveUpAfter(const absl::Status& status) {
   const auto payload = status.GetPayload(kGaveUpAfter);
   absl::Duration after;

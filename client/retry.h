@@ -37,6 +37,9 @@ struct RetryPolicy {
 // (without one it is a limit that waiting does not lift).
 bool IsTransient(const absl::Status& status);
 
+// Whether proxies and crashing servers report a lost connection with this status.
+bool MayBeLostConnection(const absl::Status& status);
+
 // The time after which a stream gave up, if that is why it ended with this error; else absent.
 std::optional<absl::Duration> GaveUpAfter(const absl::Status& status);
 // The error with this time attached.

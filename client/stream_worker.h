@@ -151,6 +151,9 @@ class StreamWorker {
   }
   // Call after each change that the worker may act on, unless on its own thread.
   void WakeWorker() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { changed_ = true; }
+  // Ends the connection in order once what was sent is answered, and goes on with another one, which
+  // Prepare makes. For OnResponse.
+  void Move() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { moving_ = true; }
 
   Mutex mutex_;
   // The connection accepts messages. Set by OnResponse if Rewind returned a first message.
@@ -197,11 +200,12 @@ class StreamWorker {
       const TimePoint progress_before = last_progress_;
       const absl::Status status = RunConnection();
       ready_ = false;
+      const bool moved = std::exchange(moving_, false) && status.ok();
       if (cancelled_) {
         ended_ = absl::CancelledError("the stream was cancelled");
         break;
       }
-      if (AskForLess(status)) {
+      if (AskForLess(status) || (moved && !(finishing_ && !Unanswered()))) {
         again = false;
         continue;
       }
@@ -288,6 +292,11 @@ class StreamWorker {
         continue;
       }
       if (broken.ok() && ready_ && !closed && writing_ == nullptr) {
+        if (moving_) {
+          closed = true;
+          events.StartWritesDone();
+          continue;
+        }
         if (std::shared_ptr<const Request> next = NextToSend(); next != nullptr) {
           if (!waiting_) {
             last_progress_ = Clock::now();
@@ -331,7 +340,7 @@ class StreamWorker {
     writing_ = nullptr;
     if (!broken.ok()) return broken;
     if (!done_->ok()) return ToAbslStatus(*done_);
-    if (closed && !Unanswered()) return absl::OkStatus();
+    if (closed && (moving_ || !Unanswered())) return absl::OkStatus();
     return absl::UnavailableError("the server ended the stream early");
   }
 
@@ -339,6 +348,8 @@ class StreamWorker {
   const absl::Duration response_timeout_;
   std::thread thread_;
 
+  // The connection ends so that another one follows.
+  bool moving_ ABSL_GUARDED_BY(mutex_) = false;
   // Something has changed since the worker last waited.
   bool changed_ ABSL_GUARDED_BY(mutex_) = false;
   grpc::ClientContext* context_ ABSL_GUARDED_BY(mutex_) = nullptr;

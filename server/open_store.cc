@@ -4,12 +4,15 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "core/fleet/fleet.h"
 #include "core/journal/jetstream/jetstream_journal.h"
 #include "core/journal/memory_journal.h"
 #include "core/journal/rocksdb_journal.h"
+#include "server/config/endpoint.h"
 #include "server/config/logging.h"
 
 namespace perceptrond {
@@ -84,9 +87,32 @@ absl::StatusOr<std::unique_ptr<Journal>> OpenJournal(const Options& options) {
   return *std::move(journal);
 }
 
+// Where clients reach this server of a fleet; empty if they cannot know.
+std::string ClientAddress(const Options& options) {
+  if (!options.client_address.empty()) return options.client_address;
+  for (const std::string& address : options.addresses) {
+    if (!HostOf(address).has_value() || absl::EndsWith(address, ":0")) continue;
+    const absl::string_view fleet = options.fleet_address;
+    return absl::StrCat(fleet.substr(0, fleet.rfind(':')), address.substr(address.rfind(':')));
+  }
+  return "";
+}
+
+// What is asked of the journal; one of NATS decides by itself.
+Durability DurabilityOf(DurabilityChoice choice) {
+  switch (choice) {
+    case DurabilityChoice::kInterval:
+      return Durability::kInterval;
+    case DurabilityChoice::kNone:
+      return Durability::kNone;
+    default:
+      return Durability::kSync;
+  }
+}
+
 Store::Options StoreOptions(const Options& options) {
   Store::Options store;
-  store.committer.durability = options.durability;
+  store.committer.durability = DurabilityOf(options.durability);
   store.committer.interval = options.durability_interval;
   store.limits.max_example_features = options.max_example_features;
   store.limits.max_message_cost = options.max_message_cost;
@@ -107,6 +133,7 @@ Store::Options StoreOptions(const Options& options) {
     store.committer.counters_delay = kCountersDelay;
     FleetOptions fleet;
     fleet.address = options.fleet_address;
+    fleet.client_address = ClientAddress(options);
     fleet.heartbeat = options.fleet_timeout / 4;
     fleet.writer_timeout = options.fleet_timeout;
     fleet.rank_delay = options.fleet_timeout / 8;

@@ -178,7 +178,11 @@ TransportOptions Server::Parts::MakeTransportOptions() {
   transport.window_bytes = std::clamp<uint64_t>(options.memory_budget / 2048, 64 << 10, 1 << 20);
   transport.max_resident_bytes = MostResidentBytes(options.memory_budget);
   transport.on_probe_failure = ExitForSupervisor;
-  transport.on_second = [this] { acceptor.EndLateRequests(options.receive_timeout); };
+  transport.on_second = [this] {
+    acceptor.EndLateRequests(options.receive_timeout);
+    if (store->fleet() != nullptr)
+      health.SetLearning(store->fleet()->since_contact() < 2 * options.fleet_timeout);
+  };
   return transport;
 }
 

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import grpc from '@grpc/grpc-js';
 import { Labels, batches } from './lib/examples.mjs';
 import { LearnStream } from './lib/learn_stream.mjs';
-import { GOES_ON, UsageError, batchOf, common, complain, connect, input, nameTableSizeOf, parse, passSentence, reconnecting, rowsOf, run, sentence, whole } from './lib/program.mjs';
+import { GOES_ON, UsageError, batchOf, common, complain, connect, connectTo, input, nameTableSizeOf, parse, passSentence, reconnecting, rowsOf, run, sentence, whole } from './lib/program.mjs';
 import { LearningService, ModelService, unary } from './lib/rpc.mjs';
 
 const USAGE = `Learns a file of labelled examples exactly once, even if the server or this program is restarted.
@@ -78,10 +78,11 @@ async function main() {
   const [batch, window, most] = [batchOf(flags), whole('window', flags.window),
     flags['until-converged'] ? MOST_UNTIL_CONVERGED : whole('passes', flags.passes)];
   const readFile = rowsOf(file, flags, { labelsRequired: true });
-  const [models, learning] = [connect(ModelService, flags), connect(LearningService, flags)];
+  const [models, learning] = await Promise.all([connect(ModelService, flags), connect(LearningService, flags)]);
   await ensureModel(models, id, flags);
   const stream = await LearnStream.open(learning, `models/${id}`, flags.producer,
-    { window, nameTableSize: nameTableSizeOf(flags), giveUpAfter: flags.giveUpAfter, onReconnect: reconnecting });
+    { window, nameTableSize: nameTableSizeOf(flags), giveUpAfter: flags.giveUpAfter, onReconnect: reconnecting,
+      writerStub: (address) => connectTo(LearningService, flags, address) });
   const getModel = () => unary(models, 'getModel', { name: `models/${id}` }, flags.giveUpAfter);
   let totals;
   try {

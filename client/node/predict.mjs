@@ -15,7 +15,7 @@ async function main() {
   const { flags, positionals: [id, file] } = parse(USAGE, ['MODEL', 'FILE'], OPTIONS);
   const batch = batchOf(flags);
   const readFile = rowsOf(file, flags, { labelsRequired: false });
-  const [models, predictions] = [connect(ModelService, flags), connect(PredictionService, flags)];
+  const [models, predictions] = await Promise.all([connect(ModelService, flags), connect(PredictionService, flags)]);
   const labels = new Labels(await unary(models, 'getModel', { name: `models/${id}` }, flags.giveUpAfter));
   let [examples, labelled, wrong, revision] = [0, 0, 0, 0];
   const settings = { nameTableSize: nameTableSizeOf(flags), giveUpAfter: flags.giveUpAfter, onReconnect: reconnecting };

@@ -17,7 +17,7 @@ async function main() {
   const milliseconds = Math.round(1000 * seconds('interval', flags.interval, 0.05));
   const minInterval = { seconds: Math.floor(milliseconds / 1000), nanos: (milliseconds % 1000) * 1e6 };
   let left = flags.count === undefined ? Infinity : whole('count', flags.count);
-  const stub = connect(ModelService, flags);
+  const stub = await connect(ModelService, flags);
   const backoff = new Backoff(flags.giveUpAfter);
   await withRetries(backoff, async () => {
     const call = stub.watchModel({ name: `models/${id}`, minInterval });

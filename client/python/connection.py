@@ -4,6 +4,7 @@ import argparse
 import os
 import pathlib
 import signal
+import socket
 import sys
 from typing import Callable, NoReturn
 
@@ -61,7 +62,7 @@ CHANNEL_OPTIONS = [("grpc.initial_reconnect_backoff_ms", 100), ("grpc.max_reconn
 def parser(description: str) -> argparse.ArgumentParser:
     flags = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     flags.add_argument("--server", type=utf8, default=os.environ.get("PERCEPTROND_SERVER", "127.0.0.1:7600"), metavar="ADDRESS",
-                       help="host:port or unix:path (default: $PERCEPTROND_SERVER, else 127.0.0.1:7600)")
+                       help="host:port, host:port,... of a fleet's servers, or unix:path (default: $PERCEPTROND_SERVER, else 127.0.0.1:7600)")
     flags.add_argument("--tls-ca", type=pathlib.Path, metavar="FILE", help="connect with TLS and trust these certificate authorities (PEM)")
     flags.add_argument("--token-file", type=pathlib.Path, metavar="FILE", help="send the token in this file with each call (default: $PERCEPTRONCTL_TOKEN_FILE)",
                        default=os.environ.get("PERCEPTRONCTL_TOKEN_FILE"))
@@ -127,22 +128,60 @@ def _traceparent() -> str:
     return value if value.isascii() and value.isprintable() else ""
 
 
-def channel(flags: argparse.Namespace) -> grpc.Channel:
-    """Returns a channel that stays open until leave(): closing it makes the subscriber's thread print a traceback."""
+def numeric(servers: str) -> list[str]:
+    """The addresses of host:port,host:port,..., of one family; names that are not found are left out."""
+    found = {socket.AF_INET: [], socket.AF_INET6: []}
+    for address in servers.split(","):
+        host, _, port = address.strip().rpartition(":")
+        try:
+            for family, *_, (number, *_) in socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM):
+                found[family].append(f"[{number}]:{port}" if family == socket.AF_INET6 else f"{number}:{port}")
+        except socket.gaierror:
+            continue
+    return found[socket.AF_INET] or found[socket.AF_INET6]
+
+
+def _target(servers: str) -> str:
+    """One address as it is; of several, gRPC uses the first that it can connect to, and another when that connection ends."""
+    found = numeric(servers) if "," in servers and not servers.startswith(("ipv4:", "ipv6:")) else []
+    return f"ipv{6 if found[0].startswith('[') else 4}:{','.join(found)}" if found else servers
+
+
+def _options(flags: argparse.Namespace) -> list[tuple[str, object]]:
+    """With several servers their certificates are for the first one's name."""
+    if "," not in flags.server or flags.tls_ca is None:
+        return CHANNEL_OPTIONS
+    return [*CHANNEL_OPTIONS, ("grpc.ssl_target_name_override", flags.server.split(",")[0].strip().rpartition(":")[0])]
+
+
+def channel(flags: argparse.Namespace, server: str | None = None) -> grpc.Channel:
+    """Returns a channel that stays open until leave(): closing it makes the subscriber's thread print a traceback.
+
+    server: one of those of the flags; default: all of them."""
     trust = credentials(flags)
-    made = grpc.insecure_channel(flags.server, CHANNEL_OPTIONS) if trust is None else grpc.secure_channel(flags.server, trust, CHANNEL_OPTIONS)
+    target = _target(server or flags.server)
+    made = grpc.insecure_channel(target, CHANNEL_OPTIONS) if trust is None else grpc.secure_channel(target, trust, _options(flags))
     # gRPC advances a connection attempt only during calls, or while a subscriber exists.
     made.subscribe(lambda connectivity: None, try_to_connect=True)
     return grpc.intercept_channel(made, _Trace(_traceparent())) if _traceparent() else made
 
 
-def aio_channel(flags: argparse.Namespace) -> grpc.aio.Channel:
+def aio_channel(flags: argparse.Namespace, server: str | None = None) -> grpc.aio.Channel:
     kinds = (_AioUnaryTrace, _AioWatchTrace, _AioStreamTrace) if _traceparent() else ()
     interceptors = [kind(_traceparent()) for kind in kinds]
     trust = credentials(flags)
+    target = _target(server or flags.server)
     if trust is None:
-        return grpc.aio.insecure_channel(flags.server, CHANNEL_OPTIONS, interceptors=interceptors)
-    return grpc.aio.secure_channel(flags.server, trust, CHANNEL_OPTIONS, interceptors=interceptors)
+        return grpc.aio.insecure_channel(target, CHANNEL_OPTIONS, interceptors=interceptors)
+    return grpc.aio.secure_channel(target, trust, _options(flags), interceptors=interceptors)
+
+
+def known_server(flags: argparse.Namespace, address: str) -> str | None:
+    """The one of several servers of the flags that has this address; None if none has."""
+    if "," not in flags.server:
+        return None
+    known = numeric(flags.server)
+    return next((one for one in numeric(address) if one in known), None)
 
 
 def complain(text: str) -> None:

@@ -87,8 +87,13 @@ def get_model(stub: model_service_pb2_grpc.ModelServiceStub, flags: argparse.Nam
 
 def learn(channel: grpc.Channel, flags: argparse.Namespace) -> Totals:
     stub, models = learning_service_pb2_grpc.LearningServiceStub(channel), model_service_pb2_grpc.ModelServiceStub(channel)
+
+    def writer_stub(address: str) -> learning_service_pb2_grpc.LearningServiceStub | None:
+        server = connection.known_server(flags, address)
+        return server and learning_service_pb2_grpc.LearningServiceStub(connection.channel(flags, server))
+
     with LearnStream(stub, f"models/{flags.model}", flags.producer, window=flags.window, name_table_size=flags.name_table_size,
-                     give_up_after=flags.give_up_after, on_reconnect=program.reconnecting) as stream:
+                     give_up_after=flags.give_up_after, on_reconnect=program.reconnecting, writer_stub=writer_stub) as stream:
         # Read after the stream is open, when the server is reachable.
         labels = Labels(get_model(models, flags))
         for rows in passes_left(flags, labels, stream.next_offset, stream.passes):

@@ -69,8 +69,12 @@ async def in_thread(call: Callable[[], Result]) -> Result:
 
 
 async def learn(stub: learning_service_pb2_grpc.LearningServiceStub, models: model_service_pb2_grpc.ModelServiceStub, flags: argparse.Namespace) -> Totals:
+    def writer_stub(address: str) -> learning_service_pb2_grpc.LearningServiceStub | None:
+        server = connection.known_server(flags, address)
+        return server and learning_service_pb2_grpc.LearningServiceStub(connection.aio_channel(flags, server))
+
     async with LearnStream(stub, f"models/{flags.model}", flags.producer, window=flags.window, name_table_size=flags.name_table_size,
-                           give_up_after=flags.give_up_after, on_reconnect=program.reconnecting) as stream:
+                           give_up_after=flags.give_up_after, on_reconnect=program.reconnecting, writer_stub=writer_stub) as stream:
         # Read after the stream is open, when the server is reachable.
         labels = Labels(await get_model(models, flags))
         for rows in passes_left(flags, labels, stream.next_offset, stream.passes):

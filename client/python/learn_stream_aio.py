@@ -13,6 +13,7 @@ import grpc
 
 from errors import Backoff, is_transient, reason
 from perceptron.v1 import learning_service_pb2, learning_service_pb2_grpc, report_pb2
+from servers import Servers
 from window import NAME_TABLE_SIZE, Examples, ProtocolError, Totals, Window
 
 Request = learning_service_pb2.LearnStreamRequest
@@ -26,14 +27,17 @@ class LearnStream:
 
     def __init__(self, stub: learning_service_pb2_grpc.LearningServiceStub, model: str, producer: str, *, window: int = 8192,
                  name_table_size: int = NAME_TABLE_SIZE, give_up_after: float = 60,
-                 on_reconnect: Callable[[grpc.RpcError], None] = lambda error: None):
+                 on_reconnect: Callable[[grpc.RpcError], None] = lambda error: None,
+                 writer_stub: Callable[[str], Optional[learning_service_pb2_grpc.LearningServiceStub]] = lambda address: None):
         """window: most unanswered examples. name_table_size: most names in the stream's table, which sends each name once;
-        0: each message has its names. give_up_after: seconds without progress before giving up."""
-        self._stub, self._on_reconnect = stub, on_reconnect
+        0: each message has its names. give_up_after: seconds without progress before giving up. writer_stub: as in servers.py."""
+        self._servers, self._on_reconnect = Servers(stub, writer_stub), on_reconnect
         self._backoff = Backoff(give_up_after)
         self._window = Window(model, producer, window, name_table_size)
         self._changed = asyncio.Condition()
         self._connection = 0
+        # The connection ends once what was sent is answered, and another one follows.
+        self._moving = False
         self._finishing = False
         self._ended: Optional[BaseException] = None
         self._reader: Optional[asyncio.Task[None]] = None
@@ -96,7 +100,8 @@ class LearnStream:
         try:
             while True:
                 try:
-                    return await self._connect()
+                    if await self._connect():
+                        return
                 except grpc.RpcError as error:
                     await self._reconnect_or_raise(error)
         except Exception as error:
@@ -114,18 +119,21 @@ class LearnStream:
         wait = self._backoff.next_wait(error)
         if wait is None or not is_transient(error):
             raise error
+        self._servers.reset()
         self._on_reconnect(error)
         await asyncio.sleep(wait)
 
-    async def _connect(self) -> None:
-        """Runs one connection until it ends; raises grpc.RpcError."""
+    async def _connect(self) -> bool:
+        """Runs one connection until it ends: whether it was the last one. Raises grpc.RpcError."""
         self._connection += 1
-        call = self._stub.LearnStream(self._requests(self._connection, self._window.opening()))
+        self._moving = False
+        call = self._servers.stub.LearnStream(self._requests(self._connection, self._window.opening()))
         try:
             async for response in call:
                 await self._handle(response)
-            if not self._finishing:
+            if not self._finishing and not self._moving:
                 raise ProtocolError("the server ended the stream early")
+            return self._finishing
         finally:
             # The sending task can outlive a lost connection; it must not take messages of the next one.
             self._connection += 1
@@ -140,6 +148,7 @@ class LearnStream:
             for result in response.results:
                 if self._window.answered(result):
                     self._backoff.progress()
+            self._moving = self._moving or self._servers.prefer(response.writer_address)
             self._changed.notify_all()
 
     # ---- gRPC's task, which sends ----
@@ -152,7 +161,7 @@ class LearnStream:
 
     async def _next(self, connection: int) -> Optional[Request]:
         async with self._changed:
-            while self._connection == connection:
+            while self._connection == connection and not self._moving:
                 try:
                     request = self._window.next_to_send()
                 except Exception as error:  # rows that cannot be packed, which would end as an unknown error of gRPC's

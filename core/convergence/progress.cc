@@ -43,6 +43,7 @@ void Progress::AddLate(const Tally& tally) {
 void Progress::AddCounts(const Tally& tally) {
   ConvergenceReport& report = *counters_.mutable_report();
   report.set_examples(report.examples() + tally.examples);
+  report.set_examples_elsewhere(report.examples_elsewhere() + tally.examples_elsewhere);
   report.set_mistakes(report.mistakes() + tally.mistakes);
   report.set_updates(report.updates() + tally.updates);
   report.set_duplicates(report.duplicates() + tally.duplicates);

@@ -20,6 +20,8 @@ inline constexpr size_t kValidationCodes = static_cast<size_t>(ValidationCode::k
 // have changed. Not thread-safe.
 struct Tally {
   uint64_t examples = 0;
+  // Those of them that another server of a fleet evaluated.
+  uint64_t examples_elsewhere = 0;
   // At most one each: a stretch ends with its first update, and every mistake calls for one.
   uint64_t mistakes = 0;
   uint64_t updates = 0;

@@ -1,5 +1,6 @@
 #include "core/fleet/fleet.h"
 
+#include <algorithm>
 #include <random>
 #include <utility>
 
@@ -75,6 +76,20 @@ void Fleet::Leave() {
   mutex_.AwaitWithTimeout(absl::Condition(&sent), absl::Seconds(1));
 }
 
+absl::Time Fleet::StateTimeOf(uint64_t model_id) {
+  const Writer writer = WriterOf(model_id);
+  Members::Clock::time_point seen = RoleOf(model_id).contact();
+  if (writer.epoch > 0) seen = std::min(seen, writer.seen);
+  return absl::Now() - absl::FromChrono(Members::Clock::now() - seen);
+}
+
+absl::Duration Fleet::since_contact() const {
+  Members::Clock::time_point first = Members::Clock::now();
+  for (const std::unique_ptr<PartitionRole>& role : roles_)
+    first = std::min(first, role->contact());
+  return absl::FromChrono(Members::Clock::now() - first);
+}
+
 std::vector<PartitionRole::Stats> Fleet::stats() const {
   std::vector<PartitionRole::Stats> stats;
   for (const std::unique_ptr<PartitionRole>& role : roles_) stats.push_back(role->stats());
@@ -102,6 +117,7 @@ void Fleet::SendHeartbeats() {
     }
     heartbeat.set_server_id(id_);
     heartbeat.set_address(options_.address);
+    heartbeat.set_client_address(options_.client_address);
     for (const std::unique_ptr<PartitionRole>& role : roles_) role->AddTo(heartbeat);
     // A heartbeat that is lost is one of many.
     journal_.Announce(heartbeat.SerializeAsString()).IgnoreError();

@@ -23,6 +23,8 @@ namespace perceptrond {
 struct FleetOptions {
   // Where other servers reach this one: host:port.
   std::string address;
+  // Where clients reach it.
+  std::string client_address;
   absl::Duration heartbeat = absl::Milliseconds(500);
   // A writer that was not heard of for this time is taken for dead.
   absl::Duration writer_timeout = absl::Seconds(2);
@@ -55,6 +57,11 @@ class Fleet {
   Writer WriterOf(uint64_t model_id) const {
     return members_.WriterOf(journal_.PartitionOf(model_id));
   }
+  // The time that the state of a model that another server writes has here: its writer was alive then, and the
+  // log has been read to its end since.
+  absl::Time StateTimeOf(uint64_t model_id);
+  // The longest time since a partition's log was read to its end: with no contact nothing can be learned.
+  absl::Duration since_contact() const;
   void OnWriteFailure(uint64_t model_id) { RoleOf(model_id).OnWriteFailure(); }
   // Releases all partitions, so that other servers take them over at once, and waits for it.
   void Leave();

@@ -25,6 +25,8 @@ struct Writer {
   bool released = false;
   // When it was last heard of.
   std::chrono::steady_clock::time_point seen;
+  // Where clients reach it; empty: not known.
+  std::string client_address;
 };
 
 // Thread contract: safe for any number of threads.

@@ -81,6 +81,11 @@ class PartitionRole {
   // Whether it has left.
   bool has_left() const { return left_.load(std::memory_order_acquire); }
   Stats stats() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // When the log was last read to its end.
+  Clock::time_point contact() const ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    return contact_;
+  }
 
  private:
   void Run();

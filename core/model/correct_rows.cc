@@ -125,6 +125,7 @@ absl::Status CountCorrectRows(Model& model, Producer& producer, int64_t first_of
   segment.first_offset = first_offset;
   segment.rows = rows;
   segment.unchanged = std::move(unchanged);
+  for (UnchangedRows& one : segment.unchanged) one.tally.examples_elsewhere = one.tally.examples;
   segment.revision = state->revision;
   core.ledger.Apply(producer, segment, state->names);
   return absl::OkStatus();

@@ -13,6 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "core/convergence/progress.h"
 #include "core/journal/journal.h"
 #include "core/ledger/ledger.h"
@@ -186,6 +187,8 @@ struct ModelSummary {
   // False: the report is of the journal's counters; its window and norm, and what depends on them,
   // are absent.
   bool in_memory = false;
+  // When report and revision were so, where another server of a fleet writes the model.
+  std::optional<absl::Time> stale_since;
 };
 
 // The summary of `header`, from the model in memory, or from the journal's counters if `loaded` is

@@ -188,13 +188,28 @@ absl::StatusOr<ModelSummary> Store::Get(absl::string_view name) {
   if (!model.ok()) return model.status();
   const absl::StatusOr<storage::ModelHeader> header = catalogue_.Find(name);
   if (!header.ok()) return header.status();
-  return Summarize(*header, GetIfLoaded(name), *journal_, ComponentAccess::kLoad);
+  absl::StatusOr<ModelSummary> summary =
+      Summarize(*header, GetIfLoaded(name), *journal_, ComponentAccess::kLoad);
+  if (summary.ok()) SetStateTime(header->id(), *summary);
+  return summary;
+}
+
+void Store::SetStateTime(uint64_t model_id, ModelSummary& summary) {
+  if (fleet_ != nullptr && !fleet_->Writes(model_id))
+    summary.stale_since = fleet_->StateTimeOf(model_id);
+}
+
+absl::StatusOr<ModelSummary> Store::ListedSummary(const storage::ModelHeader& header) {
+  absl::StatusOr<ModelSummary> summary =
+      SummarizeForList(header, GetIfLoaded(header.model().name()), *journal_);
+  if (summary.ok()) SetStateTime(header.id(), *summary);
+  return summary;
 }
 
 absl::StatusOr<ModelSummary> Store::GetSummary(absl::string_view name) {
   const absl::StatusOr<storage::ModelHeader> header = catalogue_.Find(name);
   if (!header.ok()) return header.status();
-  return SummarizeForList(*header, GetIfLoaded(name), *journal_);
+  return ListedSummary(*header);
 }
 
 absl::StatusOr<Store::Found> Store::Search(absl::string_view after, size_t limit, size_t most_read,
@@ -214,7 +229,7 @@ absl::StatusOr<Store::Found> Store::Search(absl::string_view after, size_t limit
       if (!KeepGoing(kHeaderWork)) return StoppedError();
       last = header.model().name();
       if (!wanted(header.model())) continue;
-      absl::StatusOr<ModelSummary> summary = SummarizeForList(header, GetIfLoaded(last), *journal_);
+      absl::StatusOr<ModelSummary> summary = ListedSummary(header);
       if (summary.ok()) {
         found.models.push_back(*std::move(summary));
       } else if (absl::IsDataLoss(summary.status())) {

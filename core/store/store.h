@@ -170,6 +170,8 @@ class Store {
   void Drop(const std::vector<std::shared_ptr<Model>>& models, bool commit,
             const absl::Status& why);
   void OnModelChanged(const storage::ModelHeader& header, bool deleted);
+  void SetStateTime(uint64_t model_id, ModelSummary& summary);
+  absl::StatusOr<ModelSummary> ListedSummary(const storage::ModelHeader& header);
   // Drops what a failed write of the model may have left in the journal.
   absl::Status DropLeftovers(uint64_t model_id) ABSL_LOCKS_EXCLUDED(mutex_);
   // Writes the samples that are nowhere but in memory.

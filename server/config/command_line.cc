@@ -203,6 +203,14 @@ std::string CheckTogether(const Options& options) {
     return "with --access-file the servers of a fleet must know one another: add --fleet-cert, "
            "--fleet-key and --fleet-ca";
   }
+  const bool replicated = options.durability == DurabilityChoice::kReplicated;
+  if (options.durability != DurabilityChoice::kAuto &&
+      replicated != (options.journal == JournalKind::kNats)) {
+    return replicated ? "--durability replicated needs --journal nats://...: the servers of NATS "
+                        "keep the replicas"
+                      : "with --journal nats://... updates are on the disks of NATS's servers when "
+                        "these write them: leave --durability out, or set it to replicated";
+  }
   if (options.insecure) return "";
   if (open_fleet && !IsLoopback(options.fleet_address)) {
     return absl::StrCat("other machines can reach --fleet-address ", options.fleet_address,

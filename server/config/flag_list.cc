@@ -232,6 +232,18 @@ void FlagList::Address(const std::string& name, std::string* field, const std::s
       [field] { return Quoted(*field); });
 }
 
+void FlagList::OptionalAddress(const std::string& name, std::string* field,
+                               const std::string& help) {
+  const auto set = [field](const std::string& value) -> std::string {
+    if (!value.empty() && (!HostOf(value).has_value() || absl::EndsWith(value, ":0")))
+      return "expected HOST:PORT, with a port that clients know, or nothing";
+    *field = value;
+    return "";
+  };
+  Add(name, "HOST:PORT", absl::StrCat(help, "\nDefault ", Quoted(*field), "."), set,
+      [field] { return Quoted(*field); });
+}
+
 void FlagList::AddList(const std::string& name, const std::string& form,
                        const std::vector<std::string>* field, const std::string& help,
                        std::function<std::string(const std::vector<std::string>&)> set) {

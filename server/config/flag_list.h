@@ -76,6 +76,8 @@ class FlagList {
   void Name(const std::string& name, std::string* field, const std::string& help);
   // HOST:PORT, with a port.
   void Address(const std::string& name, std::string* field, const std::string& help);
+  // The same, or empty.
+  void OptionalAddress(const std::string& name, std::string* field, const std::string& help);
   void MetricsAddress(const std::string& name, std::string* field, const std::string& help);
   void Directory(const std::string& name, std::string* field, const std::string& help);
   // A file that exists.

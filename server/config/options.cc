@@ -45,6 +45,10 @@ std::vector<Flag> MakeFlags(Options* o) {
   flags.Address(
       "fleet-address", &o->fleet_address,
       "Where the other servers of the fleet reach this one. It listens there for them alone.");
+  flags.OptionalAddress(
+      "client-address", &o->client_address,
+      "Where clients reach this server of a fleet, with which it names itself to those that it\n"
+      "writes most rows of. Empty: the host of --fleet-address with the port of --address.");
   flags.Number("fleet-partitions", "Partitions", &o->fleet_partitions, 1, 256,
                "Partitions of the fleet's models, each of which one server writes. Fixed when the\n"
                "fleet is created.");
@@ -63,15 +67,18 @@ std::vector<Flag> MakeFlags(Options* o) {
       "It must sign no other: a client with such a certificate may do everything.");
   flags.Choice(
       "durability", &o->durability,
-      {{"sync", Durability::kSync},
-       {"interval", Durability::kInterval},
-       {"none", Durability::kNone}},
+      {{"auto", DurabilityChoice::kAuto},
+       {"sync", DurabilityChoice::kSync},
+       {"interval", DurabilityChoice::kInterval},
+       {"none", DurabilityChoice::kNone},
+       {"replicated", DurabilityChoice::kReplicated}},
       "When updates reach the disk. sync: before they are acknowledged; concurrent streams share\n"
       "one fsync. interval: at most --durability-interval later. none: when the operating system\n"
       "writes them. A power failure loses updates that have not reached the disk; killing the\n"
-      "server loses no acknowledged update. In a fleet updates are acknowledged once a majority "
-      "of\n"
-      "NATS's servers has them, and this has no effect.");
+      "server loses no acknowledged update. replicated: with --journal nats://..., and only "
+      "there:\n"
+      "updates are acknowledged once a majority of NATS's servers has them. auto: replicated with\n"
+      "nats://, else sync.");
   flags.Time(
       "durability-interval", &o->durability_interval, absl::Milliseconds(1), absl::Hours(1),
       "The time between two fsyncs with --durability=interval: a power failure loses at most this\n"

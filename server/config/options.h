@@ -9,12 +9,14 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "core/store/committer.h"
 #include "server/config/logging.h"
 
 namespace perceptrond {
 
 enum class JournalKind : uint8_t { kRocksDb, kMemory, kNats };
+
+// kAuto: kReplicated with kNats, else kSync. The others are for one kind of journal each.
+enum class DurabilityChoice : uint8_t { kAuto, kSync, kInterval, kNone, kReplicated };
 
 // The fields have the default values. Meaning, unit and range of each are in options.cc, from
 // which --help prints them.
@@ -34,6 +36,8 @@ struct Options {
   // The fleet, with kNats.
   std::string fleet = "perceptrond";
   std::string fleet_address = "127.0.0.1:7602";
+  // Empty: the host of fleet_address, with the port of the first TCP address.
+  std::string client_address;
   uint64_t fleet_partitions = 16;
   uint64_t fleet_replicas = 3;
   absl::Duration fleet_timeout = absl::Seconds(2);
@@ -41,7 +45,7 @@ struct Options {
   std::string fleet_cert;
   std::string fleet_key;
   std::string fleet_ca;
-  Durability durability = Durability::kSync;
+  DurabilityChoice durability = DurabilityChoice::kAuto;
   absl::Duration durability_interval = absl::Milliseconds(100);
   uint64_t memory_budget = uint64_t{1} << 30;
   // 0: what models in use leave of memory_budget, at least a quarter.

@@ -118,10 +118,13 @@ void FleetServer::RunThere(Call& call, const Destination& to, const RoutedMethod
     return SegmentCall::Start(calls_, to.address, to.model_id, to.epoch, origin,
                               std::move(receiver));
   };
+  const auto writer_address = [this, id = to.model_id] {
+    return backend_.store.fleet()->WriterOf(id).client_address;
+  };
   StreamReactor<FollowerLearnSession>::Start(
       call, backend_,
       std::make_shared<FollowerLearnSession>(backend_.store, backend_.stream_limits, connect,
-                                             rows_));
+                                             writer_address, rows_));
 }
 
 const Call::Method& FleetServer::Find(const std::string& path) const {

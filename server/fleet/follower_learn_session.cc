@@ -49,8 +49,14 @@ std::optional<int64_t> StatedOffset(const v1::LearnStreamRequest& message) {
 }  // namespace
 
 FollowerLearnSession::FollowerLearnSession(Store& store, const StreamLimits& limits,
-                                           Connect connect, FollowedRows& rows)
-    : limits_(limits), store_(store), connect_(std::move(connect)), rows_(rows), handle_(store) {}
+                                           Connect connect, WriterAddress writer_address,
+                                           FollowedRows& rows)
+    : limits_(limits),
+      store_(store),
+      connect_(std::move(connect)),
+      writer_address_(std::move(writer_address)),
+      rows_(rows),
+      handle_(store) {}
 
 FollowerLearnSession::~FollowerLearnSession() {
   if (call_ == nullptr) return;
@@ -215,7 +221,7 @@ void FollowerLearnSession::ForwardWhole(const Request& request, size_t bytes) {
   if (!failure_.ok()) return;
   const int64_t begin = progress_->position();
   // What this server did not read may be refused.
-  needs_update_ ? progress_->OnForwarded(rows) : progress_->OnForwardedUnread();
+  needs_update_ ? progress_->OnForwarded(rows) : progress_->OnForwardedUnread(rows);
   rows_.forwarded.fetch_add(rows, std::memory_order_relaxed);
   Forward(request, bytes, begin, {});
 }
@@ -350,6 +356,10 @@ bool FollowerLearnSession::Take(Response& response) {
   if (ready_answers_ == 0) return false;
   response.Clear();
   if (opened_ != nullptr) response.set_allocated_opened(opened_.release());
+  if (!writer_is_named_ && progress_->mostly_forwarded()) {
+    writer_is_named_ = true;
+    response.set_writer_address(writer_address_());
+  }
   for (; ready_answers_ > 0; --ready_answers_) {
     Answer& answer = answers_.front();
     bytes_ -= answer.bytes;

@@ -61,12 +61,14 @@ class FollowerLearnSession final : public SegmentCall::Receiver,
   // Begins the stream at the model's writer.
   using Connect =
       std::function<std::shared_ptr<SegmentCall>(std::weak_ptr<SegmentCall::Receiver> receiver)>;
+  // Where clients reach that server; empty: not known.
+  using WriterAddress = std::function<std::string()>;
 
   static constexpr bool kAnswersSynchronously = false;
 
   // `rows` must outlive the session.
   FollowerLearnSession(Store& store, const StreamLimits& limits, Connect connect,
-                       FollowedRows& rows);
+                       WriterAddress writer_address, FollowedRows& rows);
   // Sends what is not counted yet.
   ~FollowerLearnSession() override;
 
@@ -127,6 +129,7 @@ class FollowerLearnSession final : public SegmentCall::Receiver,
   const StreamLimits limits_;
   Store& store_;
   const Connect connect_;
+  const WriterAddress writer_address_;
   FollowedRows& rows_;
   std::function<void()> ready_;
 
@@ -165,6 +168,8 @@ class FollowerLearnSession final : public SegmentCall::Receiver,
   size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   size_t name_table_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   bool input_ended_ ABSL_GUARDED_BY(mutex_) = false;
+  // An answer has said where the writer is.
+  bool writer_is_named_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
   // Sends pending rows some time after the first.
   std::unique_ptr<grpc::Alarm> flush_alarm_ ABSL_GUARDED_BY(mutex_);

@@ -14,9 +14,11 @@ void StreamProgress::OnOpened(int64_t next_offset) {
 void StreamProgress::OnForwarded(size_t rows) {
   ++unanswered_;
   position_ += static_cast<int64_t>(rows);
+  NoteRows(rows, rows);
 }
 
-void StreamProgress::OnForwardedUnread() {
+void StreamProgress::OnForwardedUnread(size_t rows) {
+  NoteRows(rows, rows);
   is_opening_or_open_ = true;
   ++unanswered_;
   position_known_ = false;

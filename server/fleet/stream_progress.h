@@ -30,12 +30,13 @@ class StreamProgress {
   // Rows from position() on were evaluated here, `whole`: those of a message.
   void OnEvaluated(size_t rows, bool whole) {
     position_ += static_cast<int64_t>(rows);
+    NoteRows(rows, 0);
     if (whole) NoteMessage(false);
   }
   // A message was forwarded that begins at position() and that this server has read: it will be learned.
   void OnForwarded(size_t rows);
-  // One that this server did not read: it may begin elsewhere, or be refused.
-  void OnForwardedUnread();
+  // One with as many rows that this server did not read: it may begin elsewhere, or be refused.
+  void OnForwardedUnread(size_t rows);
   // The writer answered the oldest forwarded message that had no answer. `evaluated`: the rows of it
   // that were evaluated here, which are duplicates in `result`.
   void OnAnswered(const ::perceptron::v1::LearnResult& result, size_t evaluated);
@@ -53,6 +54,10 @@ class StreamProgress {
   // The revision that a copy needs once everything forwarded is answered.
   uint64_t floor() const { return floor_; }
   bool is_answered() const { return unanswered_ == 0; }
+  // Whether more than half of the latest rows, some thousands, were forwarded.
+  bool mostly_forwarded() const {
+    return latest_ >= kLatestRows / 2 && 2 * latest_forwarded_ > latest_;
+  }
   // The offset of the example after the last one that was evaluated here or forwarded.
   int64_t position() const { return position_; }
 
@@ -61,8 +66,15 @@ class StreamProgress {
   static constexpr double kErring = 1.0 / 8;
   // Of a message in that part.
   static constexpr double kWeight = 1.0 / 16;
+  // The latest rows are at most this many, and at least half of it once there were as many.
+  static constexpr uint64_t kLatestRows = 4096;
 
   void NoteMessage(bool has_updates) { erring_ += kWeight * (has_updates - erring_); }
+  void NoteRows(size_t rows, size_t forwarded) {
+    latest_ += rows;
+    latest_forwarded_ += forwarded;
+    for (; latest_ > kLatestRows; latest_ /= 2) latest_forwarded_ /= 2;
+  }
 
   const bool relaxed_;
   // A message was forwarded, so that the stream is or will be opened.
@@ -72,6 +84,9 @@ class StreamProgress {
   uint64_t floor_ = 0;
   // The part of the latest messages that had updates: a moving average.
   double erring_ = 0;
+  // Of the latest rows: all, and those that were forwarded.
+  uint64_t latest_ = 0;
+  uint64_t latest_forwarded_ = 0;
   int64_t position_ = 0;
   // position_ is right if the forwarded messages are learned.
   bool position_known_ = false;

@@ -18,11 +18,13 @@ namespace {
 
 namespace health_v1 = ::grpc::health::v1;
 
+constexpr char kLearningService[] = "perceptron.v1.LearningService";
+
 health_v1::HealthCheckResponse::ServingStatus StatusOf(const Health& health,
                                                        const std::string& service) {
   if (!health.Knows(service)) return health_v1::HealthCheckResponse::SERVICE_UNKNOWN;
-  return health.serving() ? health_v1::HealthCheckResponse::SERVING
-                          : health_v1::HealthCheckResponse::NOT_SERVING;
+  return health.IsServing(service) ? health_v1::HealthCheckResponse::SERVING
+                                   : health_v1::HealthCheckResponse::NOT_SERVING;
 }
 
 absl::Status UnknownService(const std::string& service) {
@@ -141,20 +143,35 @@ bool Health::Knows(const std::string& service) const {
 }
 
 void Health::Stop() {
-  std::vector<std::weak_ptr<HealthWatch>> watches;
   {
     MutexLock lock(&mutex_);
     serving_ = false;
-    watches.swap(watches_);
+  }
+  Notify();
+}
+
+void Health::SetLearning(bool can_learn) {
+  {
+    MutexLock lock(&mutex_);
+    if (std::exchange(can_learn_, can_learn) == can_learn) return;
+  }
+  Notify();
+}
+
+void Health::Notify() {
+  std::vector<std::weak_ptr<HealthWatch>> watches;
+  {
+    MutexLock lock(&mutex_);
+    watches = watches_;
   }
   for (const std::weak_ptr<HealthWatch>& watch : watches) {
     if (const auto alive = watch.lock()) alive->OnStatusChanged();
   }
 }
 
-bool Health::serving() const {
+bool Health::IsServing(const std::string& service) const {
   MutexLock lock(&mutex_);
-  return serving_;
+  return serving_ && (can_learn_ || service != kLearningService);
 }
 
 void Health::Add(const std::shared_ptr<HealthWatch>& watch) {

@@ -68,6 +68,8 @@ void ScheduleCall(Workers& workers, WorkSize size, Call& call, Workers::Work wor
 struct AwaitedRevision {
   std::shared_ptr<RevisionWaiters> waiters;
   uint64_t revision = 0;
+  // Not empty: the model of this name must be loaded before that is known.
+  std::string unloaded;
 };
 // Decides without blocking, on any thread.
 template <typename Request>
@@ -76,6 +78,9 @@ using AwaitRule = AwaitedRevision (*)(Store&, const Request&);
 // Calls `resume` once, on any thread: when the copy has the revision, at the call's deadline, or after
 // 10 s.
 void AwaitRevision(const Call& call, const AwaitedRevision& awaited, std::function<void()> resume);
+
+// Loads the model, if it can be loaded. May block.
+void LoadModel(Store& store, const std::string& name);
 
 // The same with a parsed request. The handler runs where `placement_of` says, for a call that is not
 // over: KeepGoing (core/sync/cancellation.h) asks the call. `awaits` may be null.
@@ -94,8 +99,21 @@ Call::Method OnRequest(const Backend& backend, std::function<void(Call&, const R
       if (awaits != nullptr) {
         const AwaitedRevision awaited = awaits(backend.store, request);
         if (awaited.waiters != nullptr) return Await(call, request, bytes, awaited);
+        if (!awaited.unloaded.empty()) return LoadFirst(call, request, bytes, awaited.unloaded);
       }
       Choose(call, request, bytes, is_polling);
+    }
+    void LoadFirst(Call& call, Request& request, size_t bytes, const std::string& name) const {
+      call.timing().Switch(Part::kQueue);
+      const WorkSize size = placement_of(backend.store, request).size;
+      const auto own = std::make_shared<Request>(std::move(request));
+      ScheduleCall(backend.workers, size, call, [this, &call, own, bytes, name] {
+        call.timing().Switch(Part::kWork);
+        LoadModel(backend.store, name);
+        const AwaitedRevision awaited = awaits(backend.store, *own);
+        if (awaited.waiters != nullptr) return Await(call, *own, bytes, awaited);
+        Choose(call, *own, bytes, false);
+      });
     }
     void Await(Call& call, Request& request, size_t bytes, const AwaitedRevision& awaited) const {
       call.timing().Switch(Part::kQueue);

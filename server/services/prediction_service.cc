@@ -83,8 +83,10 @@ Placement PlacementOfExplain(Store& store, const RequestWithExamples<v1::Explain
 template <typename Request>
 AwaitedRevision AwaitMinRevision(Store& store, const Request& request) {
   if (request.message.min_revision() <= 0) return {};
+  if (store.fleet() == nullptr) return {};
   const std::shared_ptr<Model> model = store.GetIfLoaded(request.model());
-  if (model == nullptr || !model->core().follows.load(std::memory_order_acquire)) return {};
+  if (model == nullptr) return {.unloaded = request.model()};
+  if (!model->core().follows.load(std::memory_order_acquire)) return {};
   const auto revision = static_cast<uint64_t>(request.message.min_revision());
   if (model->core().waiters->reached() >= revision) return {};
   return {model->core().waiters, revision};

@@ -1,9 +1,12 @@
 #include "server/sessions/convert.h"
 
+#include <google/protobuf/util/time_util.h>
+
 #include <algorithm>
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "core/error/error.h"
 #include "core/model/views.h"
 #include "google/rpc/status.pb.h"
@@ -79,6 +82,10 @@ v1::Model ToProto(const ModelSummary& summary) {
   v1::Model model = summary.settings;
   model.set_revision(static_cast<int64_t>(summary.revision));
   *model.mutable_report() = summary.report;
+  if (summary.stale_since.has_value()) {
+    *model.mutable_stale_since() = google::protobuf::util::TimeUtil::NanosecondsToTimestamp(
+        absl::ToUnixNanos(*summary.stale_since));
+  }
   if (!summary.stored_examples.has_value()) return model;
   v1::StoredExamples& stored = *model.mutable_stored_examples();
   stored.set_updates(static_cast<uint32_t>(summary.stored_examples->updates));

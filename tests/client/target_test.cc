@@ -29,5 +29,16 @@ TEST(TargetTest, NamesAreLookedUpAndUnknownOnesLeftOut) {
   EXPECT_EQ(MakeTarget("a.invalid:1,b.invalid:2").address, "a.invalid:1,b.invalid:2");
 }
 
+TEST(TargetTest, AServerIsFoundByItsNameOrItsNumericAddress) {
+  const Target both = MakeTarget("localhost:7600,127.0.0.1:7601");
+  EXPECT_EQ(FindServer(both, "127.0.0.1:7600").value_or(Target{}).address, "ipv4:127.0.0.1:7600");
+  EXPECT_EQ(FindServer(both, "localhost:7601").value_or(Target{}).address, "ipv4:127.0.0.1:7601");
+  EXPECT_EQ(FindServer(both, "localhost:7601").value_or(Target{}).host, "localhost");
+  EXPECT_FALSE(FindServer(both, "127.0.0.1:7602").has_value());
+  EXPECT_FALSE(FindServer(both, "127.0.0.2:7600").has_value());
+  EXPECT_FALSE(FindServer(both, "nothing.invalid:7600").has_value());
+  EXPECT_FALSE(FindServer(MakeTarget("127.0.0.1:7600"), "127.0.0.1:7600").has_value());
+}
+
 }  // namespace
 }  // namespace perceptrond::client

@@ -192,7 +192,7 @@ class CompletionTest(unittest.TestCase):
             self.assertEqual(found, all_flags(key), key)
 
     def test_values_of_the_server(self):
-        expected = [["sync", "interval", "none"], ["sync"], ["rocksdb", "memory"], ["off"], [], ["trace"]]
+        expected = [["auto", "sync", "interval", "none", "replicated"], ["sync"], ["rocksdb", "memory"], ["off"], [], ["trace"]]
         for shell in (bash, fish):
             with self.subTest(shell=shell.__name__):
                 offered = shell("perceptrond --durability ", "perceptrond --durability s", "perceptrond --address x:1 --journal ",

@@ -1,7 +1,9 @@
 """Programs under test: started, waited for by what they say, and ended with the test."""
 
+import contextlib
 import pathlib
 import re
+import socket
 import subprocess
 import time
 import urllib.error
@@ -28,6 +30,14 @@ def get(url):
             return response.read().decode()
     except (urllib.error.URLError, ConnectionError, TimeoutError):
         return None
+
+
+def free_ports(count):
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
 
 
 class Program:

@@ -74,6 +74,7 @@ struct Member {
 };
 
 inline constexpr char kEvaluatedHere[] = "perceptrond_fleet_rows_total{evaluated=\"here\"}";
+inline constexpr char kEvaluatedByWriter[] = "perceptrond_fleet_rows_total{evaluated=\"writer\"}";
 
 // Two servers that all tests use, and one by itself.
 class Servers {

@@ -49,6 +49,8 @@ TEST_P(FollowedStreams, AreAnsweredAsByOneServer) {
     EXPECT_EQ(there.weights().SerializeAsString(), one.weights().SerializeAsString());
     EXPECT_EQ(there.revision(), one.revision());
     EXPECT_EQ(there.report().examples(), one.report().examples());
+    EXPECT_LE(static_cast<double>(there.report().examples_elsewhere()), evaluated);
+    EXPECT_EQ(there.report().examples_elsewhere() > 0, evaluated > 0);
     EXPECT_EQ(there.report().mistakes(), one.report().mistakes());
     EXPECT_EQ(there.report().duplicates(), one.report().duplicates());
     EXPECT_EQ(there.report().streak(), one.report().streak());
@@ -168,6 +170,58 @@ TEST_F(FollowedStreamsTest, AProducersNewerStreamEndsItsOlderOneOnAnotherServer)
   EXPECT_TRUE(newer.Finish().ok());
 }
 
+TEST_F(FollowedStreamsTest, AStreamThatIsMostlyForwardedGoesOnAtTheWriterIfItsClientKnowsThat) {
+  constexpr int kNoise = 200'000;
+  const Rule rule{.name = "preferred", .set = [](v1::Model&) {}};
+  servers().CreateInFleet("preferred", SettingsOf(rule));
+  Member& follower = servers().FollowerOf("preferred");
+  Member& writer = servers().WriterOf("preferred");
+  std::minstd_rand random;
+  std::string rows;
+  for (int i = 0; i < kNoise; ++i) rows += random() % 2 == 0 ? "1 1:1\n" : "-1 1:1\n";
+  const auto learn = [&](const std::string& servers, int first) {
+    const double before = follower.Metric(kEvaluatedByWriter);
+    const CommandResult learned = RunCommand(
+        absl::StrCat(
+            PERCEPTRONCTL_BINARY, " --server ", servers,
+            " -o json learn preferred - --format svmlight --index-base 1 --batch 100 --producer p"
+            " --start-offset ",
+            first, " 2>&1"),
+        rows);
+    EXPECT_EQ(learned.exit_code, 0) << learned.out;
+    EXPECT_EQ(writer.Get("preferred").report().examples(), static_cast<uint64_t>(first + kNoise));
+    return follower.Metric(kEvaluatedByWriter) - before;
+  };
+  EXPECT_LT(learn(absl::StrCat(follower.process.address(), ",", writer.process.address()), 0),
+            kNoise / 2);
+  // A client of one server stays there.
+  EXPECT_GT(learn(follower.process.address(), kNoise), kNoise / 2);
+}
+
+TEST_F(FollowedStreamsTest, AListSaysWhenTheStateOfAModelThatAnotherServerWritesWasSo) {
+  const Rule rule{.name = "aged", .set = [](v1::Model&) {}};
+  servers().CreateInFleet("aged", SettingsOf(rule));
+  const auto listed = [](Member& member) {
+    grpc::ClientContext context;
+    v1::ListModelsRequest request;
+    request.set_page_size(1000);
+    v1::ListModelsResponse response;
+    EXPECT_TRUE(member.models->ListModels(&context, request, &response).ok());
+    const auto found =
+        std::find_if(response.models().begin(), response.models().end(),
+                     [](const v1::Model& model) { return model.name() == "models/aged"; });
+    return found == response.models().end() ? v1::Model() : *found;
+  };
+  EXPECT_FALSE(listed(servers().WriterOf("aged")).has_stale_since());
+  const v1::Model model = listed(servers().FollowerOf("aged"));
+  ASSERT_TRUE(model.has_stale_since());
+  const absl::Duration age = absl::Now() - absl::FromUnixSeconds(model.stale_since().seconds());
+  EXPECT_GE(age, absl::ZeroDuration());
+  EXPECT_LT(age, kLong);
+  // What is asked of one model is relayed to the writer.
+  EXPECT_FALSE(servers().FollowerOf("aged").Get("aged").has_stale_since());
+}
+
 TEST_F(FollowedStreamsTest, AFrozenModelLearnsNothingAnywhere) {
   const Rule rule{.name = "frozen", .set = [](v1::Model&) {}};
   servers().CreateInFleet("frozen", SettingsOf(rule));
@@ -203,11 +257,12 @@ TEST_F(FollowedStreamsTest, APredictionWaitsForTheRevisionThatItAsksFor) {
   request.set_model("models/awaited");
   *request.add_examples() = SparseExample(1, {{0, 1}});
   v1::PredictResponse response;
-  const auto predict = [&](absl::Duration limit) {
+  const auto predict_at = [&](Member& server, absl::Duration limit) {
     grpc::ClientContext context;
     context.set_deadline(absl::ToChronoTime(absl::Now() + limit));
-    return follower.predictions->Predict(&context, request, &response);
+    return server.predictions->Predict(&context, request, &response);
   };
+  const auto predict = [&](absl::Duration limit) { return predict_at(follower, limit); };
   for (int i = 0; i < 50; ++i) {
     v1::LearnStreamRequest wrong;
     *wrong.add_examples() = SparseExample(i % 2 == 0 ? 1 : -1, {{0, 1}});
@@ -220,6 +275,11 @@ TEST_F(FollowedStreamsTest, APredictionWaitsForTheRevisionThatItAsksFor) {
   }
   request.set_min_revision(1'000'000);
   EXPECT_EQ(predict(absl::Milliseconds(100)).error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+  // Also the first request for a model that is not in memory.
+  servers().CreateInFleet("unloaded", SettingsOf(rule));
+  request.set_model("models/unloaded");
+  EXPECT_EQ(predict_at(servers().FollowerOf("unloaded"), absl::Seconds(2)).error_code(),
+            grpc::StatusCode::DEADLINE_EXCEEDED);
   EXPECT_TRUE(stream.Finish().ok());
 }
 

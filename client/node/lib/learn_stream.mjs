@@ -172,17 +172,26 @@ export class LearnStream {
   #ended;
   #done;
   #finishing = false;
+  #finished = false;
+  // The stub of the model's writer, if the stream goes there; how to get it; and the address that was named last.
+  #writer;
+  #writerStub;
+  #named;
+  // The connection ends once what was sent is answered, and another one follows.
+  #moving = false;
   #waiting = new Set();
 
   /**
    * Opens the stream and waits for the position of the producer.
    * window: most unanswered examples; nameTableSize: most names in the stream's table, which sends each name once, or
-   * 0: each message has its names; giveUpAfter: seconds without progress before giving up.
+   * 0: each message has its names; giveUpAfter: seconds without progress before giving up; writerStub: resolves to the
+   * stub of the server that clients reach at an address, or to undefined if that is none of the program's several.
    */
   static async open(stub, model, producer,
-    { window = 8192, nameTableSize = NAME_TABLE_SIZE, giveUpAfter = 60, onReconnect = () => {} } = {}) {
+    { window = 8192, nameTableSize = NAME_TABLE_SIZE, giveUpAfter = 60, onReconnect = () => {}, writerStub = async () => undefined } = {}) {
     const stream = new LearnStream();
     stream.#stub = stub;
+    stream.#writerStub = writerStub;
     stream.#window = new Window(model, producer, window, nameTableSize);
     stream.#backoff = new Backoff(giveUpAfter);
     stream.#done = stream.#run(onReconnect);
@@ -239,8 +248,13 @@ export class LearnStream {
   }
 
   async #run(onReconnect) {
+    const reconnecting = (error) => {
+      // Any server will do.
+      this.#writer = undefined;
+      onReconnect(error);
+    };
     try {
-      await withRetries(this.#backoff, () => this.#connectWithTable(), onReconnect);
+      while (!this.#finished) await withRetries(this.#backoff, () => this.#connectWithTable(), reconnecting);
     } catch (error) {
       this.#ended ??= error;
     }
@@ -261,29 +275,49 @@ export class LearnStream {
   /** Runs one connection until it ends or fails. */
   async #connect() {
     if (this.#ended) throw this.#ended;
-    const call = this.#stub.learnStream();
+    this.#moving = false;
+    const call = (this.#writer ?? this.#stub).learnStream();
     this.#call = call;
     call.write(this.#window.opening());
     try {
       for await (const response of call) this.#handle(response);
-      if (!this.#finishing) throw new ProtocolError('the server ended the stream before everything was sent');
+      if (!this.#finishing && !this.#moving) throw new ProtocolError('the server ended the stream before everything was sent');
     } finally {
       // Later messages belong to the next connection.
+      this.#finished = this.#finishing;
       this.#call = undefined;
       call.cancel();
     }
   }
 
-  #handle({ opened, results }) {
+  #handle({ opened, results, writerAddress }) {
     if (opened) this.#window.opened(opened);
     for (const result of results) if (this.#window.answered(result)) this.#backoff.progress();
+    if (writerAddress) this.#prefer(writerAddress, this.#call);
     this.#flush();
     this.#changed();
+  }
+
+  /**
+   * Goes on at the model's writer once what was sent is answered, if the program knows that server. One that was named
+   * before, and could not be reached or did not remain the writer, is not tried again at once.
+   */
+  async #prefer(address, call) {
+    if (address === this.#named) return;
+    this.#named = address;
+    const stub = await this.#writerStub(address);
+    if (!stub || !call || call !== this.#call) return;
+    [this.#writer, this.#moving] = [stub, true];
+    this.#flush();
   }
 
   /** Sends the next messages; the capacity of the window bounds what gRPC queues. */
   #flush() {
     if (!this.#call) return;
+    if (this.#moving) {
+      if (!this.#call.writableEnded) this.#call.end();
+      return;
+    }
     for (let request; (request = this.#window.nextToSend()) !== undefined;) this.#call.write(request);
     if (this.#finishing && this.#window.ready && !this.#call.writableEnded) this.#call.end();
   }

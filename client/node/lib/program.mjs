@@ -2,6 +2,7 @@
 //
 // 0 success; 1 failure; 2 invalid usage; 3 some examples had validation errors; 130 interrupted.
 
+import { lookup } from 'node:dns/promises';
 import fs from 'node:fs';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
@@ -17,7 +18,7 @@ export class UsageError extends Error {}
 
 // Flags of all programs, and flags of programs that read a file, for parseArgs, with their help.
 export const common = {
-  server: { type: 'string', default: process.env.PERCEPTROND_SERVER ?? '127.0.0.1:7600', help: 'host:port or unix:path (default: $PERCEPTROND_SERVER, else 127.0.0.1:7600)' },
+  server: { type: 'string', default: process.env.PERCEPTROND_SERVER ?? '127.0.0.1:7600', help: "host:port, host:port,... of a fleet's servers, or unix:path (default: $PERCEPTROND_SERVER, else 127.0.0.1:7600)" },
   'tls-ca': { type: 'string', help: 'connect with TLS and trust these certificate authorities (PEM)' },
   'token-file': { type: 'string', default: process.env.PERCEPTRONCTL_TOKEN_FILE, help: 'send the token in this file with each call (default: $PERCEPTRONCTL_TOKEN_FILE)' },
   'give-up-after': { type: 'string', default: '60', help: 'seconds without progress before giving up (default: 60)' },
@@ -89,10 +90,37 @@ function sendTrace(traceparent) {
   });
 }
 
+/** The addresses of these servers, of one family; names that are not found are left out. */
+async function numeric(servers) {
+  const found = { 4: [], 6: [] };
+  for (const server of servers) {
+    const [, host, port] = server.match(/^\[?(.*?)\]?:(\d+)$/) ?? [];
+    for (const { address, family } of await lookup(host ?? server, { all: true }).catch(() => [])) {
+      found[family].push(family === 6 ? `[${address}]:${port}` : `${address}:${port}`);
+    }
+  }
+  return found[4].length > 0 ? found[4] : found[6];
+}
+
+/** One address as it is; of several, gRPC uses the first that it can connect to, and another when that connection ends. */
+async function target(servers) {
+  const found = servers.length > 1 ? await numeric(servers) : [];
+  return found.length > 0 ? `ipv${found[0].startsWith('[') ? 6 : 4}:${found.join(',')}` : servers[0];
+}
+
+const serversOf = (flags) => flags.server.split(',').map((server) => server.trim());
+
+/** Returns a client of this service at that one of several servers which has this address; undefined if none has. */
+export async function connectTo(Service, flags, address) {
+  const known = await numeric(serversOf(flags));
+  const one = known.length > 1 ? (await numeric([address])).find((found) => known.includes(found)) : undefined;
+  return one && connect(Service, flags, [one]);
+}
+
 /** Returns a client of this service. */
-export function connect(Service, flags) {
+export async function connect(Service, flags, servers = serversOf(flags)) {
   const [tls, token] = [flags['tls-ca'], flags['token-file']];
-  if (token && !tls && !/^(unix:|localhost:|127\.\d+\.\d+\.\d+:|\[::1\]:)/.test(flags.server)) {
+  if (token && !tls && !servers.every((server) => /^(unix:|localhost:|127\.\d+\.\d+\.\d+:|\[::1\]:)/.test(server))) {
     throw new UsageError('--token-file: others could read the token on its way to another machine; add --tls-ca');
   }
   const trace = process.env.TRACEPARENT ?? '';
@@ -102,7 +130,9 @@ export function connect(Service, flags) {
     ...(/^[!-~]+$/.test(trace) ? [sendTrace(trace)] : []),
   ];
   const credentials = tls ? grpc.credentials.createSsl(fs.readFileSync(tls)) : grpc.credentials.createInsecure();
-  return new Service(flags.server, credentials, {
+  return new Service(await target(servers), credentials, {
+    // With several servers their certificates are for the first one's name.
+    ...(tls && flags.server.includes(',') ? { 'grpc.ssl_target_name_override': serversOf(flags)[0].replace(/:\d+$/, '') } : {}),
     // Reconnect quickly; the default backoff of gRPC grows to two minutes.
     'grpc.initial_reconnect_backoff_ms': 100,
     'grpc.max_reconnect_backoff_ms': 1000,

@@ -21,7 +21,7 @@ TEST_F(OptionsTest, DefaultsAreSafeAndLocal) {
   EXPECT_EQ(options.backup_dir, "");
   EXPECT_FALSE(options.accept_data_loss);
   EXPECT_EQ(options.journal, JournalKind::kRocksDb);
-  EXPECT_EQ(options.durability, Durability::kSync);
+  EXPECT_EQ(options.durability, DurabilityChoice::kAuto);
   EXPECT_EQ(options.durability_interval, absl::Milliseconds(100));
   EXPECT_EQ(options.memory_budget, 1073741824u);
   EXPECT_EQ(options.in_flight_budget, 0u);
@@ -147,7 +147,7 @@ TEST_F(OptionsTest, EveryFlagIsTaken) {
   EXPECT_EQ(options.backup_dir, "/b");
   EXPECT_TRUE(options.accept_data_loss);
   EXPECT_EQ(options.journal, JournalKind::kMemory);
-  EXPECT_EQ(options.durability, Durability::kInterval);
+  EXPECT_EQ(options.durability, DurabilityChoice::kInterval);
   EXPECT_EQ(options.durability_interval, absl::Seconds(90));
   EXPECT_EQ(options.memory_budget, uint64_t{2} << 30);
   EXPECT_EQ(options.in_flight_budget, uint64_t{512} << 20);
@@ -257,10 +257,14 @@ INSTANTIATE_TEST_SUITE_P(
                   {"rocksdb", "memory"},
                   {"", "disk"},
                   "expected rocksdb, memory, or nats://HOST:PORT"},
+        RangeCase{"client-address",
+                  {"", "db1:7600", "[::1]:7600"},
+                  {"db1", "db1:0", "unix:p"},
+                  "expected HOST:PORT, with a port that clients know"},
         RangeCase{"durability",
-                  {"sync", "interval", "none"},
+                  {"auto", "sync", "interval", "none"},
                   {"", "fsync"},
-                  "expected one of sync, interval, none"},
+                  "expected one of auto, sync, interval, none, replicated"},
         RangeCase{"durability-interval",
                   {"1ms", "1h"},
                   {"", "0", "100", "999us", "61m", "-1s", "inf"},
@@ -335,6 +339,13 @@ INSTANTIATE_TEST_SUITE_P(
       for (char& c : name) c = c == '-' ? '_' : c;
       return name;
     });
+
+TEST_F(OptionsTest, ReplicatedDurabilityAndAJournalInNatsGoTogether) {
+  EXPECT_THAT(Bad({"--durability", "replicated"}), HasSubstr("needs --journal nats://"));
+  EXPECT_THAT(Bad({"--journal", "nats://n1:4222", "--durability", "sync"}),
+              HasSubstr("leave --durability out"));
+  Good({"--journal", "nats://n1:4222", "--durability", "replicated"});
+}
 
 TEST_F(OptionsTest, CertificateAndKeyGoTogether) {
   const std::string pem = File("a.pem", "x");

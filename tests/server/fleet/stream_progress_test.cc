@@ -22,7 +22,7 @@ class StreamProgressTest : public ::testing::Test {
   // As after the first message, which has no rows, of a producer at 100.
   static StreamProgress Opened(bool relaxed) {
     StreamProgress progress(relaxed);
-    progress.OnForwardedUnread();
+    progress.OnForwardedUnread(1);
     progress.OnOpened(100);
     progress.OnAnswered(Answer(0, 0, 7, 99), 0);
     return progress;
@@ -32,7 +32,7 @@ class StreamProgressTest : public ::testing::Test {
 TEST_F(StreamProgressTest, AStreamWaitsUntilItIsOpened) {
   StreamProgress progress(false);
   EXPECT_FALSE(progress.ShouldWait(0)) << "for nothing";
-  progress.OnForwardedUnread();
+  progress.OnForwardedUnread(1);
   EXPECT_TRUE(progress.ShouldWait(0));
   progress.OnOpened(100);
   progress.OnAnswered(Answer(0, 0, 7, 99), 0);
@@ -104,7 +104,7 @@ TEST_F(StreamProgressTest, InRelaxedOrderAStreamIsOpenWhileItForwards) {
 TEST_F(StreamProgressTest, AfterAMessageThatStatesAnotherOffsetTheWriterSaysWhereTheStreamIs) {
   for (const bool relaxed : {false, true}) {
     StreamProgress progress = Opened(relaxed);
-    progress.OnForwardedUnread();
+    progress.OnForwardedUnread(1);
     EXPECT_FALSE(progress.IsOpen(1000));
     ::perceptron::v1::LearnResult half = Answer(5, 0, 7, 104);
     half.set_duplicates(5);
@@ -117,14 +117,14 @@ TEST_F(StreamProgressTest, AfterAMessageThatStatesAnotherOffsetTheWriterSaysWher
 
 TEST_F(StreamProgressTest, AfterNothingButDuplicatesTheNextMessageMayBeOneToo) {
   StreamProgress progress = Opened(false);
-  progress.OnForwardedUnread();
+  progress.OnForwardedUnread(1);
   ::perceptron::v1::LearnResult replayed = Answer(0, 0, 7, 99);
   replayed.set_duplicates(10);
   progress.OnAnswered(replayed, 0);
   EXPECT_FALSE(progress.Continues(std::nullopt));
   EXPECT_TRUE(progress.Continues(100));
   // One without rows says nothing.
-  progress.OnForwardedUnread();
+  progress.OnForwardedUnread(1);
   progress.OnAnswered(Answer(0, 0, 7, 99), 0);
   EXPECT_FALSE(progress.Continues(std::nullopt));
 }
@@ -150,6 +150,20 @@ TEST_F(StreamProgressTest, ARefusedMessageMovesNothing) {
     EXPECT_EQ(progress.position(), 100);
     EXPECT_TRUE(progress.IsOpen(7));
   }
+}
+
+TEST_F(StreamProgressTest, MostIsForwardedOnceMoreThanHalfOfThousandsOfRowsWere) {
+  StreamProgress progress(false);
+  progress.OnForwarded(2000);
+  EXPECT_FALSE(progress.mostly_forwarded());
+  progress.OnForwarded(100);
+  EXPECT_TRUE(progress.mostly_forwarded());
+  progress.OnEvaluated(2500, true);
+  EXPECT_FALSE(progress.mostly_forwarded());
+  // What was long ago counts no more.
+  for (int i = 0; i < 100; ++i) progress.OnEvaluated(1000, true);
+  for (int i = 0; i < 5; ++i) progress.OnForwardedUnread(1000);
+  EXPECT_TRUE(progress.mostly_forwarded());
 }
 
 }  // namespace

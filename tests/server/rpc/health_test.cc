@@ -20,6 +20,7 @@ using grpc::health::v1::HealthCheckResponse;
 constexpr char kCheck[] = "/grpc.health.v1.Health/Check";
 constexpr char kWatch[] = "/grpc.health.v1.Health/Watch";
 constexpr char kKnown[] = "grpc.reflection.v1alpha.ServerReflection";
+constexpr char kLearning[] = "perceptron.v1.LearningService";
 // A field of length 5 that ends after 1.
 const std::string kNoRequest = "\x0a\x05x";
 
@@ -63,14 +64,37 @@ TEST_F(HealthTest, TheServerAndItsServicesServeUntilTheyAreStopped) {
     EXPECT_TRUE(Check(service, response).ok());
     EXPECT_EQ(response.status(), HealthCheckResponse::SERVING) << service;
   }
-  EXPECT_TRUE(health_.serving());
+  EXPECT_TRUE(health_.IsServing(""));
   health_.Stop();
-  EXPECT_FALSE(health_.serving());
+  EXPECT_FALSE(health_.IsServing(""));
   for (const char* service : {"", kKnown, "grpc.health.v1.Health"}) {
     HealthCheckResponse response;
     EXPECT_TRUE(Check(service, response).ok());
     EXPECT_EQ(response.status(), HealthCheckResponse::NOT_SERVING) << service;
   }
+}
+
+TEST_F(HealthTest, WhileNothingCanBeLearnedOnlyTheLearningServiceDoesNotServe) {
+  const Call::Method none = [](Call& call) { call.Finish(grpc::Status::OK); };
+  router_.AddService(kLearning, {{"Learn", none}, {"LearnStream", none}});
+  ClientCall learning(channel_, kWatch);
+  ClientCall all(channel_, kWatch);
+  ASSERT_TRUE(learning.Write(Request(kLearning)));
+  ASSERT_TRUE(all.Write(Request("")));
+  EXPECT_EQ(Next(learning), HealthCheckResponse::SERVING);
+  EXPECT_EQ(Next(all), HealthCheckResponse::SERVING);
+  health_.SetLearning(false);
+  EXPECT_EQ(Next(learning), HealthCheckResponse::NOT_SERVING);
+  EXPECT_TRUE(health_.IsServing(""));
+  EXPECT_TRUE(health_.IsServing(kKnown));
+  health_.SetLearning(true);
+  EXPECT_EQ(Next(learning), HealthCheckResponse::SERVING);
+  health_.Stop();
+  EXPECT_EQ(Next(learning), HealthCheckResponse::NOT_SERVING);
+  // It was not notified of what does not concern it.
+  EXPECT_EQ(Next(all), HealthCheckResponse::NOT_SERVING);
+  health_.SetLearning(true);
+  EXPECT_FALSE(health_.IsServing(kLearning));
 }
 
 TEST_F(HealthTest, AnUnknownServiceIsNotFoundWithAReasonAndItsName) {
