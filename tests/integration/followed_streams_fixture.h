@@ -1,13 +1,13 @@
-// Two servers over a nats-server, one by itself, and streams to learn from with any rule.
+// The servers of a fleet, one by itself, and streams to learn from with any rule.
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <functional>
 #include <random>
 #include <sstream>
 #include <thread>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -24,8 +24,8 @@ inline constexpr int kFeatures = 30;
 inline constexpr int kRows = 40;
 inline constexpr int kMessages = 150;
 inline constexpr int kPartitions = 8;
-// Without a take-over for this time, none follows.
-inline constexpr absl::Duration kQuiet = absl::Seconds(2);
+// Without a take-over for this time, none follows: servers are given partitions after three seconds.
+inline constexpr absl::Duration kQuiet = absl::Seconds(4);
 
 // A server, and what is called on it.
 struct Member {
@@ -76,44 +76,50 @@ struct Member {
 inline constexpr char kEvaluatedHere[] = "perceptrond_fleet_rows_total{evaluated=\"here\"}";
 inline constexpr char kEvaluatedByWriter[] = "perceptrond_fleet_rows_total{evaluated=\"writer\"}";
 
-// Two servers that all tests use, and one by itself.
+// The servers of a fleet, which keeps its journal on all nats-servers, and one by itself.
 class Servers {
  public:
-  Servers()
-      : alone_(dir_.path() + "/alone", {"--journal", "memory"}),
-        members_{Member(dir_.path() + "/0", Flags()), Member(dir_.path() + "/1", Flags())} {
+  Servers(int members, int nats)
+      : nats_(nats), alone_(dir_.path() + "/alone", {"--journal", "memory"}) {
+    for (int i = 0; i < members; ++i)
+      members_.emplace_back(absl::StrCat(dir_.path(), "/", i), Flags());
     AwaitShares();
   }
 
   Member& alone() { return alone_; }
+  std::vector<Member>& members() { return members_; }
   void CreateInFleet(const std::string& id, const v1::Model& settings) {
     const grpc::Status created = members_[0].Create(id, settings);
     ASSERT_TRUE(created.ok()) << created.error_message();
   }
-  // Which of the two writes the model. Waits until one does, and the other knows it.
+  // Which of them writes the model, and one that does not. Waits until one does, and the others know it.
   Member& WriterOf(const std::string& id) { return members_[FindWriter(id)]; }
-  Member& FollowerOf(const std::string& id) { return members_[1 - FindWriter(id)]; }
+  Member& FollowerOf(const std::string& id) {
+    return members_[(FindWriter(id) + 1) % members_.size()];
+  }
 
  private:
   std::vector<std::string> Flags() const {
-    return {"--journal",          nats_.url(0),
-            "--fleet-replicas",   "1",
+    return {"--journal",          absl::StrJoin(nats_.urls(), ","),
+            "--fleet-replicas",   absl::StrCat(nats_.size()),
             "--fleet-partitions", absl::StrCat(kPartitions),
             "--fleet-address",    absl::StrCat("127.0.0.1:", OwnPort())};
   }
-  // The first server had all partitions and hands some over to the second, at about the same time.
+  // The first server had all partitions and hands some over to the others, at about the same time.
   void AwaitShares() {
     double take_overs = 0;
     const absl::Time end = absl::Now() + kLong;
     for (absl::Time since = absl::Now(); absl::Now() < end && absl::Now() < since + kQuiet;) {
       double written = 0;
       double now = 0;
+      bool known = true;
       for (const Member& member : members_) {
         written += member.Metric("perceptrond_fleet_partitions_written");
         now += member.Metric("perceptrond_fleet_take_overs_total");
+        known = known &&
+                member.Metric("perceptrond_fleet_servers") == static_cast<double>(members_.size());
       }
-      const bool shared = members_[1].Metric("perceptrond_fleet_partitions_written") > 0;
-      if (now != take_overs || written != kPartitions || !shared) since = absl::Now();
+      if (now != take_overs || written != kPartitions || !known) since = absl::Now();
       take_overs = now;
     }
   }
@@ -130,9 +136,9 @@ class Servers {
   }
 
   const TempDir dir_;
-  const NatsCluster nats_{1};
+  const NatsCluster nats_;
   Member alone_;
-  std::array<Member, 2> members_;
+  std::vector<Member> members_;
 };
 
 struct Rule {
@@ -268,8 +274,8 @@ inline void SortDetails(google::rpc::Status* status) {
 // What a server answers to a whole stream, of which `window` messages at most have no answer.
 inline std::vector<v1::LearnResult> Learn(Member& member, const std::string& id, const Rule& rule,
                                           const std::vector<v1::LearnStreamRequest>& messages,
-                                          size_t window) {
-  RawLearnStream stream(*member.learning, id, "producer");
+                                          size_t window, const std::string& producer = "producer") {
+  RawLearnStream stream(*member.learning, id, producer);
   if (rule.named) stream.first().set_name_table_size(64);
   if (!rule.detail) stream.first().set_result_detail(v1::RESULT_DETAIL_UPDATES);
   stream.first().set_order(rule.order);
@@ -291,7 +297,7 @@ inline std::vector<v1::LearnResult> Learn(Member& member, const std::string& id,
 class FollowedStreams : public ::testing::TestWithParam<Rule> {
  protected:
   static Servers& servers() {
-    static Servers servers;
+    static Servers servers(2, 1);
     return servers;
   }
 };
