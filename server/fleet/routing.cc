@@ -53,13 +53,11 @@ class RoutingReactor final : public Reactor, public std::enable_shared_from_this
     if (const std::shared_ptr<Reactor> bound = this->bound()) bound->OnAlarm(ok);
   }
   void OnCancel() override {
-    std::shared_ptr<Reactor> bound;
     {
       MutexLock lock(&mutex_);
       cancelled_ = true;
-      bound = bound_;
     }
-    if (bound != nullptr) bound->OnCancel();
+    PassOnCancel();
   }
   void OnDone() override {
     if (const std::shared_ptr<Reactor> bound = this->bound()) bound->OnDone();
@@ -86,16 +84,28 @@ class RoutingReactor final : public Reactor, public std::enable_shared_from_this
       MutexLock lock(&mutex_);
       bound_ = std::move(reactor);
     };
-    // It does not go before it knows of a cancellation.
+    // Neither goes before the other reactor knows of a cancellation.
     const std::shared_ptr<RoutingReactor> self = shared_from_this();
+    call_.Hold(call_.message_returned_);
     call_.HandOver(bind, first_);
     handle();
+    {
+      MutexLock lock(&mutex_);
+      handed_over_ = true;
+    }
+    PassOnCancel();
+    call_.Release();
+  }
+
+  // Once, of a call that is cancelled and handed over.
+  void PassOnCancel() {
     std::shared_ptr<Reactor> cancelled;
     {
       MutexLock lock(&mutex_);
-      if (cancelled_) cancelled = bound_;
+      if (!cancelled_ || !handed_over_ || std::exchange(cancel_passed_on_, true)) return;
+      cancelled = bound_;
     }
-    if (cancelled != nullptr) cancelled->OnCancel();
+    cancelled->OnCancel();
   }
 
   Call& call_;
@@ -107,6 +117,9 @@ class RoutingReactor final : public Reactor, public std::enable_shared_from_this
   mutable Mutex mutex_;
   std::shared_ptr<Reactor> bound_ ABSL_GUARDED_BY(mutex_);
   bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
+  // The reactor is bound, and its first operations were started.
+  bool handed_over_ ABSL_GUARDED_BY(mutex_) = false;
+  bool cancel_passed_on_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 Call::Method Routing::Wrap(const RoutedMethod& method) {
