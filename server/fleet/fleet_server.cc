@@ -135,6 +135,8 @@ const Call::Method& FleetServer::Find(const std::string& path) const {
 absl::Status FleetServer::Listen() {
   grpc::ServerBuilder builder;
   int port = 0;
+  // Else two servers could listen at one address, and each would get some of the calls.
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder.AddListeningPort(options_.address, credentials_, &port);
   builder.SetMaxReceiveMessageSize(-1);
   builder.SetMaxSendMessageSize(-1);
