@@ -88,9 +88,10 @@ class RpcServer {
 // Each method waits until what it starts is done. One thread, but for Cancel.
 class ClientCall {
  public:
-  ClientCall(const std::shared_ptr<grpc::Channel>& channel, const std::string& path)
+  ClientCall(const std::shared_ptr<grpc::Channel>& channel, const std::string& path,
+             absl::Duration time = kLong)
       : stub_(channel) {
-    context_.set_deadline(absl::ToChronoTime(absl::Now() + kLong));
+    context_.set_deadline(absl::ToChronoTime(absl::Now() + time));
     stream_ = stub_.PrepareCall(&context_, path, &queue_);
     stream_->StartCall(this);
   }

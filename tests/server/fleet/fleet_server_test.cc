@@ -1,0 +1,325 @@
+// A server of a fleet between its clients and other servers: which calls it passes on, what clients hear when the writer
+// cannot be reached, changes or misbehaves, and what it takes from other servers.
+#include "server/fleet/fleet_server.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "perceptron/fleet/v1/segment.pb.h"
+#include "perceptron/v1/learning_service.pb.h"
+#include "perceptron/v1/prediction_service.pb.h"
+#include "server/fleet/segment_call.h"
+#include "server/rpc/call_memory.h"
+#include "server/services/services.h"
+#include "tests/server/fleet/fleet_member.h"
+#include "tests/server/rpc/reactors.h"
+#include "tests/support/own_port.h"
+
+namespace perceptrond::fleet_server_test {
+namespace {
+
+using namespace ::perceptrond::testing;
+namespace fleet = ::perceptron::fleet::v1;
+namespace v1 = ::perceptron::v1;
+using ::testing::HasSubstr;
+
+constexpr size_t kMostBytes = 64 << 10;
+// Time enough for a call to reach the writer.
+constexpr absl::Duration kDeadline = absl::Seconds(2);
+constexpr char kModel[] = "models/m";
+constexpr char kLearn[] = "/perceptron.v1.LearningService/Learn";
+constexpr char kLearnStream[] = "/perceptron.v1.LearningService/LearnStream";
+constexpr char kPredict[] = "/perceptron.v1.PredictionService/Predict";
+
+std::string OwnAddress() { return absl::StrCat("127.0.0.1:", OwnPort()); }
+
+// A member of a fleet with both of its ports.
+struct Node {
+  explicit Node(std::shared_ptr<MemoryJournal> journal = FleetMember::NewJournal())
+      : member(address, std::move(journal)) {
+    AddModelService(router, backend);
+    AddLearningService(router, backend);
+    AddPredictionService(router, backend);
+    auto made = FleetServer::Make(backend, router, {address, "", "", "", kMostBytes});
+    EXPECT_OK(made.status());
+    fleet = *std::move(made);
+    EXPECT_OK(fleet->Listen());
+    front = std::make_unique<RpcServer>(
+        [this](const std::string& path) -> const Call::Method& { return fleet->Find(path); }, 2);
+  }
+  // Where other servers call it.
+  std::shared_ptr<grpc::Channel> ConnectToFleetPort() const {
+    return grpc::CreateChannel(address, grpc::InsecureChannelCredentials());
+  }
+
+  const std::string address = OwnAddress();
+  FleetMember member;
+  MemoryBudget budget{1 << 30, 1 << 28};
+  InFlightMemory memory{budget, kLong};
+  Drain drain;
+  Workers workers{4};
+  const Backend backend{member.store(), drain, workers, memory, kMostBytes};
+  Router router;
+  std::unique_ptr<FleetServer> fleet;
+  // Ends before what its calls use.
+  std::unique_ptr<RpcServer> front;
+};
+
+v1::LearnRequest OneRow(int label = 1) {
+  v1::LearnRequest request;
+  request.set_model(kModel);
+  v1::Example& example = *request.add_examples();
+  example.set_label(label);
+  example.mutable_sparse()->add_indices(0);
+  example.mutable_sparse()->add_values(1);
+  return request;
+}
+
+std::string FirstOfStream() {
+  v1::LearnStreamRequest first;
+  first.set_model(kModel);
+  return first.SerializeAsString();
+}
+
+// What a stream of one message at this server ends with.
+grpc::Status StreamOnce(Node& node) {
+  ClientCall call(node.front->Connect(), kLearnStream);
+  call.Write(FirstOfStream());
+  std::string answer;
+  EXPECT_FALSE(call.Read(answer));
+  return call.Finish();
+}
+
+// Takes a message, answers with these bytes, and waits for the end.
+class AnswersBytes final : public RecordingReactor {
+ public:
+  AnswersBytes(Call& call, CallCounts& counts, const std::string& answer)
+      : RecordingReactor(counts), call_(call), answer_(ToBytes(answer)) {}
+  void Start() { call_.StartRead(&message_); }
+  void OnReadDone(bool /*ok*/) override { call_.StartWrite(answer_); }
+  void OnCancel() override {
+    RecordingReactor::OnCancel();
+    call_.Finish(grpc::Status::CANCELLED);
+  }
+
+ private:
+  Call& call_;
+  grpc::ByteBuffer message_;
+  const grpc::ByteBuffer answer_;
+};
+
+// Ends each call with OK and without an answer.
+void EndAtOnce(Call& call) {
+  call.Bind(std::make_shared<Reactor>());
+  call.Finish(grpc::Status::OK);
+}
+
+// One member, and a writer that behaves as the test says.
+class FleetServerTest : public ::testing::Test {
+ protected:
+  FleetServerTest() { node_.member.Create(kModel); }
+  // The other server writes, and has this method for every path.
+  void WriteThere(Call::Method method) {
+    method_ = std::move(method);
+    node_.member.WriteAt(absl::StrCat("127.0.0.1:", other_.port()));
+  }
+
+  CallCounts counts_;
+  Call::Method method_;
+  RpcServer other_{All(method_), /*threads=*/2};
+  Node node_;
+};
+
+TEST(FleetServersTest, ACallThatNeedsTheWriterIsAnsweredByItWhereverItArrives) {
+  const auto journal = FleetMember::NewJournal();
+  Node nodes[] = {Node(journal), Node(journal)};
+  nodes[0].member.Create(kModel);
+  nodes[0].member.Release();
+  ASSERT_TRUE(Eventually([&] { return nodes[0].member.writes() || nodes[1].member.writes(); }));
+  Node& follower = nodes[nodes[0].member.writes() ? 1 : 0];
+  Node& writer = nodes[nodes[0].member.writes() ? 0 : 1];
+  ASSERT_TRUE(Eventually(
+      [&] { return follower.member.store().fleet()->WriterOf(0).address == writer.address; }));
+  for (Node* const node : {&writer, &follower}) {
+    v1::LearnResponse learned;
+    const grpc::Status status =
+        Ask(node->front->Connect(), kLearn, OneRow(node == &writer ? 1 : -1), learned);
+    ASSERT_TRUE(status.ok()) << status.error_message();
+    EXPECT_EQ(learned.result().updates(), 1U);
+    EXPECT_EQ(learned.result().revision(), node == &writer ? 1 : 2);
+  }
+  // A stream that begins at the follower is one at the writer.
+  ClientCall stream(follower.front->Connect(), kLearnStream);
+  stream.Write(FirstOfStream());
+  std::string bytes;
+  ASSERT_TRUE(stream.Read(bytes));
+  v1::LearnStreamResponse response;
+  ASSERT_TRUE(response.ParseFromString(bytes));
+  EXPECT_EQ(response.opened().revision(), 2);
+  stream.WritesDone();
+  EXPECT_TRUE(stream.Finish().ok());
+}
+
+TEST_F(FleetServerTest, APredictionIsAnsweredWhereItArrivesWhateverTheWriterDoes) {
+  WriteThere(Make<UntilCancel>(counts_));
+  v1::PredictRequest request;
+  request.set_model(kModel);
+  *request.add_examples() = OneRow().examples(0);
+  v1::PredictResponse response;
+  const grpc::Status status = Ask(node_.front->Connect(), kPredict, request, response);
+  EXPECT_TRUE(status.ok()) << status.error_message();
+  EXPECT_EQ(counts_.begun(), 0);
+}
+
+TEST_F(FleetServerTest, LearningFailsWhileTheWriterCannotBeReached) {
+  node_.member.WriteAt(OwnAddress());
+  v1::LearnResponse response;
+  for (const grpc::Status& status :
+       {Ask(node_.front->Connect(), kLearn, OneRow(), response), StreamOnce(node_)}) {
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
+    EXPECT_EQ(ReasonOf(status), "WRITER_UNREACHABLE");
+  }
+}
+
+TEST_F(FleetServerTest, CallsEndSoonAfterTheirModelHasAnotherWriter) {
+  WriteThere(Make<UntilCancel>(counts_));
+  ClientCall stream(node_.front->Connect(), kLearnStream);
+  stream.Write(FirstOfStream());
+  ClientCall unary(node_.front->Connect(), kLearn);
+  unary.Write(OneRow().SerializeAsString());
+  ASSERT_TRUE(counts_.AwaitBegun(2));
+  node_.member.WriteAt(OwnAddress());
+  EXPECT_EQ(ReasonOf(stream.Finish()), "WRITER_CHANGED");
+  EXPECT_EQ(ReasonOf(unary.Finish()), "WRITER_CHANGED");
+  EXPECT_TRUE(counts_.AwaitCancelled(2));
+}
+
+TEST_F(FleetServerTest, AStreamWhoseClientOrTimeEndsEndsAtTheWriter) {
+  WriteThere(Make<UntilCancel>(counts_));
+  {
+    ClientCall stream(node_.front->Connect(), kLearnStream, kDeadline);
+    stream.Write(FirstOfStream());
+    EXPECT_EQ(stream.Finish().error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+    EXPECT_TRUE(counts_.AwaitCancelled(1));
+  }
+  ClientCall stream(node_.front->Connect(), kLearnStream);
+  stream.Write(FirstOfStream());
+  EXPECT_TRUE(counts_.AwaitBegun(2));
+  stream.Cancel();
+  EXPECT_EQ(stream.Finish().error_code(), grpc::StatusCode::CANCELLED);
+  EXPECT_TRUE(counts_.AwaitCancelled(2));
+}
+
+TEST_F(FleetServerTest, AnAnswerThatIsNoneEndsTheStream) {
+  WriteThere([this](Call& call) {
+    const auto reactor = std::make_shared<AnswersBytes>(call, counts_, "\xff");
+    call.Bind(reactor);
+    reactor->Start();
+  });
+  const grpc::Status status = StreamOnce(node_);
+  EXPECT_EQ(ReasonOf(status), "WRITER_UNREACHABLE");
+  EXPECT_THAT(status.error_message(), HasSubstr("malformed"));
+  EXPECT_TRUE(counts_.AwaitCancelled(1));
+}
+
+TEST_F(FleetServerTest, AWriterThatEndsAStreamWithoutAnswersHasNotLearnedIt) {
+  WriteThere(EndAtOnce);
+  const grpc::Status status = StreamOnce(node_);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(ReasonOf(status), "WRITER_UNREACHABLE");
+}
+
+TEST_F(FleetServerTest, StopEndsCallsThatWaitForTheWriter) {
+  WriteThere(Make<UntilCancel>(counts_));
+  ClientCall stream(node_.front->Connect(), kLearnStream);
+  stream.Write(FirstOfStream());
+  ClientCall unary(node_.front->Connect(), kLearn);
+  unary.Write(OneRow().SerializeAsString());
+  ASSERT_TRUE(counts_.AwaitBegun(2));
+  node_.fleet->Stop();
+  EXPECT_EQ(ReasonOf(stream.Finish()), "DRAINING");
+  EXPECT_EQ(ReasonOf(unary.Finish()), "DRAINING");
+}
+
+// What a stream of these segments, from another server, ends with.
+grpc::Status SendSegments(Node& node, const std::vector<std::string>& segments) {
+  ClientCall call(node.ConnectToFleetPort(), kSegmentsPath);
+  for (const std::string& segment : segments) call.Write(segment);
+  call.WritesDone();
+  std::string answer;
+  while (call.Read(answer)) {
+  }
+  return call.Finish();
+}
+
+std::string FirstSegment() {
+  fleet::Segment segment;
+  segment.set_request(FirstOfStream());
+  return segment.SerializeAsString();
+}
+
+TEST_F(FleetServerTest, AnotherServersSegmentsAreCheckedAsAClientsMessagesAre) {
+  node_.member.WriteHere();
+  EXPECT_TRUE(SendSegments(node_, {FirstSegment()}).ok());
+  EXPECT_EQ(ReasonOf(SendSegments(node_, {"\xff"})), "MALFORMED_MESSAGE");
+  fleet::Segment segment;
+  segment.set_request("\xff");
+  EXPECT_EQ(ReasonOf(SendSegments(node_, {segment.SerializeAsString()})), "MALFORMED_MESSAGE");
+  // Rows that were evaluated before the stream was opened.
+  segment.set_request(FirstOfStream());
+  segment.mutable_evaluated()->set_rows(1);
+  EXPECT_EQ(ReasonOf(SendSegments(node_, {segment.SerializeAsString()})), "MALFORMED_MESSAGE");
+  // Rows that do not begin at the producer's position.
+  segment.mutable_evaluated()->add_correct_rows()->set_examples(1);
+  segment.mutable_evaluated()->set_first_offset(5);
+  segment.clear_request();
+  EXPECT_EQ(ReasonOf(SendSegments(node_, {FirstSegment(), segment.SerializeAsString()})),
+            "PRODUCER_SUPERSEDED");
+}
+
+TEST_F(FleetServerTest, ASegmentMayBeLargerThanAMessageButNotWithoutLimit) {
+  node_.member.WriteHere();
+  fleet::Segment segment;
+  segment.set_request(FirstOfStream());
+  segment.mutable_evaluated()->add_stream_names()->set_text(std::string(kMostBytes, 'x'));
+  EXPECT_EQ(ReasonOf(SendSegments(node_, {segment.SerializeAsString()})), "MALFORMED_MESSAGE");
+  segment.mutable_evaluated()->mutable_stream_names(0)->set_text(std::string(5 << 20, 'x'));
+  EXPECT_EQ(ReasonOf(SendSegments(node_, {segment.SerializeAsString()})), "MESSAGE_TOO_LARGE");
+}
+
+TEST_F(FleetServerTest, AServerThatDoesNotWriteTheModelTakesNoSegmentsOfIt) {
+  const grpc::Status status = SendSegments(node_, {FirstSegment()});
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(ReasonOf(status), "NOT_THE_WRITER");
+}
+
+// At its fleet's port a server passes nothing on: two that each take the other for the writer would do so for ever.
+TEST_F(FleetServerTest, ACallFromAnotherServerIsNotPassedOnAgain) {
+  WriteThere(Make<UntilCancel>(counts_));
+  v1::LearnResponse response;
+  const grpc::Status status = Ask(node_.ConnectToFleetPort(), kLearn, OneRow(), response);
+  EXPECT_EQ(ReasonOf(status), "NOT_THE_WRITER");
+  EXPECT_EQ(counts_.begun(), 0);
+}
+
+TEST_F(FleetServerTest, AnAddressInUseAndMissingFilesAreNamed) {
+  const auto second =
+      FleetServer::Make(node_.backend, node_.router, {node_.address, "", "", "", kMostBytes});
+  ASSERT_OK(second.status());
+  const absl::Status used = (*second)->Listen();
+  EXPECT_TRUE(absl::IsUnavailable(used)) << used;
+  EXPECT_THAT(used.message(), HasSubstr(node_.address));
+  const absl::Status missing =
+      FleetServer::Make(
+          node_.backend, node_.router,
+          {node_.address, "/no/such/cert.pem", "/no/such/key.pem", "/no/such/ca.pem", kMostBytes})
+          .status();
+  EXPECT_THAT(missing.message(), HasSubstr("/no/such/cert.pem"));
+}
+
+}  // namespace
+}  // namespace perceptrond::fleet_server_test

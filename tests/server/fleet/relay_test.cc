@@ -1,0 +1,180 @@
+// A call that another server runs: messages, ends and errors pass through as they are, and each side learns of the
+// other's end.
+#include "server/fleet/relay.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "core/error/error.h"
+#include "server/fleet/routing.h"
+#include "tests/server/rpc/reactors.h"
+#include "tests/support/own_port.h"
+
+namespace perceptrond::relay_test {
+namespace {
+
+using namespace ::perceptrond::testing;
+
+constexpr size_t kMostBytes = 64 << 10;
+// Time enough for a call to reach the writer.
+constexpr absl::Duration kDeadline = absl::Seconds(2);
+constexpr int64_t kEpoch = 3;
+
+// Sends one answer, then the end, once the first message came.
+class AnswersOnce final : public Reactor {
+ public:
+  AnswersOnce(Call& call, const std::string& answer, grpc::Status end)
+      : call_(call), bytes_(ToBytes(answer)), end_(std::move(end)) {}
+  void Start() { call_.StartRead(&message_); }
+  void OnReadDone(bool ok) override { ok ? call_.StartWrite(bytes_) : call_.Finish(end_); }
+  void OnWriteDone(bool /*ok*/) override { call_.Finish(end_); }
+
+ private:
+  Call& call_;
+  grpc::ByteBuffer message_;
+  const grpc::ByteBuffer bytes_;
+  const grpc::Status end_;
+};
+
+class RelayTest : public ::testing::Test {
+ protected:
+  // Has the writer answer so.
+  void Answer(const std::string& answer, const grpc::Status& end) {
+    method_ = [answer, end](Call& call) {
+      const auto reactor = std::make_shared<AnswersOnce>(call, answer, end);
+      call.Bind(reactor);
+      reactor->Start();
+    };
+  }
+  // A call whose first message has reached the writer.
+  std::unique_ptr<ClientCall> Begin(absl::Duration time = kLong) {
+    auto call = std::make_unique<ClientCall>(front_.Connect(), "/call", time);
+    EXPECT_TRUE(call->Write("first"));
+    EXPECT_TRUE(counts_.AwaitBegun(1));
+    return call;
+  }
+
+  CallCounts counts_;
+  Call::Method method_ = Make<Echo>(counts_);
+  RpcServer writer_{All(method_), /*threads=*/2};
+  WriterCalls calls_{grpc::InsecureChannelCredentials(), "", kMostBytes};
+  Drain drain_;
+  Destination to_{absl::StrCat("127.0.0.1:", writer_.port()), 7, kEpoch, absl::OkStatus()};
+  bool is_stream_ = true;
+  const Call::Method relayed_ = [this](Call& call) {
+    RunRelay(calls_, drain_, call, to_, is_stream_);
+  };
+  // Ends before what its calls use.
+  RpcServer front_{All(relayed_), /*threads=*/2};
+};
+
+TEST_F(RelayTest, MessagesPassAsTheyAreAndInOrder) {
+  ClientCall call(front_.Connect(), "/call");
+  std::string echo;
+  // Neither server needs to understand them.
+  for (const std::string& message : {std::string("one"), std::string(), std::string("\xff\0", 2)}) {
+    EXPECT_TRUE(call.Write(message));
+    ASSERT_TRUE(call.Read(echo));
+    EXPECT_EQ(echo, message);
+  }
+  call.WritesDone();
+  EXPECT_FALSE(call.Read(echo));
+  EXPECT_TRUE(call.Finish().ok());
+}
+
+TEST_F(RelayTest, TheWritersErrorReachesTheClientWithItsDetails) {
+  const grpc::Status expected = ToGrpc(NotTheWriterError("models/m"));
+  Answer("answer", expected);
+  ClientCall call(front_.Connect(), "/call");
+  call.Write("first");
+  std::string answer;
+  EXPECT_TRUE(call.Read(answer));
+  EXPECT_EQ(answer, "answer");
+  EXPECT_FALSE(call.Read(answer));
+  const grpc::Status status = call.Finish();
+  EXPECT_EQ(status.error_code(), expected.error_code());
+  EXPECT_EQ(status.error_message(), expected.error_message());
+  EXPECT_EQ(status.error_details(), expected.error_details());
+}
+
+TEST_F(RelayTest, AWriterThatCannotBeReachedIsNamedSo) {
+  to_.address = absl::StrCat("127.0.0.1:", OwnPort());
+  ClientCall call(front_.Connect(), "/call");
+  call.Write("first");
+  const grpc::Status status = call.Finish();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(ReasonOf(status), "WRITER_UNREACHABLE");
+}
+
+TEST_F(RelayTest, ACallToAServerThatIsNoLongerTheWriterEnds) {
+  method_ = Make<UntilCancel>(counts_);
+  const auto call = Begin();
+  calls_.EndStale([](uint64_t model_id) { return model_id == 7 ? kEpoch : kEpoch + 1; });
+  EXPECT_EQ(counts_.cancelled(), 0);
+  calls_.EndStale([](uint64_t /*model_id*/) { return kEpoch + 1; });
+  const grpc::Status status = call->Finish();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(ReasonOf(status), "WRITER_CHANGED");
+  EXPECT_TRUE(counts_.AwaitCancelled(1));
+}
+
+TEST_F(RelayTest, TheClientsDeadlineIsTheWritersToo) {
+  method_ = Make<UntilCancel>(counts_);
+  const auto call = Begin(kDeadline);
+  EXPECT_EQ(call->Finish().error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_TRUE(counts_.AwaitCancelled(1));
+}
+
+TEST_F(RelayTest, ACancelledClientCancelsTheWritersCall) {
+  method_ = Make<UntilCancel>(counts_);
+  const auto call = Begin();
+  call->Cancel();
+  EXPECT_EQ(call->Finish().error_code(), grpc::StatusCode::CANCELLED);
+  EXPECT_TRUE(counts_.AwaitCancelled(1));
+  // No relay is left.
+  calls_.EndAll(DrainingError());
+  EXPECT_TRUE(drain_.AwaitAllRemoved(kLong));
+}
+
+TEST_F(RelayTest, AStreamEndsWhenTheDrainBegins) {
+  const auto call = Begin();
+  drain_.Begin();
+  std::string message;
+  while (call->Read(message)) {
+  }
+  EXPECT_EQ(ReasonOf(call->Finish()), "DRAINING");
+  EXPECT_TRUE(drain_.AwaitAllRemoved(kLong));
+}
+
+TEST_F(RelayTest, ACallThatIsNoStreamIsAnsweredDuringTheDrain) {
+  is_stream_ = false;
+  const auto call = Begin();
+  drain_.Begin();
+  std::string answer;
+  EXPECT_TRUE(call->Read(answer));
+  call->WritesDone();
+  EXPECT_TRUE(call->Finish().ok());
+  EXPECT_TRUE(drain_.AwaitAllRemoved(kLong));
+}
+
+TEST_F(RelayTest, AMessageThatTheOtherServerWouldNotTakeEndsTheCallAndALargeAnswerPasses) {
+  const std::string large(static_cast<size_t>(TransportMessageBytes(kMostBytes)) + 1, 'x');
+  {
+    ClientCall call(front_.Connect(), "/call");
+    call.Write(large);
+    EXPECT_EQ(call.Finish().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  }
+  Answer(large, grpc::Status::OK);
+  ClientCall call(front_.Connect(), "/call");
+  call.Write("first");
+  std::string answer;
+  EXPECT_TRUE(call.Read(answer));
+  EXPECT_EQ(answer, large);
+  EXPECT_TRUE(call.Finish().ok());
+}
+
+}  // namespace
+}  // namespace perceptrond::relay_test
