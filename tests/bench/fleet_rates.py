@@ -1,17 +1,22 @@
-"""Learning through a server of a fleet that writes the model, through one that does not, and through both, beside one server on
-RocksDB: examples a second, processor seconds a million examples by kind of process, and commits a second.
+"""Learning through a server of a fleet that writes the model, through one that does not, and through all, beside one server on
+RocksDB: examples a second, processor seconds a million examples by kind of process, commits and messages over NATS a second, and the
+part of the rows that servers forwarded to the writer, beside what the law of fleet_simulation says for this part of updates.
 
-    /usr/bin/python3 tests/bench/fleet_rates.py PERCEPTROND PERCEPTRONCTL [--seconds 5] [--repetitions 3]
+    /usr/bin/python3 tests/bench/fleet_rates.py PERCEPTROND PERCEPTRONCTL [--seconds 5] [--repetitions 3] [--servers 2] [--batch 100]
+        [--law FLEET_SIMULATION]
 """
 
 import argparse
 import json
 import os
 import pathlib
+import re
+import socket
 import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -21,6 +26,12 @@ from fleet_test import Nats, free_ports
 from processes import Program, get, wait_for
 
 MISTAKES = (0, 0.0001, 0.001, 0.01, 0.1)
+# Unanswered messages of a stream.
+WINDOW = 64
+# Seconds before those that are measured.
+WARMUP = 1
+# What the model has not learned after as many runs, it does not learn.
+MOST_WARM_UPS = 5
 
 
 def processor_seconds(programs):
@@ -36,6 +47,26 @@ def metric(port, name):
         if line.startswith(name + " "):
             return float(line.rpartition(" ")[2])
     return 0.0
+
+
+class NatsMessages:
+    """Counts what is sent over NATS: appends to the log and their acknowledgements, and heartbeats."""
+
+    def __init__(self, port):
+        self.socket = socket.create_connection(("127.0.0.1", port))
+        self.count = 0
+        self.socket.sendall(b'CONNECT {"verbose":false}\r\nSUB > 1\r\n')
+        threading.Thread(target=self.read, daemon=True).start()
+
+    def read(self):
+        with self.socket.makefile("rb") as lines:
+            for line in lines:
+                words = line.split()
+                if words[:1] == [b"PING"]:
+                    self.socket.sendall(b"PONG\r\n")
+                elif words[:1] in ([b"MSG"], [b"HMSG"]):
+                    lines.read(int(words[-1]) + 2)
+                    self.count += 1
 
 
 class Server:
@@ -54,24 +85,53 @@ def create(server, model):
     subprocess.run(server.ctl("create", model, "--dimension", 1 << 20), check=True, capture_output=True)
 
 
-def learn(servers, model, mistakes, seconds):
-    """What benches at these servers reach together, after they have learned what can be learned."""
-    benches = [subprocess.Popen(server.ctl("bench", model, "--mistakes", mistakes, "--seconds", seconds, "--warmup", 3, "--streams",
-                                           2 // len(servers), "-o", "json"), stdout=subprocess.PIPE, text=True) for server in servers]
+def learn(servers, model, mistakes, options):
+    """What benches at these servers report."""
+    benches = [subprocess.Popen(server.ctl("bench", model, "--mistakes", mistakes, "--seconds", options.seconds, "--warmup", WARMUP,
+                                           "--streams", max(1, 2 // len(servers)), "--batch", options.batch, "--window", WINDOW,
+                                           "-o", "json"), stdout=subprocess.PIPE, text=True) for server in servers]
     return [json.loads(bench.communicate()[0]) for bench in benches]
 
 
-def measure(servers, model, mistakes, seconds, groups, writer):
-    before = {kind: processor_seconds(programs) for kind, programs in groups.items()}
-    commits = metric(writer.metrics, "perceptrond_journal_commits_total")
-    examples = metric(writer.metrics, f'perceptrond_model_examples_total{{model_name="{model}"}}')
-    results = learn(servers, model, mistakes, seconds)
-    learned = wait_for("the writer has counted", lambda: metric(
-        writer.metrics, f'perceptrond_model_examples_total{{model_name="{model}"}}')) - examples
+def law(options, error_rate, rate):
+    """What part of their rows followers forward, in %, if this part of all rows updates."""
+    if options.law is None:
+        return float("nan")
+    said = subprocess.run([options.law, "--run", "--replicas", str(options.servers), "--message-rows", str(options.batch), "--window",
+                           str(WINDOW), "--rate", f"{rate:.0f}", "--error-rate", f"{error_rate:.9f}"],
+                          check=True, capture_output=True, text=True).stdout
+    return float(re.search(r"forwarded by followers, %\s+(\S+)", said)[1])
+
+
+def measure(through, model, mistakes, options, groups, owner, messages):
+    def counts():
+        followers = [server for server in through if server is not owner]
+        rows = {f"rows_{where}": sum(metric(server.metrics, f'perceptrond_fleet_rows_total{{evaluated="{where}"}}')
+                                     for server in followers) for where in ("here", "writer")}
+        of_model = {name: metric(owner.metrics, f'perceptrond_model_{name}_total{{model_name="{model}"}}')
+                    for name in ("examples", "updates")}
+        return {**rows, **of_model, "commits": metric(owner.metrics, "perceptrond_journal_commits_total"), "messages": messages.count,
+                **{kind: processor_seconds(programs) for kind, programs in groups.items()}}
+
+    for _ in range(MOST_WARM_UPS):
+        shares = [result["mistakeShare"] for result in learn(through, model, mistakes, options)]
+        if statistics.mean(shares) <= 1.1 * mistakes + 1e-5:
+            break
+    before, begun = counts(), time.monotonic()
+    results = learn(through, model, mistakes, options)
+    seconds = time.monotonic() - begun
+    wait_for("the writer has counted",
+             lambda: metric(owner.metrics, f'perceptrond_model_examples_total{{model_name="{model}"}}') > before["examples"])
+    after = counts()
+    more = {name: after[name] - before[name] for name in after}
     row = {"rate": sum(result["examplesPerSecond"] for result in results)}
-    row["commits"] = (metric(writer.metrics, "perceptrond_journal_commits_total") - commits) / (seconds + 3)
-    for kind, programs in groups.items():
-        row[kind] = (processor_seconds(programs) - before[kind]) / learned * 1e6
+    row["commits"] = more["commits"] / seconds
+    row["messages"] = more["messages"] / seconds
+    for kind in groups:
+        row[kind] = more[kind] / more["examples"] * 1e6
+    followed = more["rows_here"] + more["rows_writer"]
+    row["forwarded"] = 100 * more["rows_writer"] / followed if followed else float("nan")
+    row["law"] = law(options, more["updates"] / more["examples"], row["rate"]) if followed else float("nan")
     return row
 
 
@@ -80,6 +140,10 @@ def main():
     parser.add_argument("programs", nargs=2)
     parser.add_argument("--seconds", type=int, default=5)
     parser.add_argument("--repetitions", type=int, default=3)
+    parser.add_argument("--mistakes", type=float, nargs="+", default=MISTAKES, help="parts of the examples that are never learned")
+    parser.add_argument("--servers", type=int, default=2, help="of the fleet")
+    parser.add_argument("--batch", type=int, default=100, help="examples a message")
+    parser.add_argument("--law", help="the program fleet_simulation")
     options = parser.parse_args()
     global PERCEPTROND, PERCEPTRONCTL
     PERCEPTROND, PERCEPTRONCTL = options.programs
@@ -88,8 +152,8 @@ def main():
         nats = Nats(directory)
         alone = Server(directory, "alone")
         fleet = ["--journal", nats.url(), "--fleet-partitions", 1]
-        # The first to start writes the only partition, and keeps it unless the second comes before it in the partition's order.
-        servers = [Server(directory, f"fleet{i}", *fleet) for i in range(2)]
+        # The first to start writes the only partition, and keeps it unless another comes before it in the partition's order.
+        servers = [Server(directory, f"fleet{i}", *fleet) for i in range(options.servers)]
         try:
             run(options, nats, alone, servers)
         finally:
@@ -102,26 +166,29 @@ def run(options, nats, alone, servers):
     written = lambda server: metric(server.metrics, "perceptrond_fleet_partitions_written") == 1
     quiet = lambda: subprocess.run(servers[0].ctl("create", "first", "--dimension", 2), capture_output=True).returncode == 0
     wait_for("the fleet writes", quiet)
-    # Until a second server may have been given the partition.
+    # Until another server may have been given the partition.
     time.sleep(5)
     writer = wait_for("a writer", lambda: next(filter(written, servers), None))
-    follower = next(server for server in servers if server is not writer)
-    print("mistakes  through        examples/s  commits/s   server  writer  follower    NATS   (processor s a million examples)")
-    for mistakes in MISTAKES:
+    followers = [server for server in servers if server is not writer]
+    messages = NatsMessages(nats.ports[0])
+    print("mistakes  through        examples/s  commits/s  messages/s   server  writer  followers    NATS   forwarded     law"
+          "   (processor s a million examples; %)")
+    for mistakes in options.mistakes:
         rows = {}
         for repetition in range(options.repetitions):
-            throughs = {"RocksDB": [alone], "the writer": [writer], "a follower": [follower], "both": [writer, follower]}
+            throughs = {"RocksDB": [alone], "the writer": [writer], "a follower": followers[:1], "all": servers}
             for name, through in throughs.items():
                 model = f"m{mistakes}-{repetition}-{name.replace(' ', '-')}"
                 create(through[0], model)
                 owner = alone if name == "RocksDB" else writer
-                groups = {"server": [alone.program], "writer": [writer.program], "follower": [follower.program],
+                groups = {"server": [alone.program], "writer": [writer.program], "followers": [server.program for server in followers],
                           "nats": nats.programs}
-                rows.setdefault(name, []).append(measure(through, model, mistakes, options.seconds, groups, owner))
+                rows.setdefault(name, []).append(measure(through, model, mistakes, options, groups, owner, messages))
         for name, found in rows.items():
             middle = {key: statistics.median(one[key] for one in found) for key in found[0]}
-            print(f"{100 * mistakes:7.2f}%  {name:12} {middle['rate']:12,.0f} {middle['commits']:10,.0f}"
-                  f" {middle['server']:8.2f} {middle['writer']:7.2f} {middle['follower']:9.2f} {middle['nats']:7.2f}", flush=True)
+            print(f"{100 * mistakes:7.2f}%  {name:12} {middle['rate']:12,.0f} {middle['commits']:10,.0f} {middle['messages']:11,.0f}"
+                  f" {middle['server']:8.2f} {middle['writer']:7.2f} {middle['followers']:10.2f} {middle['nats']:7.2f}"
+                  f" {middle['forwarded']:11.2f} {middle['law']:7.2f}", flush=True)
 
 
 if __name__ == "__main__":

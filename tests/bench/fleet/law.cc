@@ -80,6 +80,29 @@ double MessagesWhileClosed(const Closing& c, bool regular) {
   return std::min(kMostMessages, 1 / std::max(open, 1e-12) - 1 + first / (1 + c.stale_an_update));
 }
 
+// The probability that Beta(30 q, 30 (1 - q)) is above an eighth: see Closed::kWaitUnlessErring.
+double MostlyErring(double q) {
+  constexpr double kErring = 1.0 / 8;
+  // 1 + 2 / w - 2 for a moving average that gives the latest message the weight w = 1/16.
+  constexpr double kSum = 30;
+  if (q <= 0 || q >= 1) return q;
+  const double a = kSum * q;
+  const double b = kSum * (1 - q);
+  const double step = (1 - kErring) / kIntegrationSteps;
+  double sum = 0;
+  for (int i = 0; i < kIntegrationSteps; ++i) {
+    const double x = kErring + (i + 0.5) * step;
+    sum += step * std::exp((a - 1) * std::log(x) + (b - 1) * std::log1p(-x));
+  }
+  return std::min(1.0, sum * std::exp(std::lgamma(kSum) - std::lgamma(a) - std::lgamma(b)));
+}
+
+// The part of the time that closed streams forward their messages.
+double ForwardingPart(Closed closed, double updating) {
+  if (closed == Closed::kWaitUnlessErring) return MostlyErring(updating);
+  return closed == Closed::kForward ? 1 : 0;
+}
+
 // (R^3 e)^(1/4) of the header.
 double Staleness(const FleetOptions& o, double e, double update_time) {
   // In relaxed order the rows of a message do not wait for each other's updates either.
@@ -124,14 +147,13 @@ LawFigures FleetLaw(const FleetOptions& o, double e, double stale_constant) {
     double next = law.copy_error_rate;
     if (o.strict) {
       const double q = SomeMistake(law.copy_error_rate, m);
-      const double k =
-          o.closed != Closed::kForward
-              ? 0
-              : MessagesWhileClosed({o.rate / m / streams, updating, batches * (1 - 1 / streams),
-                                     2 * o.forward + service, update, stale},
-                                    o.regular);
-      law.messages_while_closed = k;
-      next = q * (m - RowsBefore(law.copy_error_rate, m) + m * k) / (m * (1 + q * k));
+      const Closing closing{o.rate / m / streams,    updating, batches * (1 - 1 / streams),
+                            2 * o.forward + service, update,   stale};
+      const double k = o.window > 1 ? kMostMessages : MessagesWhileClosed(closing, o.regular);
+      const double rest = m - RowsBefore(law.copy_error_rate, m);
+      const double part = ForwardingPart(o.closed, updating);
+      law.messages_while_closed = part * k;
+      next = (1 - part) * q * rest / m + part * q * (rest + m * k) / (m * (1 + q * k));
     }
     law.forwarded = (law.forwarded + proxied + (1 - proxied) * next) / 2;
   }

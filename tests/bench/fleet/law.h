@@ -11,9 +11,12 @@
 //   K = 1 / I - 1 + l (D - A) / (1 + X)
 // with a the age of the last message, A the time to the writer and back, D the time from forwarding a
 // row until its update is at the replica, b the updating messages a second of the other streams, X the stale
-// rows an update. With D = A this is the busy period of a queue M/D/infinity: K = exp(l A) - 1.
-// In relaxed order: forwarded = e'. If closed streams always wait, K = 0. Above the error rate at which models
-// are proxied whole, all rows are forwarded.
+// rows an update. With D = A this is the busy period of a queue M/D/infinity: K = exp(l A) - 1. A client that
+// is always some messages ahead keeps a closed stream closed: all is forwarded.
+// If closed streams wait, K = 0. If they wait unless an eighth of their latest messages had updates, the moving
+// average of these is above an eighth about as often as Beta(30 q, 30 (1 - q)), which has its mean and
+// variance; the two kinds of time have their own forwarded parts.
+// In relaxed order: forwarded = e'. Above the error rate at which models are proxied whole, all rows are forwarded.
 //
 // Staleness has one fitted constant. With e the part of the rows that update, R the rows of all streams
 // that arrive in D, and w the part of the rows that the writer evaluates first:

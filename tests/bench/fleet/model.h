@@ -38,7 +38,7 @@ struct FleetOptions {
   size_t message_rows = 100;
   // Rows of a stream are evaluated in order, each on the outcome of the rows before it. Else relaxed.
   bool strict = true;
-  Closed closed = Closed::kForward;
+  Closed closed = Closed::kWaitUnlessErring;
   // Messages of a stream are equally far apart. Else they are a Poisson process.
   bool regular = false;
   // Unanswered messages of a stream: it sends another when one is answered, and `rate` is not used.
@@ -57,8 +57,8 @@ struct FleetOptions {
   double commit = 0.67e-3;
   // Of the writer for each forwarded row.
   double service = 1e-6;
-  // Share of updates in the last 1000 rows above which all rows are forwarded.
-  double proxy_above = 0.1;
+  // Share of updates in the last 1000 rows above which all rows are forwarded. Servers do not look at it.
+  double proxy_above = 1;
   uint64_t total_rows = 300'000;
   // Rows at the start that the figures leave out, but for updates_ever.
   uint64_t warm_up_rows = 0;

@@ -196,8 +196,19 @@ double FitOnGrid(bool tiny) {
                 options.replication = replication;
                 runs.push_back(Sized(options, tiny));
               }
+  // Clients that are messages ahead, whose rate follows.
+  for (const double noise : {0.0002, 0.002, 0.02})
+    for (const size_t replicas : {3, 30})
+      for (const size_t rows : {10, 100}) {
+        FleetOptions options = Base(noise, true);
+        options.replicas = replicas;
+        options.message_rows = rows;
+        options.window = 10;
+        runs.push_back(Sized(options, tiny));
+      }
   if (tiny) runs.resize(8);
-  const std::vector<SimulatedPoint> points = SimulateAll(runs);
+  std::vector<SimulatedPoint> points = SimulateAll(runs);
+  for (SimulatedPoint& point : points) point.options = WithMeasuredRate(point);
   const double stale_constant = FitStaleConstant(points);
   PrintDeviations(points, stale_constant);
   return stale_constant;

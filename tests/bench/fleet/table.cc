@@ -23,10 +23,10 @@ const char* Order(const FleetOptions& options) {
   return options.closed == Closed::kForward ? "strict" : "strict, waits unless erring";
 }
 
-// NaN where the law says nothing: it is of streams with a rate whose closed messages are treated alike.
+// NaN where the law says nothing.
 LawFigures LawOf(const SimulatedPoint& point, double stale_constant) {
-  const FleetOptions& o = point.options;
-  if (o.replicas > 1 && o.window == 0 && o.closed != Closed::kWaitUnlessErring)
+  const FleetOptions o = WithMeasuredRate(point);
+  if (o.replicas > 1 && o.window != 1)
     return FleetLaw(o, point.figures.ErrorRate(), stale_constant);
   constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
   return {kNone, kNone, kNone, kNone, kNone, kNone};
@@ -168,7 +168,7 @@ void PrintDeviations(const std::vector<SimulatedPoint>& points, double stale_con
     Deviations stale;
     for (const auto& [options, figures] : points) {
       if (options.strict != strict) continue;
-      const LawFigures law = FleetLaw(options, figures.ErrorRate(), stale_constant);
+      const LawFigures law = LawOf({options, figures}, stale_constant);
       forwarded.Add(law.forwarded, figures.Forwarded());
       copies.Add(law.copy_error_rate, figures.CopyErrorRate());
       delay.Add(law.median_delay, figures.median_delay);
