@@ -35,6 +35,12 @@ absl::StatusOr<std::unique_ptr<Journal>> OpenFleetJournal(const Options& options
   fleet.connection.ca_file = options.nats_ca;
   fleet.connection.certificate_file = options.nats_cert;
   fleet.connection.key_file = options.nats_key;
+  fleet.connection.on_problem = [](absl::string_view problem) {
+    Log(LogLevel::kError, "NATS refuses this server", {{"error", problem}});
+  };
+  fleet.connection.on_renewed = [] {
+    Log(LogLevel::kInfo, "connected to NATS anew, with the files as they are now");
+  };
   fleet.fleet = options.fleet;
   fleet.partitions = static_cast<uint32_t>(options.fleet_partitions);
   fleet.replicas = static_cast<int>(options.fleet_replicas);

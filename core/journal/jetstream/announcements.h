@@ -19,7 +19,7 @@ class Announcements {
  public:
   using Listener = std::function<void(absl::string_view message)>;
 
-  // UNAVAILABLE.
+  // UNAVAILABLE, also if the subject may not be subscribed to.
   static absl::StatusOr<std::unique_ptr<Announcements>> Open(std::shared_ptr<Connection> connection,
                                                              const std::string& subject);
   ~Announcements();
@@ -32,13 +32,16 @@ class Announcements {
   void Listen(Listener listener) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  Announcements(std::shared_ptr<Connection> connection, std::string subject,
-                __natsSubscription* subscription);
+  Announcements(std::shared_ptr<Connection> connection, std::string subject);
+  // On the connection in use, unless it is already.
+  absl::Status Subscribe();
   void Run() ABSL_LOCKS_EXCLUDED(mutex_);
 
   const std::shared_ptr<Connection> connection_;
   const std::string subject_;
-  __natsSubscription* const subscription_;
+  // Used by the thread alone, once it runs.
+  std::shared_ptr<Link> link_;
+  __natsSubscription* subscription_ = nullptr;
   Mutex mutex_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   Listener listener_ ABSL_GUARDED_BY(mutex_);

@@ -1,14 +1,18 @@
-// A connection to a NATS cluster. libnats reconnects by itself, to any server of the cluster.
+// A connection to a NATS cluster. libnats reconnects by itself, to any server of the cluster; what it
+// cannot do, this does: connect with other credentials and certificates once their files change.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "core/sync/mutex.h"
 
 // The library's own names, so that its header is included by this folder's sources alone.
 struct __jsCtx;
@@ -21,7 +25,8 @@ namespace perceptrond::jetstream {
 struct ConnectionOptions {
   // As nats://host:port, without credentials: a process list would show them.
   std::vector<std::string> servers;
-  // A credentials file of NATS (a token and its key); empty: none.
+  // A user's credentials as NATS's tools write them, a JWT and its key; or one line USER:PASSWORD.
+  // Empty: none.
   std::string credentials_file;
   // PEM files. Servers that ask for TLS get it; with `tls` nothing else is accepted. Empty: the
   // system's authorities, and no certificate of our own.
@@ -31,27 +36,77 @@ struct ConnectionOptions {
   std::string key_file;
   // Shown by the cluster's monitoring.
   std::string client_name = "perceptrond";
+  // All answers come to subjects that begin with it and a dot: nothing else need be allowed.
+  std::string inbox_prefix = "_INBOX";
   absl::Duration timeout = absl::Seconds(2);
+  // Called for what the cluster denies and for changed files that cannot be used, on any thread, one
+  // at a time: the same again only after a while. It has no secrets. May be null.
+  std::function<void(absl::string_view problem)> on_problem;
+  // Called when changed files are in use. May be null.
+  std::function<void()> on_renewed;
+};
+
+// A connection as libnats has it.
+struct Link {
+  Link() = default;
+  ~Link();
+  Link(const Link&) = delete;
+  Link& operator=(const Link&) = delete;
+
+  __natsConnection* connection = nullptr;
+  // For what neither waits long nor subscribes.
+  __jsCtx* context = nullptr;
 };
 
 // Thread contract: safe for any number of threads.
 class Connection {
  public:
   // UNAVAILABLE if no server can be reached; UNAUTHENTICATED; FAILED_PRECONDITION if the files of
-  // credentials or TLS cannot be used.
+  // credentials or TLS cannot be used, or the server's certificate is not accepted.
   static absl::StatusOr<std::shared_ptr<Connection>> Open(const ConnectionOptions& options);
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
+  // The one in use. Who holds another one should leave it when it has nothing under way there.
+  std::shared_ptr<Link> link() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // A subject for answers that nothing else has.
+  std::string NewInbox() const;
+  // Waits until the cluster has received what was sent before. UNAVAILABLE.
+  absl::Status Flush() const;
+  // What the cluster has denied last since this time: a subject that this user may not publish or
+  // subscribe to. Empty if nothing was. Calls that were denied are not answered.
+  std::string DeniedSince(absl::Time time) const;
+  // The error with that, which may be its reason.
+  absl::Status Explain(const absl::Status& status, absl::Time since) const;
+
   // Bytes that a message may have, its headers included.
-  size_t max_payload() const;
-  __natsConnection* get() const { return connection_; }
+  size_t max_payload() const { return max_payload_; }
 
  private:
-  explicit Connection(__natsConnection* connection) : connection_(connection) {}
+  class Problems;
 
-  __natsConnection* const connection_;
+  Connection(const ConnectionOptions& options, std::shared_ptr<Problems> problems)
+      : options_(options), problems_(std::move(problems)) {}
+  absl::StatusOr<std::shared_ptr<Link>> Connect() const;
+  std::string Fingerprint() const;
+  void Run() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Connects anew if a file has changed or the cluster has closed the connection in use, which stays
+  // if that fails.
+  void Refresh() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const ConnectionOptions options_;
+  const std::shared_ptr<Problems> problems_;
+  size_t max_payload_ = 0;
+  // Of the files that the link was made with, and as they were seen last. Used by the thread alone.
+  std::string used_files_;
+  std::string seen_files_;
+  mutable Mutex mutex_;
+  std::shared_ptr<Link> link_ ABSL_GUARDED_BY(mutex_);
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  // The last member: it uses all the others.
+  std::thread thread_;
 };
 
 struct MessageDeleter {

@@ -65,14 +65,29 @@ absl::StatusOr<std::unique_ptr<JetStreamJournal>> JetStreamJournal::Open(const O
 }
 
 absl::Status JetStreamJournal::OpenStreams() {
+  jetstream::ConnectionOptions to = options_.connection;
+  // No other user of the cluster need be able to read them.
+  to.inbox_prefix = absl::StrCat(options_.fleet, ".inbox");
+  const absl::Time begin = absl::Now();
   absl::StatusOr<std::shared_ptr<jetstream::Connection>> connection =
-      jetstream::Connection::Open(options_.connection);
+      jetstream::Connection::Open(to);
   if (!connection.ok()) return connection.status();
+  const absl::Status status = OpenStreams(*connection);
+  if (status.ok()) return status;
+  // Whatever failed for it: it stays so until somebody allows it.
+  const std::string denied = (*connection)->DeniedSince(begin);
+  if (denied.empty()) return status;
+  return absl::PermissionDeniedError(absl::StrCat(
+      "NATS: ", denied, ": allow it to this server's user, as deploy/nats/nats.conf does"));
+}
+
+absl::Status JetStreamJournal::OpenStreams(
+    const std::shared_ptr<jetstream::Connection>& connection) {
   const auto open = [&](const std::string& name, std::unique_ptr<Stream>& stream) {
     absl::StatusOr<std::unique_ptr<Stream>> opened =
-        Stream::Open(*connection, {absl::StrCat(options_.fleet, "-", name),
-                                   absl::StrCat(options_.fleet, ".", name), options_.replicas,
-                                   options_.in_memory});
+        Stream::Open(connection, {absl::StrCat(options_.fleet, "-", name),
+                                  absl::StrCat(options_.fleet, ".", name), options_.replicas,
+                                  options_.in_memory});
     if (opened.ok()) stream = *std::move(opened);
     return opened.status();
   };
@@ -85,7 +100,7 @@ absl::Status JetStreamJournal::OpenStreams() {
   }
   if (!status.ok()) return status;
   absl::StatusOr<std::unique_ptr<jetstream::Announcements>> announcements =
-      jetstream::Announcements::Open(*connection, absl::StrCat(options_.fleet, ".announcements"));
+      jetstream::Announcements::Open(connection, absl::StrCat(options_.fleet, ".announcements"));
   if (!announcements.ok()) return announcements.status();
   announcements_ = *std::move(announcements);
   storage::FleetSettings settings;

@@ -35,7 +35,7 @@ class JetStreamJournal final : public Journal {
 
   // Creates the fleet's streams if there are none. FAILED_PRECONDITION if they, or the fleet, have
   // other settings; RESOURCE_EXHAUSTED if the cluster has too few servers or too little space;
-  // UNAVAILABLE; UNAUTHENTICATED.
+  // UNAVAILABLE; UNAUTHENTICATED; PERMISSION_DENIED, naming what is not allowed.
   static absl::StatusOr<std::unique_ptr<JetStreamJournal>> Open(const Options& options);
 
   absl::Status Create(storage::ModelHeader& header) override;
@@ -78,6 +78,7 @@ class JetStreamJournal final : public Journal {
   explicit JetStreamJournal(Options options) : options_(std::move(options)) {}
 
   absl::Status OpenStreams();
+  absl::Status OpenStreams(const std::shared_ptr<jetstream::Connection>& connection);
   jetstream::Partition& PartitionFor(uint64_t model_id) {
     return *partitions_[PartitionOf(model_id)];
   }

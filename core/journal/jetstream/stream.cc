@@ -17,6 +17,7 @@ namespace {
 
 constexpr char kExpectedHeader[] = "Nats-Expected-Last-Sequence";
 constexpr char kPartHeader[] = "Perceptrond-Part";
+constexpr char kTraceHeader[] = "traceparent";
 // What the headers of a message may take.
 constexpr size_t kHeaderBytes = 1024;
 
@@ -44,6 +45,8 @@ natsStatus Make(const NewMessage& from, const std::string& reply, std::optional<
     status = natsMsgHeader_Set(made, kExpectedHeader, absl::StrCat(*expected).c_str());
   if (status == NATS_OK && !from.part.empty())
     status = natsMsgHeader_Set(made, kPartHeader, from.part.c_str());
+  if (status == NATS_OK && !from.traceparent.empty())
+    status = natsMsgHeader_Set(made, kTraceHeader, from.traceparent.c_str());
   return status;
 }
 
@@ -136,6 +139,8 @@ absl::StatusOr<std::optional<StreamMessage>> StreamReader::Next(absl::Duration t
   const natsStatus status = natsSubscription_NextMsg(
       &received, subscription_, std::max<int64_t>(absl::ToInt64Milliseconds(timeout), 1));
   const MessagePtr message(received);
+  if (status == NATS_TIMEOUT && connection_->link() != link_)
+    return absl::UnavailableError("NATS: the connection was replaced");
   if (status == NATS_TIMEOUT) return std::nullopt;
   jsMsgMetaData* metadata = nullptr;
   if (status != NATS_OK) return ToAbsl(status, 0, "reading a stream");
@@ -152,35 +157,29 @@ Stream::Stream(std::shared_ptr<Connection> connection, StreamOptions options)
 Stream::~Stream() {
   MutexLock lock(&append_mutex_);
   if (answers_ != nullptr) natsSubscription_Destroy(answers_);
-  if (context_ != nullptr) jsCtx_Destroy(context_);
 }
 
 absl::StatusOr<std::unique_ptr<Stream>> Stream::Open(std::shared_ptr<Connection> connection,
                                                      const StreamOptions& options) {
   std::unique_ptr<Stream> stream(new Stream(std::move(connection), options));
-  if (absl::Status status = stream->Connect(); !status.ok()) return status;
   if (absl::Status status = stream->CreateOrCheck(); !status.ok()) return status;
   return stream;
 }
 
-absl::Status Stream::Connect() {
-  if (const natsStatus status = natsConnection_JetStream(&context_, connection_->get(), nullptr);
-      status != NATS_OK)
-    return ToAbsl(status, 0, "JetStream");
-  MutexLock lock(&append_mutex_);
-  return SubscribeToAnswers();
+absl::Status Stream::Failed(int status, int js_error, absl::string_view what,
+                            absl::Time since) const {
+  const absl::Status failed = ToAbsl(status, js_error, what);
+  // What the cluster denies it does not answer.
+  return status == NATS_TIMEOUT ? connection_->Explain(failed, since) : failed;
 }
 
 absl::Status Stream::SubscribeToAnswers() {
   if (answers_ != nullptr) natsSubscription_Destroy(answers_);
   answers_ = nullptr;
-  natsInbox* inbox = nullptr;
-  natsStatus status = natsInbox_Create(&inbox);
-  if (status == NATS_OK) {
-    inbox_ = inbox;
-    natsInbox_Destroy(inbox);
-    status = natsConnection_SubscribeSync(&answers_, connection_->get(), (inbox_ + ".>").c_str());
-  }
+  link_ = connection_->link();
+  inbox_ = connection_->NewInbox();
+  const natsStatus status =
+      natsConnection_SubscribeSync(&answers_, link_->connection, (inbox_ + ".>").c_str());
   return status == NATS_OK ? absl::OkStatus() : ToAbsl(status, 0, "subscribing to answers");
 }
 
@@ -197,12 +196,21 @@ absl::Status Stream::CreateOrCheck() {
   config.Storage = options_.in_memory ? js_MemoryStorage : js_FileStorage;
   jsStreamInfo* info = nullptr;
   jsErrCode error = static_cast<jsErrCode>(0);
-  natsStatus status = js_AddStream(&info, context_, &config, nullptr, &error);
   const std::string what = absl::StrCat("stream ", options_.name);
-  if (error == JSStreamNameExistErr)
-    status = js_GetStreamInfo(&info, context_, options_.name.c_str(), nullptr, &error);
+  const std::shared_ptr<Link> link = connection_->link();
+  const absl::Time begin = absl::Now();
+  const auto find = [&] {
+    return js_GetStreamInfo(&info, link->context, options_.name.c_str(), nullptr, &error);
+  };
+  // Who may create no stream can use those there are.
+  natsStatus status = find();
+  if (status == NATS_NOT_FOUND || error == JSStreamNotFoundErr) {
+    error = static_cast<jsErrCode>(0);
+    status = js_AddStream(&info, link->context, &config, nullptr, &error);
+    if (error == JSStreamNameExistErr) status = find();
+  }
   if (status != NATS_OK) {
-    const absl::Status why = ToAbsl(status, error, what);
+    const absl::Status why = Failed(status, error, what, begin);
     const bool too_small = error == JSClusterNoPeersErr || error == JSInsufficientResourcesErr ||
                            error == JSStorageResourcesExceededErr ||
                            error == JSStreamReplicasNotSupportedErr;
@@ -227,17 +235,18 @@ absl::StatusOr<AppendOutcome> Stream::Append(std::span<const NewMessage> message
                                              std::optional<uint64_t> expected,
                                              absl::Duration timeout) {
   MutexLock lock(&append_mutex_);
-  if (answers_ == nullptr) {
+  if (answers_ == nullptr || link_ != connection_->link()) {
     if (absl::Status status = SubscribeToAnswers(); !status.ok()) return status;
   }
-  const absl::Time deadline = absl::Now() + timeout;
+  const absl::Time begin = absl::Now();
+  const absl::Time deadline = begin + timeout;
   const std::string inbox = absl::StrCat(inbox_, ".", ++appends_, ".");
   Answers answers(messages.size());
   for (size_t i = 0; i < messages.size(); ++i) {
     const auto before = expected.has_value() ? std::optional(*expected + i) : std::nullopt;
     MessagePtr message;
     natsStatus status = Make(messages[i], absl::StrCat(inbox, i), before, message);
-    if (status == NATS_OK) status = natsConnection_PublishMsg(connection_->get(), message.get());
+    if (status == NATS_OK) status = natsConnection_PublishMsg(link_->connection, message.get());
     if (status == NATS_OK) continue;
     answers.NotSent(i, std::string(ToAbsl(status, 0, "sending").message()));
     break;
@@ -262,15 +271,18 @@ absl::StatusOr<AppendOutcome> Stream::Append(std::span<const NewMessage> message
   }
   // A late answer of this append must not be taken for one of the next.
   if (!answers.complete()) SubscribeToAnswers().IgnoreError();
-  return answers.Evaluate(messages.size(), options_.name);
+  absl::StatusOr<AppendOutcome> outcome = answers.Evaluate(messages.size(), options_.name);
+  if (!outcome.ok()) return connection_->Explain(outcome.status(), begin);
+  return outcome;
 }
 
 absl::StatusOr<uint64_t> Stream::LastSequence() const {
   jsStreamInfo* info = nullptr;
   jsErrCode error = static_cast<jsErrCode>(0);
+  const absl::Time begin = absl::Now();
   const natsStatus status =
-      js_GetStreamInfo(&info, context_, options_.name.c_str(), nullptr, &error);
-  if (status != NATS_OK) return ToAbsl(status, error, "stream " + options_.name);
+      js_GetStreamInfo(&info, connection_->link()->context, options_.name.c_str(), nullptr, &error);
+  if (status != NATS_OK) return Failed(status, error, "stream " + options_.name, begin);
   const uint64_t last = info->State.LastSeq;
   jsStreamInfo_Destroy(info);
   return last;
@@ -279,18 +291,21 @@ absl::StatusOr<uint64_t> Stream::LastSequence() const {
 absl::StatusOr<std::optional<StreamMessage>> Stream::Last(const std::string& subject) const {
   natsMsg* found = nullptr;
   jsErrCode error = static_cast<jsErrCode>(0);
-  const natsStatus status =
-      js_GetLastMsg(&found, context_, options_.name.c_str(), subject.c_str(), nullptr, &error);
+  const absl::Time begin = absl::Now();
+  const natsStatus status = js_GetLastMsg(&found, connection_->link()->context,
+                                          options_.name.c_str(), subject.c_str(), nullptr, &error);
   const MessagePtr message(found);
   if (status == NATS_NOT_FOUND || error == JSNoMessageFoundErr) return std::nullopt;
-  if (status != NATS_OK) return ToAbsl(status, error, "reading " + options_.name);
+  if (status != NATS_OK) return Failed(status, error, "reading " + options_.name, begin);
   return Convert(found, natsMsg_GetSequence(found), natsMsg_GetTime(found));
 }
 
 absl::StatusOr<std::unique_ptr<StreamReader>> Stream::Read(const std::string& subject,
                                                            uint64_t after) const {
   jsCtx* context = nullptr;
-  if (const natsStatus status = natsConnection_JetStream(&context, connection_->get(), nullptr);
+  const std::shared_ptr<Link> link = connection_->link();
+  const absl::Time begin = absl::Now();
+  if (const natsStatus status = natsConnection_JetStream(&context, link->connection, nullptr);
       status != NATS_OK)
     return ToAbsl(status, 0, "JetStream");
   jsSubOptions options;
@@ -305,11 +320,11 @@ absl::StatusOr<std::unique_ptr<StreamReader>> Stream::Read(const std::string& su
       js_SubscribeSync(&subscription, context, subject.c_str(), nullptr, &options, &error);
   if (status != NATS_OK) {
     jsCtx_Destroy(context);
-    return ToAbsl(status, error, "reading " + options_.name);
+    return Failed(status, error, "reading " + options_.name, begin);
   }
   // The server sends no more than is read: flow control.
   natsSubscription_SetPendingLimits(subscription, -1, -1);
-  return std::unique_ptr<StreamReader>(new StreamReader(connection_, context, subscription));
+  return std::unique_ptr<StreamReader>(new StreamReader(connection_, link, context, subscription));
 }
 
 absl::Status Stream::Purge(const std::string& subject, uint64_t before) const {
@@ -318,9 +333,11 @@ absl::Status Stream::Purge(const std::string& subject, uint64_t before) const {
   options.Stream.Purge.Subject = subject.c_str();
   options.Stream.Purge.Sequence = before;
   jsErrCode error = static_cast<jsErrCode>(0);
-  const natsStatus status = js_PurgeStream(context_, options_.name.c_str(), &options, &error);
+  const absl::Time begin = absl::Now();
+  const natsStatus status =
+      js_PurgeStream(connection_->link()->context, options_.name.c_str(), &options, &error);
   return status == NATS_OK ? absl::OkStatus()
-                           : ToAbsl(status, error, "deleting in " + options_.name);
+                           : Failed(status, error, "deleting in " + options_.name, begin);
 }
 
 size_t Stream::max_data() const { return connection_->max_payload() - kHeaderBytes; }

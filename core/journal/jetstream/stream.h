@@ -33,6 +33,8 @@ struct NewMessage {
   std::string data;
   // Empty: none. Which part of a larger one it is, as "2/5" (parts.h).
   std::string part;
+  // The W3C trace context of the call that it is written for; empty: none.
+  std::string traceparent = {};
 };
 
 struct StreamMessage {
@@ -65,16 +67,20 @@ class StreamReader {
   StreamReader& operator=(const StreamReader&) = delete;
 
   // Waits for the next one; absent if there is none by then. Messages that were deleted are passed
-  // over. UNAVAILABLE.
+  // over. UNAVAILABLE, also once the connection was replaced: another reader goes on there.
   absl::StatusOr<std::optional<StreamMessage>> Next(absl::Duration timeout);
 
  private:
   friend class Stream;
-  StreamReader(std::shared_ptr<Connection> connection, __jsCtx* context,
+  StreamReader(std::shared_ptr<Connection> connection, std::shared_ptr<Link> link, __jsCtx* context,
                __natsSubscription* subscription)
-      : connection_(std::move(connection)), context_(context), subscription_(subscription) {}
+      : connection_(std::move(connection)),
+        link_(std::move(link)),
+        context_(context),
+        subscription_(subscription) {}
 
   const std::shared_ptr<Connection> connection_;
+  const std::shared_ptr<Link> link_;
   __jsCtx* const context_;
   __natsSubscription* const subscription_;
 };
@@ -120,17 +126,19 @@ class Stream {
   class Answers;
 
   Stream(std::shared_ptr<Connection> connection, StreamOptions options);
-  absl::Status Connect();
   // Makes a new inbox: what is still sent to an earlier one is of no interest.
   absl::Status SubscribeToAnswers() ABSL_EXCLUSIVE_LOCKS_REQUIRED(append_mutex_);
   absl::Status CreateOrCheck();
+  // The state of an API call that failed.
+  absl::Status Failed(int status, int js_error, absl::string_view what, absl::Time since) const;
   // Deletes what lies before a sequence number; 0: everything.
   absl::Status Purge(const std::string& subject, uint64_t before) const;
 
   const std::shared_ptr<Connection> connection_;
   const StreamOptions options_;
-  __jsCtx* context_ = nullptr;
   Mutex append_mutex_;
+  // What appends are sent on.
+  std::shared_ptr<Link> link_ ABSL_GUARDED_BY(append_mutex_);
   // Where the answers to appends come: their subject is the inbox, the append's number and the
   // message's. Null once they are not to be had.
   std::string inbox_ ABSL_GUARDED_BY(append_mutex_);
