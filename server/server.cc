@@ -102,12 +102,15 @@ struct Server::Parts {
   mode_t umask_before = 0;
   bool stopped = false;
 
+  // Null without a fleet, or TLS in it.
+  TlsCertificates* fleet_tls() const { return fleet == nullptr ? nullptr : fleet->certificates(); }
   absl::Status OpenAccess();
   absl::Status AddServices();
   TransportOptions MakeTransportOptions();
   HttpHandler WithHttpAccess(HttpHandler handler);
   absl::Status Listen();
   void ReloadCertificates();
+  void ReloadFleetCertificates();
   void ReloadAccess();
   void WarnOfNoPrincipals() const;
 };
@@ -307,16 +310,20 @@ int Server::metrics_port() const {
 
 void Server::SetSlowCall(absl::Duration threshold) {
   parts_->acceptor.slow_calls().SetThreshold(threshold);
+  if (parts_->fleet != nullptr) parts_->fleet->slow_calls().SetThreshold(threshold);
 }
 
 void Server::Reload() {
   parts_->audit->Reopen();
   if (parts_->tls != nullptr) parts_->ReloadCertificates();
+  if (parts_->fleet_tls() != nullptr) parts_->ReloadFleetCertificates();
   if (parts_->access != nullptr) parts_->ReloadAccess();
 }
 
 void Server::ReloadChanged() {
   if (parts_->tls != nullptr && parts_->tls->FilesChanged()) parts_->ReloadCertificates();
+  if (parts_->fleet_tls() != nullptr && parts_->fleet_tls()->FilesChanged())
+    parts_->ReloadFleetCertificates();
   if (parts_->access == nullptr) return;
   if (parts_->access->FileChanged()) parts_->ReloadAccess();
   parts_->admission->CancelRevoked();
@@ -337,6 +344,18 @@ void Server::Parts::ReloadCertificates() {
       Log(LogLevel::kError, "metrics keep the TLS certificates in use",
           {{"error", used.message()}});
     }
+  }
+}
+
+void Server::Parts::ReloadFleetCertificates() {
+  const absl::StatusOr<bool> changed = fleet_tls()->Reload();
+  if (!changed.ok()) {
+    Log(LogLevel::kError, "cannot use the fleet's TLS files; the certificates in use stay",
+        {{"error", changed.status().message()}});
+  } else if (*changed) {
+    fleet->UseCertificates();
+    Log(LogLevel::kInfo, "new connections to and from other servers get the new TLS certificates",
+        {{"fleet_cert", options.fleet_cert}});
   }
 }
 

@@ -36,6 +36,9 @@ struct JournalEntry {
   storage::Counters counters;
   // The producers that moved since the previous entry.
   std::vector<storage::ProducerPosition> positions;
+  // The W3C trace context of the first call with an update among them that has one; else empty. Not
+  // part of the entry: only a journal whose messages have headers keeps it, for those who trace.
+  std::string traceparent = {};
 };
 
 // How a commit is written.

@@ -91,6 +91,7 @@ void Ledger::AddUpdate(const UpdateRow& update, std::optional<uint64_t> componen
         {update.row, update.revision, update.weight, update.score, update.age, update.rival});
   }
   pending_.Add(update);
+  NoteTrace();
   if (!curve_points_.Wants(update.revision)) return;
   TheoremContext context = theorem_;
   context.components = components;
@@ -131,6 +132,7 @@ void Ledger::AddWeightReplacement(const UpdateRow& update,
   const TornByException torn(*this);
   progress_.AddWeightReplacement(update.revision);
   pending_.AddWeightReplacement(update, vectors);
+  NoteTrace();
 }
 
 void Ledger::AddAnalysis(const ::perceptron::v1::Analysis& analysis) {
@@ -158,6 +160,7 @@ JournalEntry Ledger::TakePending(bool* has_grown) {
     entry.counters.set_sample_complete(statistics.complete);
   }
   entry.positions = producers_.TakeMoved();
+  entry.traceparent = std::exchange(traceparent_, {});
   const size_t before = std::exchange(producer_bytes_, producers_.memory_bytes());
   if (has_grown != nullptr)
     *has_grown = !entry.records.empty() || producer_bytes_ > before || stored_examples_.samples();

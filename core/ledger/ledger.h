@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -21,6 +22,7 @@
 #include "core/ledger/producers.h"
 #include "core/ledger/segment.h"
 #include "core/ledger/stored_examples.h"
+#include "core/sync/current_trace.h"
 #include "core/sync/mutex.h"
 
 namespace perceptrond {
@@ -142,6 +144,10 @@ class Ledger {
  private:
   friend class TornByException;
 
+  // The caller's call has an update.
+  void NoteTrace() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (current_traceparent != nullptr && traceparent_.empty()) traceparent_ = *current_traceparent;
+  }
   void MarkTorn() { torn_.store(true, std::memory_order_release); }
   void PublishExamples() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     examples_.store(progress_.counters().report().examples());
@@ -169,6 +175,8 @@ class Ledger {
   std::atomic<bool> torn_ = false;
   // A pass or an analysis has ended since the last TakePending.
   bool has_ended_something_ ABSL_GUARDED_BY(mutex_) = false;
+  // JournalEntry::traceparent.
+  std::string traceparent_ ABSL_GUARDED_BY(mutex_);
   // Of the producers at the last TakePending.
   size_t producer_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
 };

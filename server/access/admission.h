@@ -104,11 +104,6 @@ class CallAccess {
   absl::Time revoked_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();
 };
 
-// The caller's name in the access file; empty without one, and if the caller was not recognized.
-inline std::string PrincipalOf(const CallAccess* access) {
-  return access == nullptr ? "" : access->principal();
-}
-
 // Thread contract: AddService before the first call; the rest by any thread.
 class Admission {
  public:

@@ -124,6 +124,17 @@ Of a stopped server's directory: perceptrond backup DIR BACKUPS, perceptrond ver
 perceptrond restore BACKUPS DIR; each has --help.
 )";
 
+// The value without what stands before an '@' after "//": a URL's user and password.
+std::string WithoutCredentials(std::string value) {
+  for (size_t at = value.rfind('@'); at != std::string::npos && at > 0;) {
+    const size_t begin = value.rfind("//", at);
+    if (begin == std::string::npos) break;
+    value.replace(begin + 2, at - begin - 2, "...");
+    at = value.rfind('@', begin);
+  }
+  return value;
+}
+
 void AddFlag(const Flag& flag, CLI::App* app) {
   const std::string name = "--" + flag.name;
   const auto set = [flag, name](const CLI::results_t& values) {
@@ -134,7 +145,8 @@ void AddFlag(const Flag& flag, CLI::App* app) {
     const std::string wrong = control ? "it holds a control character" : flag.set(values);
     if (!wrong.empty()) {
       throw CLI::ValidationError(
-          name, absl::StrCat("\"", absl::Utf8SafeCEscape(given), "\" is not valid; ", wrong));
+          name, absl::StrCat("\"", absl::Utf8SafeCEscape(WithoutCredentials(given)),
+                             "\" is not valid; ", wrong));
     }
     return true;
   };

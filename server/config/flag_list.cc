@@ -196,7 +196,9 @@ void FlagList::Journal(const std::string& name, JournalKind* kind,
       absl::string_view rest = url;
       if (!(absl::ConsumePrefix(&rest, "nats://") || absl::ConsumePrefix(&rest, "tls://")) ||
           absl::StrContains(rest, '@') || !HostOf(rest).has_value())
-        return "expected rocksdb, memory, or nats://HOST:PORT without credentials";
+        return "expected rocksdb, memory, or nats://HOST:PORT; a user and a password go into the "
+               "file of "
+               "--nats-credentials";
       servers->emplace_back(url);
     }
     *kind = JournalKind::kNats;

@@ -31,8 +31,11 @@ std::vector<Flag> MakeFlags(Options* o) {
       "the server stops. nats://HOST:PORT, one or several separated by commas: in the streams of "
       "a\n"
       "NATS JetStream cluster, which all servers of a fleet open (docs/scale.md).");
-  flags.File("nats-credentials", &o->nats_credentials,
-             "Credentials file for NATS. Without it the server connects without any.");
+  flags.File(
+      "nats-credentials", &o->nats_credentials,
+      "File with this server's credentials for NATS: a .creds file (JWT and key), or one line\n"
+      "USER:PASSWORD. Without it the server has none but its certificate. This file and those\n"
+      "of the next flags are used anew within three seconds of a change.");
   flags.File(
       "nats-ca", &o->nats_ca,
       "PEM file with the authorities of NATS's certificates. With it the connection must be\n"

@@ -1,13 +1,15 @@
 #include "server/fleet/fleet_server.h"
 
+#include <grpc/grpc_security_constants.h>
+
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/error/error.h"
 #include "core/fleet/fleet.h"
 #include "core/store/store.h"
 #include "core/sync/thread_name.h"
-#include "server/config/tls_files.h"
 #include "server/fleet/relay.h"
 #include "server/fleet/segment_call.h"
 #include "server/fleet/segment_session.h"
@@ -50,6 +52,26 @@ Backend WithSegments(const Backend& backend) {
   return with;
 }
 
+std::shared_ptr<grpc::ChannelCredentials> ClientCredentials(const TlsCertificates* tls) {
+  if (tls == nullptr) return grpc::InsecureChannelCredentials();
+  const TlsFiles files = tls->current().first;
+  return grpc::SslCredentials({files.client_ca, files.key, files.certificates});
+}
+
+// gRPC has checked that the caller's certificate is of the fleet's authority.
+bool IsOfTheFleet(const Call& call) {
+  const std::shared_ptr<const grpc::AuthContext> auth = call.context().auth_context();
+  const std::vector<grpc::string_ref> names = auth->FindPropertyValues(GRPC_PEER_DNS_PROPERTY_NAME);
+  return std::find(names.begin(), names.end(), kName) != names.end();
+}
+
+absl::Status NotOfTheFleet() {
+  return MakeError(absl::StatusCode::kPermissionDenied, "PERMISSION_DENIED",
+                   absl::StrCat("this port is for servers of the fleet, whose certificates are for "
+                                "the DNS name ",
+                                kName, " (--fleet-cert)"));
+}
+
 // How soon after a take-over calls to the writer before it end.
 constexpr absl::Duration kStaleInterval = absl::Milliseconds(100);
 
@@ -58,40 +80,30 @@ constexpr absl::Duration kStaleInterval = absl::Milliseconds(100);
 absl::StatusOr<std::unique_ptr<FleetServer>> FleetServer::Make(const Backend& backend,
                                                                const Router& router,
                                                                const FleetServerOptions& options) {
-  std::shared_ptr<grpc::ServerCredentials> server = grpc::InsecureServerCredentials();
-  std::shared_ptr<grpc::ChannelCredentials> client = grpc::InsecureChannelCredentials();
+  std::unique_ptr<TlsCertificates> tls;
   if (!options.certificate.empty()) {
-    const absl::StatusOr<TlsFiles> files =
-        ReadTlsFiles(options.certificate, options.key, options.authority);
-    if (!files.ok()) return files.status();
-    grpc::SslServerCredentialsOptions both(
-        GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
-    both.pem_root_certs = files->client_ca;
-    both.pem_key_cert_pairs.push_back({files->key, files->certificates});
-    server = grpc::SslServerCredentials(both);
-    client = grpc::SslCredentials({files->client_ca, files->key, files->certificates});
+    absl::StatusOr<std::unique_ptr<TlsCertificates>> loaded =
+        TlsCertificates::Load({options.certificate, options.key, options.authority});
+    if (!loaded.ok()) return loaded.status();
+    tls = *std::move(loaded);
   }
-  return std::unique_ptr<FleetServer>(
-      new FleetServer(backend, router, options, std::move(server), std::move(client)));
+  return std::unique_ptr<FleetServer>(new FleetServer(backend, router, options, std::move(tls)));
 }
 
 FleetServer::FleetServer(const Backend& backend, const Router& router, FleetServerOptions options,
-                         std::shared_ptr<grpc::ServerCredentials> server,
-                         std::shared_ptr<grpc::ChannelCredentials> client)
+                         std::unique_ptr<TlsCertificates> tls)
     : backend_(backend),
       router_(router),
       options_(std::move(options)),
-      credentials_(std::move(server)),
-      calls_(std::move(client), options_.certificate.empty() ? "" : kName,
+      tls_(std::move(tls)),
+      calls_(ClientCredentials(tls_.get()), tls_ == nullptr ? "" : kName,
              options_.max_message_bytes + kMostSegmentBytes),
       routing_(backend.store, backend.workers,
                [this](Call& call, const Destination& to, const RoutedMethod& method) {
                  RunThere(call, to, method);
                }),
       segments_(OnStream<SegmentSession>(WithSegments(backend))),
-      acceptor_([this](const std::string& path) -> const Call::Method& {
-        return path == kSegmentsPath ? segments_ : router_.Find(path);
-      }) {
+      acceptor_([this](const std::string& /*path*/) -> const Call::Method& { return internal_; }) {
   for (const google::protobuf::ServiceDescriptor* service : router_.services()) {
     for (int i = 0; i < service->method_count(); ++i) {
       const google::protobuf::MethodDescriptor& method = *service->method(i);
@@ -132,12 +144,24 @@ const Call::Method& FleetServer::Find(const std::string& path) const {
   return found == methods_.end() ? router_.Find(path) : found->second;
 }
 
+void FleetServer::RunHere(Call& call) const {
+  if (tls_ != nullptr && !IsOfTheFleet(call)) {
+    call.Bind(std::make_shared<Reactor>());
+    return call.Finish(ToGrpc(NotOfTheFleet()));
+  }
+  (call.path() == kSegmentsPath ? segments_ : router_.Find(call.path()))(call);
+}
+
+void FleetServer::UseCertificates() { calls_.UseCredentials(ClientCredentials(tls_.get())); }
+
 absl::Status FleetServer::Listen() {
   grpc::ServerBuilder builder;
   int port = 0;
   // Else two servers could listen at one address, and each would get some of the calls.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  builder.AddListeningPort(options_.address, credentials_, &port);
+  builder.AddListeningPort(
+      options_.address, tls_ == nullptr ? grpc::InsecureServerCredentials() : tls_->credentials(),
+      &port);
   builder.SetMaxReceiveMessageSize(-1);
   builder.SetMaxSendMessageSize(-1);
   acceptor_.AddTo(builder);

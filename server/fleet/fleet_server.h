@@ -17,6 +17,7 @@
 #include "server/fleet/writer_calls.h"
 #include "server/rpc/acceptor.h"
 #include "server/rpc/backend.h"
+#include "server/rpc/tls_certificates.h"
 
 namespace perceptrond {
 
@@ -46,22 +47,29 @@ class FleetServer {
   absl::Status Listen();
   // Ends all of their calls, and those to them.
   void Stop();
+  // Null without TLS. After a Reload that replaced them UseCertificates has them used for new
+  // connections to other servers, too.
+  TlsCertificates* certificates() const { return tls_.get(); }
+  void UseCertificates();
+  // Of the calls that other servers make here.
+  SlowCallLog& slow_calls() { return acceptor_.slow_calls(); }
   // Examples of streams whose models other servers write: evaluated here, and forwarded.
   std::pair<uint64_t, uint64_t> rows() const { return {rows_.evaluated, rows_.forwarded}; }
 
  private:
   FleetServer(const Backend& backend, const Router& router, FleetServerOptions options,
-              std::shared_ptr<grpc::ServerCredentials> server,
-              std::shared_ptr<grpc::ChannelCredentials> client);
+              std::unique_ptr<TlsCertificates> tls);
 
   // Runs a client's call on the server that writes the model, or as much of it as needs that.
   void RunThere(Call& call, const Destination& to, const RoutedMethod& method);
   void EndStaleCalls() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Another server's call, if it is one.
+  void RunHere(Call& call) const;
 
   const Backend backend_;
   const Router& router_;
   const FleetServerOptions options_;
-  const std::shared_ptr<grpc::ServerCredentials> credentials_;
+  const std::unique_ptr<TlsCertificates> tls_;
   WriterCalls calls_;
   FollowedRows rows_;
   Routing routing_;
@@ -70,6 +78,8 @@ class FleetServer {
   std::vector<std::unique_ptr<RoutedMethod>> routed_;
   // By path.
   absl::flat_hash_map<std::string, Call::Method> methods_;
+  // What runs every call of another server.
+  const Call::Method internal_ = [this](Call& call) { RunHere(call); };
   Acceptor acceptor_;
   std::unique_ptr<grpc::Server> grpc_;
   Mutex mutex_;

@@ -21,6 +21,7 @@
 #include "server/fleet/segments.h"
 #include "server/fleet/stream_progress.h"
 #include "server/rpc/backend.h"
+#include "server/rpc/call_timing.h"
 #include "server/sessions/example_batch.h"
 #include "server/sessions/learn_target.h"
 #include "server/sessions/nested_examples.h"
@@ -65,6 +66,8 @@ class FollowerLearnSession final : public SegmentCall::Receiver,
   using WriterAddress = std::function<std::string()>;
 
   static constexpr bool kAnswersSynchronously = false;
+  // What a message without an answer waits for.
+  static constexpr Part kAwaited = Part::kForward;
 
   // `rows` must outlive the session.
   FollowerLearnSession(Store& store, const StreamLimits& limits, Connect connect,

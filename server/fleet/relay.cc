@@ -7,11 +7,15 @@
 
 #include "core/error/error.h"
 #include "core/sync/mutex.h"
+#include "server/access/admission.h"
+#include "server/fleet/example_count.h"
 #include "server/fleet/routing.h"
 #include "server/rpc/message.h"
 
 namespace perceptrond {
 namespace {
+
+constexpr char kLearn[] = "/perceptron.v1.LearningService/Learn";
 
 // One relayed call. The call it was received as keeps it, and so does the call it is passed on as, until it is done.
 class Relay final : public Reactor, public WriterCall, public std::enable_shared_from_this<Relay> {
@@ -26,6 +30,7 @@ class Relay final : public Reactor, public WriterCall, public std::enable_shared
         upstream_(*this) {}
 
   void Start(bool is_stream) {
+    call_.timing().Switch(Part::kForward);
     if (const auto deadline = call_.context().deadline(); deadline != deadline.max())
       context_.set_deadline(deadline);
     CallOrigin(call_).AddTo(context_);
@@ -46,6 +51,7 @@ class Relay final : public Reactor, public WriterCall, public std::enable_shared
   }
 
   void OnReadDone(bool ok) override {
+    if (ok) Count();
     MutexLock lock(&mutex_);
     if (ended_) return;
     if (ok) {
@@ -85,8 +91,19 @@ class Relay final : public Reactor, public WriterCall, public std::enable_shared
     Relay& relay_;
   };
 
+  // What the caller's principal is counted for is counted here: the other server knows no limits.
+  void Count() {
+    call_.timing().bytes = message_.Length();
+    const size_t examples = call_.path() == kLearn ? CountExamplesIn(message_) : 0;
+    call_.timing().rows = examples;
+    if (call_.access() == nullptr || examples == 0) return;
+    if (const std::shared_ptr<PrincipalUsage> usage = call_.access()->usage(); usage != nullptr)
+      usage->AddExamples(examples);
+  }
+
   void OnAnswer(bool ok) {
     if (ok) return call_.StartWrite(answer_);
+    call_.timing().Switch(Part::kWrite);
     MutexLock lock(&mutex_);
     // No answer is being sent to the client: it is read only once the one before was. Nothing more is passed on: the end may come.
     ended_ = true;
@@ -136,6 +153,12 @@ class Relay final : public Reactor, public WriterCall, public std::enable_shared
 }  // namespace
 
 void RunRelay(WriterCalls& calls, Drain& drain, Call& call, const Destination& to, bool is_stream) {
+  if (const absl::Status limited =
+          call.access() == nullptr ? absl::OkStatus() : call.access()->CheckLimit();
+      !limited.ok()) {
+    call.Bind(std::make_shared<Reactor>());
+    return call.Finish(ToGrpc(limited));
+  }
   const auto relay = std::make_shared<Relay>(calls, drain, call, to);
   calls.Add(relay);
   call.Bind(relay);

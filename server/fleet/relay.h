@@ -10,7 +10,8 @@ namespace perceptrond {
 
 struct Destination;
 
-// Runs the call there. A stream ends when the drain begins, another call goes on. Everything must outlive the call.
+// Runs the call there. A stream ends when the drain begins, another call goes on. Examples count for the
+// caller's principal, which may be above its limit: RESOURCE_EXHAUSTED (RATE_LIMITED). Everything must outlive the call.
 void RunRelay(WriterCalls& calls, Drain& drain, Call& call, const Destination& to, bool is_stream);
 
 }  // namespace perceptrond

@@ -26,12 +26,18 @@ class RoutingReactor final : public Reactor, public std::enable_shared_from_this
   RoutingReactor(Call& call, const Routing& routing, const RoutedMethod& method)
       : call_(call), routing_(routing), method_(method) {}
 
-  void Start() { call_.StartReadRequest(&first_); }
+  void Start() {
+    // Messages of streams are timed one by one.
+    if (!method_.names.is_stream() && call_.slow_calls().enabled())
+      call_.timing().Start(Part::kReceive, EventTime());
+    call_.StartReadRequest(&first_);
+  }
 
   void OnReadDone(bool ok) override {
     if (const std::shared_ptr<Reactor> bound = this->bound()) return bound->OnReadDone(ok);
     if (decided_.exchange(true)) return;
     if (!ok) return call_.Finish(ToGrpc(MissingRequest()));
+    call_.timing().SwitchAt(Part::kQueue, EventTime());
     NamedModels named;
     // A malformed message, or one without a model, is for the method to refuse.
     if (!method_.names.Read(first_, named) || named.model.empty()) return RunHere();

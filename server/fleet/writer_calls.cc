@@ -1,6 +1,5 @@
 #include "server/fleet/writer_calls.h"
 
-#include <iterator>
 #include <utility>
 
 #include "core/error/error.h"
@@ -10,14 +9,19 @@
 
 namespace perceptrond {
 
-CallOrigin::CallOrigin(const Call& call) {
-  const auto [first, last] = call.context().client_metadata().equal_range(kTraceparent);
-  if (first != last && std::next(first) == last)
-    traceparent.assign(first->second.data(), first->second.size());
-}
+CallOrigin::CallOrigin(const Call& call)
+    : traceparent(TraceparentOf(call.context())), principal(call.principal()) {}
 
 void CallOrigin::AddTo(grpc::ClientContext& context) const {
   if (!traceparent.empty()) context.AddMetadata(kTraceparent, traceparent);
+  if (!principal.empty()) context.AddMetadata(kPrincipal, principal);
+}
+
+void WriterCalls::UseCredentials(std::shared_ptr<grpc::ChannelCredentials> credentials) {
+  MutexLock lock(&mutex_);
+  credentials_ = std::move(credentials);
+  // Calls keep theirs.
+  channels_.clear();
 }
 
 std::shared_ptr<grpc::Channel> WriterCalls::ChannelTo(const std::string& address) {

@@ -18,14 +18,15 @@ namespace perceptrond {
 
 class Call;
 
-// What a call to another server has of the one it is made for: its trace. Who makes the call was checked by the server
-// that received it.
+// What a call to another server has of the one it is made for: its trace, and who makes it, which the server that
+// received it has checked.
 struct CallOrigin {
   explicit CallOrigin(const Call& call);
   // Adds it to the metadata.
   void AddTo(grpc::ClientContext& context) const;
 
   std::string traceparent;
+  std::string principal;
 };
 
 // A call to the server that writes a model.
@@ -47,10 +48,13 @@ class WriterCalls {
   // `name`: in the other servers' certificates; empty: that of their address.
   WriterCalls(std::shared_ptr<grpc::ChannelCredentials> credentials, std::string name,
               size_t max_message_bytes)
-      : credentials_(std::move(credentials)),
-        name_(std::move(name)),
-        max_message_bytes_(max_message_bytes) {}
+      : name_(std::move(name)),
+        max_message_bytes_(max_message_bytes),
+        credentials_(std::move(credentials)) {}
 
+  // From now on new calls are made with these.
+  void UseCredentials(std::shared_ptr<grpc::ChannelCredentials> credentials)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   std::shared_ptr<grpc::Channel> ChannelTo(const std::string& address) ABSL_LOCKS_EXCLUDED(mutex_);
   // Notes a call until Remove, which is the last thing that it does.
   void Add(const std::shared_ptr<WriterCall>& call) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -64,10 +68,10 @@ class WriterCalls {
  private:
   std::vector<std::shared_ptr<WriterCall>> All() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  const std::shared_ptr<grpc::ChannelCredentials> credentials_;
   const std::string name_;
   const size_t max_message_bytes_;
   Mutex mutex_;
+  std::shared_ptr<grpc::ChannelCredentials> credentials_ ABSL_GUARDED_BY(mutex_);
   // By address. Servers are few.
   absl::flat_hash_map<std::string, std::shared_ptr<grpc::Channel>> channels_
       ABSL_GUARDED_BY(mutex_);

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "server/access/admission.h"
 #include "server/rpc/acceptor.h"
@@ -143,12 +144,37 @@ void Call::StartAlarm(absl::Time when) {
 
 void Call::CancelAlarm() { alarm_.Cancel(); }
 
-TraceContext TraceOf(const grpc::ServerContext& context) {
+namespace {
+
+// Empty without exactly one: each claims to be the caller.
+absl::string_view StatedTrace(const grpc::ServerContext& context) {
   const auto [first, last] = context.client_metadata().equal_range(kTraceparent);
-  // More than one is invalid, since each claims to be the caller.
   if (first == last || std::next(first) != last) return {};
-  const absl::string_view value(first->second.data(), first->second.size());
-  return ParseTraceparent(value).value_or(TraceContext());
+  return {first->second.data(), first->second.size()};
+}
+
+}  // namespace
+
+TraceContext TraceOf(const grpc::ServerContext& context) {
+  return ParseTraceparent(StatedTrace(context)).value_or(TraceContext());
+}
+
+std::string TraceparentOf(const grpc::ServerContext& context) {
+  const absl::string_view stated = StatedTrace(context);
+  // What later versions append is theirs.
+  return ParseTraceparent(stated).has_value()
+             ? absl::StrCat("00", stated.substr(2, kTraceparentBytes - 2))
+             : "";
+}
+
+std::string Call::principal() const {
+  if (access_ != nullptr) return access_->principal();
+  // Only a port for other servers has no admission.
+  if (acceptor_.admission() != nullptr) return "";
+  const auto stated = context_.client_metadata().find(kPrincipal);
+  return stated == context_.client_metadata().end()
+             ? ""
+             : std::string(stated->second.data(), stated->second.size());
 }
 
 SlowCallLog& Call::slow_calls() { return acceptor_.slow_calls(); }
@@ -162,7 +188,7 @@ void Call::OnFinished(bool ok) {
   slow_calls().Write({.method = path(),
                       .model = timing_.model,
                       .peer = peer(),
-                      .principal = PrincipalOf(access_.get()),
+                      .principal = principal(),
                       .trace = TraceOf(context_),
                       .bytes = timing_.bytes,
                       .rows = timing_.rows,

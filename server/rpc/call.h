@@ -119,6 +119,9 @@ class Call {
   const std::string& path() const { return context_.method(); }
   // The client's address: "ipv4:127.0.0.1:40622".
   const std::string& peer() const { return peer_; }
+  // Whose call it is: a name of the access file, or empty. Of a call that another server of the fleet
+  // makes, who that says it is made for.
+  std::string principal() const;
 
   // Started by the methods whose calls are logged if they take long as a whole.
   CallTiming& timing() { return timing_; }
@@ -222,6 +225,11 @@ class Call {
 // The trace that the client states in its metadata; empty without a valid one. Parsed anew each
 // time, so that calls that do not ask for it pay nothing.
 TraceContext TraceOf(const grpc::ServerContext& context);
+// The same as it is passed on: a traceparent of version 00, or empty.
+std::string TraceparentOf(const grpc::ServerContext& context);
+
+// The metadata in which a server of a fleet tells another whose call it forwards.
+inline constexpr char kPrincipal[] = "perceptrond-principal-bin";
 
 // Writes the messages of a server stream, one at a time, and then its status.
 //

@@ -27,12 +27,14 @@ enum class Part : uint8_t {
   kLock,
   // Reading the examples, scoring, learning; making the answer of a unary call.
   kWork,
-  // The answer is ready but for its durability.
+  // Another server of the fleet, which writes the model, handles the request.
+  kForward,
+  // The answer is ready but for its durability: the journal's append and what it waits for.
   kCommit,
   // From the finished answer until gRPC has taken it. Longer where the client does not read.
   kWrite,
 };
-inline constexpr size_t kParts = 8;
+inline constexpr size_t kParts = 9;
 
 // In milliseconds. They add up to the time since the start.
 using PartTimes = std::array<float, kParts>;

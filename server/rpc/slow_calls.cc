@@ -11,8 +11,9 @@
 namespace perceptrond {
 namespace {
 
-constexpr const char* kPartFields[] = {"receive_ms", "queue_ms", "parse_ms",  "load_ms",
-                                       "lock_ms",    "work_ms",  "commit_ms", "write_ms"};
+constexpr const char* kPartFields[] = {"receive_ms", "queue_ms",  "parse_ms",
+                                       "load_ms",    "lock_ms",   "work_ms",
+                                       "forward_ms", "commit_ms", "write_ms"};
 static_assert(std::size(kPartFields) == kParts);
 
 // To a microsecond, so that the line shows no digits that mean nothing.
@@ -44,8 +45,11 @@ void SlowCallLog::Write(const SlowCall& call) {
   fields.emplace_back("rows", call.rows);
   fields.emplace_back("status", code);
   fields.emplace_back("total_ms", Rounded(call.total));
-  for (size_t part = 0; part < kParts; ++part)
+  for (size_t part = 0; part < kParts; ++part) {
+    // One server has none.
+    if (part == static_cast<size_t>(Part::kForward) && call.parts[part] == 0) continue;
     fields.emplace_back(kPartFields[part], Rounded(call.parts[part]));
+  }
   if (left_out > 0) fields.emplace_back("left_out", left_out);
   LogAll(LogLevel::kWarning, "slow call", fields);
 }

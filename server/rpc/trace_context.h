@@ -1,6 +1,7 @@
 // The W3C trace context of a call: which request of a larger system it belongs to.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 
@@ -10,6 +11,8 @@ namespace perceptrond {
 
 // The name of the request metadata that holds it.
 inline constexpr char kTraceparent[] = "traceparent";
+// Bytes of one of version 00.
+inline constexpr size_t kTraceparentBytes = 55;
 
 // A plain value; empty for a call without a trace.
 struct TraceContext {

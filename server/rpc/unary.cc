@@ -34,7 +34,9 @@ class OneRequest final : public Reactor {
       : call_(call), drain_(drain), handler_(handler) {}
 
   void Start() {
-    if (call_.slow_calls().enabled()) call_.timing().Start(Part::kReceive, EventTime());
+    // A call that might have gone to another server is timed since it came.
+    if (call_.slow_calls().enabled() && !call_.timing().started())
+      call_.timing().Start(Part::kReceive, EventTime());
     call_.StartReadRequest(&request_);
   }
   void OnReadDone(bool ok) override {

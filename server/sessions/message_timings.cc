@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "server/access/admission.h"
-
 namespace perceptrond {
 namespace {
 
@@ -68,7 +66,7 @@ void MessageTimings::EndWritten() {
 void MessageTimings::OnEnd(const absl::Status& status) {
   const SteadyClock::time_point now = EventTime();
   while (!messages_.empty()) {
-    const Part part = ready_ > 0 ? Part::kWrite : handled_ > 0 ? Part::kCommit : Part::kQueue;
+    const Part part = ready_ > 0 ? Part::kWrite : handled_ > 0 ? awaited_ : Part::kQueue;
     End(part, static_cast<int>(status.code()), now);
     ready_ -= std::min<size_t>(ready_, 1);
     handled_ -= std::min<size_t>(handled_, 1);
@@ -101,7 +99,7 @@ void MessageTimings::Write(const Message& message, const WaitTimes& waits, Part 
     since = message.end;
   }
   if (message.ready != kNotTimed) {
-    TimeOf(parts, Part::kCommit) = ToMilliseconds(message.ready - message.end);
+    TimeOf(parts, awaited_) = ToMilliseconds(message.ready - message.end);
     since = message.ready;
   }
   // An event may be older than the look at the clock that ended the part before it.
@@ -110,7 +108,7 @@ void MessageTimings::Write(const Message& message, const WaitTimes& waits, Part 
   call_.slow_calls().Write({.method = call_.path(),
                             .model = models_.empty() ? "" : models_.front().second,
                             .peer = call_.peer(),
-                            .principal = PrincipalOf(call_.access()),
+                            .principal = call_.principal(),
                             .trace = TraceOf(call_.context()),
                             .message = first_number_,
                             .bytes = message.bytes,

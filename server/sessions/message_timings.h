@@ -79,7 +79,9 @@ int AnswerCode(const Response& response, size_t i) {
 // Thread contract: one thread at a time.
 class MessageTimings {
  public:
-  explicit MessageTimings(Call& call) : call_(call) {}
+  // `awaited`: what the time from a message's handling until its answer is ready is spent on.
+  explicit MessageTimings(Call& call, Part awaited = Part::kCommit)
+      : call_(call), awaited_(awaited) {}
 
   // A message of `bytes` bytes has arrived.
   void OnRead(size_t bytes);
@@ -136,6 +138,7 @@ class MessageTimings {
              SteadyClock::time_point now);
 
   Call& call_;
+  const Part awaited_;
   std::deque<Message> messages_;
   // How many of them, from the oldest, are handled, and how many have an answer that is ready.
   size_t handled_ = 0;

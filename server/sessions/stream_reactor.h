@@ -19,6 +19,7 @@
 #include "absl/status/status.h"
 #include "absl/time/clock.h"
 #include "core/sync/cancellation.h"
+#include "core/sync/current_trace.h"
 #include "core/sync/mutex.h"
 #include "server/access/admission.h"
 #include "server/rpc/backend.h"
@@ -124,7 +125,19 @@ class StreamReactor final : public Reactor,
   static constexpr absl::Duration kMaxPause = absl::Seconds(1);
 
   StreamReactor(Call& call, const Backend& backend, std::shared_ptr<Session> session)
-      : call_(call), backend_(backend), session_(std::move(session)), timings_(call) {}
+      : call_(call),
+        backend_(backend),
+        session_(std::move(session)),
+        traceparent_(TraceparentOf(call.context())),
+        timings_(call, AwaitedPart()) {}
+
+  static constexpr Part AwaitedPart() {
+    if constexpr (requires { Session::kAwaited; }) {
+      return Session::kAwaited;
+    } else {
+      return Part::kCommit;
+    }
+  }
 
   void Advance(std::optional<absl::Status> end) ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
@@ -241,6 +254,7 @@ class StreamReactor final : public Reactor,
   // Has the session handle the parsed message. `more`: others wait.
   absl::Status Accept(bool more) {
     const CountedUsage counted(call_.access() == nullptr ? nullptr : call_.access()->usage());
+    const TraceScope trace(traceparent_);
     const WorkMemory::Lease lease(backend_.memory.work(), MessageWorkBytes(*parsed_bytes_));
     return WithinMemory([&] { return session_->Accept(request_, *parsed_bytes_, more); });
   }
@@ -348,6 +362,8 @@ class StreamReactor final : public Reactor,
   Call& call_;
   const Backend backend_;
   const std::shared_ptr<Session> session_;
+  // Of the stream; empty: none.
+  const std::string traceparent_;
   uint64_t drain_id_ = 0;
 
   // The message being read.

@@ -25,6 +25,8 @@ constexpr int64_t kReconnectWaitMs = 250;
 constexpr absl::Duration kRefreshInterval = absl::Seconds(1);
 // How often the same problem is reported.
 constexpr absl::Duration kRepeatInterval = absl::Seconds(30);
+// Different ones within that time: subjects may have random parts.
+constexpr size_t kMostReported = 20;
 constexpr size_t kMaxCredentialsBytes = 64 << 10;
 constexpr absl::string_view kJwt = "-----BEGIN NATS USER JWT-----";
 // Of libnats's prefix for inboxes, which natsInbox_Create always has.
@@ -149,11 +151,9 @@ class Connection::Problems {
   void Report(const std::string& problem) ABSL_LOCKS_EXCLUDED(mutex_) {
     const absl::Time now = absl::Now();
     MutexLock lock(&mutex_);
-    absl::Time& last = reported_[problem];
-    if (report_ == nullptr || (last != absl::Time() && now - last < kRepeatInterval)) return;
-    last = now;
-    report_(problem);
     std::erase_if(reported_, [&](const auto& one) { return now - one.second > kRepeatInterval; });
+    if (report_ == nullptr || reported_.size() == kMostReported) return;
+    if (reported_.emplace(problem, now).second) report_(problem);
   }
   // The last thing that was denied since then; empty if there is none.
   std::string DeniedSince(absl::Time time) const ABSL_LOCKS_EXCLUDED(mutex_) {

@@ -209,7 +209,9 @@ absl::StatusOr<CommitOutcome> Partition::Commit(std::span<const JournalEntry> en
       return absl::ResourceExhaustedError(absl::StrCat("journal: an entry of ", log.ByteSizeLong(),
                                                        " bytes is too large to be written"));
     }
+    const size_t first = messages.size();
     AddInParts(EntriesOf(entry.model_id), bytes, stream_->max_data(), messages);
+    for (size_t i = first; i < messages.size(); ++i) messages[i].traceparent = entry.traceparent;
     ends.push_back(messages.size());
   }
   const absl::StatusOr<AppendOutcome> outcome = Append(messages, *expected);

@@ -1,0 +1,382 @@
+// Who may call a fleet's servers, and what is known of a call where its model is written: three servers with
+// certificates and tokens over a nats-server.
+#include <gmock/gmock.h>
+
+#include <fstream>
+#include <map>
+#include <optional>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_split.h"
+#include "tests/integration/access_fixture.h"
+#include "tests/integration/followed_streams_fixture.h"
+
+namespace perceptrond::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr char kTraceId[] = "4bf92f3577b34da6a3ce929d0e0e4736";
+constexpr char kTrace[] = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+constexpr int kServers = 3;
+
+// Certificates in a directory: two authorities, and NAME.pem with NAME.key of the one or the other.
+class Certificates {
+ public:
+  Certificates() {
+    for (const std::string authority : {"ca", "stranger"}) MakeAuthority(authority);
+    Certify("server", "perceptrond", "ca");
+    Certify("client", "client", "ca");
+    Certify("foreign", "perceptrond", "stranger");
+  }
+  std::string Path(const std::string& name) const { return dir_.path() + "/" + name; }
+  void MakeAuthority(const std::string& name) const {
+    Run("openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=" + name + " -keyout " + name +
+        ".key -out " + name + ".pem");
+  }
+  // Replaces each file in one step.
+  void Certify(const std::string& name, const std::string& dns,
+               const std::string& authority) const {
+    Run("openssl req -newkey rsa:2048 -nodes -subj /CN=x -keyout n.key -out n.csr && printf "
+        "subjectAltName=DNS:" +
+        dns + " > n.ext && openssl x509 -req -in n.csr -CA " + authority + ".pem -CAkey " +
+        authority + ".key -CAcreateserial -days 2 -extfile n.ext -out n.pem && mv n.key " + name +
+        ".key && mv n.pem " + name + ".pem");
+  }
+  std::shared_ptr<grpc::ChannelCredentials> Credentials(const std::string& name) const {
+    grpc::SslCredentialsOptions options;
+    options.pem_root_certs = ReadAll(Path("ca.pem")) + ReadAll(Path("stranger.pem"));
+    if (!name.empty()) {
+      options.pem_private_key = ReadAll(Path(name + ".key"));
+      options.pem_cert_chain = ReadAll(Path(name + ".pem"));
+    }
+    return grpc::SslCredentials(options);
+  }
+
+ private:
+  void Run(const std::string& command) const {
+    ASSERT_EQ(RunCommand("cd " + dir_.path() + " && ( " + command + " ) 2>&1").exit_code, 0);
+  }
+
+  const TempDir dir_;
+};
+
+// A server of the fleet, with the log of all its calls.
+struct Secured {
+  Secured(const Certificates& certificates, const AccessFile& access, const std::string& nats,
+          const std::string& dir)
+      : fleet_address(absl::StrCat("127.0.0.1:", OwnPort())),
+        audit(dir + ".audit"),
+        member(dir, {"--journal",          nats,
+                     "--fleet-replicas",   "1",
+                     "--fleet-partitions", "6",
+                     "--fleet-address",    fleet_address,
+                     "--fleet-cert",       certificates.Path("server.pem"),
+                     "--fleet-key",        certificates.Path("server.key"),
+                     "--fleet-ca",         certificates.Path("ca.pem"),
+                     "--access-file",      access.path(),
+                     "--audit-log",        audit,
+                     "--slow-call",        "1us"}) {}
+
+  // Of the metrics; 0 if there is none.
+  double Metric(const std::string& sample) const {
+    const CommandResult page = RunCommand(
+        absl::StrCat("curl -sf -H 'Authorization: Bearer scraper-token' http://127.0.0.1:",
+                     member.process.metrics_port(), "/metrics"));
+    for (const absl::string_view line : absl::StrSplit(page.out, '\n')) {
+      if (absl::StartsWith(line, sample + " "))
+        return std::atof(std::string(line.substr(sample.size())).c_str());
+    }
+    return 0;
+  }
+  // The lines of its log with all of these.
+  std::vector<std::string> Lines(const std::vector<std::string>& parts) const {
+    std::vector<std::string> found;
+    for (const std::string& line : member.process.Log()) {
+      if (std::all_of(parts.begin(), parts.end(),
+                      [&](const std::string& part) { return absl::StrContains(line, part); }))
+        found.push_back(line);
+    }
+    return found;
+  }
+
+  const std::string fleet_address;
+  const std::string audit;
+  Member member;
+};
+
+void Authorize(grpc::ClientContext& context, const std::string& principal) {
+  context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(60)));
+  context.AddMetadata("authorization", "Bearer " + principal + "-token");
+}
+
+class FleetAccessTest : public ::testing::Test {
+ protected:
+  FleetAccessTest() {
+    access_.Write(
+        absl::StrCat(AccessFile::Text(), "principal { name: 'slow' token_sha256: '",
+                     AccessFile::Digest("slow-token"),
+                     "' allow { role: LEARN models: '' } max_examples_per_second: 100 }\n"));
+    for (int i = 0; i < kServers; ++i)
+      servers_.push_back(std::make_unique<Secured>(certificates_, access_, nats_.url(0),
+                                                   absl::StrCat(dir_.path(), "/", i)));
+  }
+  grpc::Status Create(const std::string& id) {
+    grpc::ClientContext context;
+    Authorize(context, "admin");
+    v1::CreateModelRequest request;
+    request.set_model_id(id);
+    request.mutable_model()->mutable_feature_space()->mutable_dense()->set_dimension(2);
+    v1::Model created;
+    return servers_[0]->member.models->CreateModel(&context, request, &created);
+  }
+  // Rows that call for an update each time: the same row with either label.
+  static v1::ExampleColumns Rows(int rows) {
+    v1::ExampleColumns columns;
+    columns.set_dense_width(2);
+    for (int i = 0; i < rows; ++i) {
+      columns.add_labels(i % 2 == 0 ? 1 : -1);
+      columns.add_values(1);
+      columns.add_values(1);
+    }
+    return columns;
+  }
+  grpc::Status Learn(const Secured& server, const std::string& id, int rows,
+                     const std::string& principal, const std::string& trace = "") {
+    grpc::ClientContext context;
+    Authorize(context, principal);
+    if (!trace.empty()) context.AddMetadata("traceparent", trace);
+    v1::LearnRequest request;
+    request.set_model("models/" + id);
+    *request.mutable_columns() = Rows(rows);
+    v1::LearnResponse response;
+    return server.member.learning->Learn(&context, request, &response);
+  }
+  // The server that writes the model, and another one, once all know it.
+  std::pair<Secured*, Secured*> WriterAndOther(const std::string& id) {
+    const std::string written = absl::StrCat("perceptrond_model_written{model_name=\"", id, "\"}");
+    for (const absl::Time end = absl::Now() + kLong; absl::Now() < end;) {
+      double all = 0;
+      std::pair<Secured*, Secured*> found = {nullptr, nullptr};
+      for (const auto& server : servers_) {
+        if (!Learn(*server, id, 1, "admin").ok()) continue;
+        const double writes = server->Metric(written);
+        all += writes;
+        (writes == 1 ? found.first : found.second) = server.get();
+      }
+      if (all == 1 && found.first != nullptr && found.second != nullptr) return found;
+    }
+    ADD_FAILURE() << id << " has no writer";
+    return {servers_[0].get(), servers_[1].get()};
+  }
+  void AwaitCreated(const std::string& id) {
+    grpc::Status created = Create(id);
+    for (const absl::Time end = absl::Now() + kLong; !created.ok() && absl::Now() < end;)
+      created = Create(id);
+    ASSERT_TRUE(created.ok()) << created.error_message();
+  }
+  // Asks for the models on a port, with this path.
+  static grpc::Status Call(const std::string& address,
+                           const std::shared_ptr<grpc::ChannelCredentials>& credentials,
+                           const std::string& token = "") {
+    grpc::ChannelArguments arguments;
+    arguments.SetSslTargetNameOverride("perceptrond");
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    grpc::ClientContext context;
+    context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(10)));
+    if (!token.empty()) context.AddMetadata("authorization", "Bearer " + token);
+    v1::ListModelsResponse models;
+    return v1::ModelService::NewStub(grpc::CreateCustomChannel(address, credentials, arguments))
+        ->ListModels(&context, v1::ListModelsRequest(), &models);
+  }
+
+  const TempDir dir_;
+  const Certificates certificates_;
+  const AccessFile access_;
+  const NatsCluster nats_{1};
+  std::vector<std::unique_ptr<Secured>> servers_;
+};
+
+TEST_F(FleetAccessTest, OnlyServersOfTheFleetReachTheFleetsPort) {
+  const std::string& port = servers_[0]->fleet_address;
+  EXPECT_TRUE(Call(port, certificates_.Credentials("server")).ok());
+  // No certificate; one of another authority; none, with the token of somebody who may do everything; no encryption.
+  for (const auto& credentials :
+       {certificates_.Credentials(""), certificates_.Credentials("foreign"),
+        grpc::InsecureChannelCredentials()})
+    EXPECT_EQ(Call(port, credentials, "admin-token").error_code(), grpc::StatusCode::UNAVAILABLE);
+  // Of the authority, and not for a server.
+  const grpc::Status client = Call(port, certificates_.Credentials("client"), "admin-token");
+  EXPECT_EQ(client.error_code(), grpc::StatusCode::PERMISSION_DENIED);
+  EXPECT_THAT(client.error_message(), HasSubstr("--fleet-cert"));
+  // The service between servers is not on the port for clients.
+  grpc::GenericStub stub(servers_[0]->member.channel);
+  grpc::ClientContext context;
+  Authorize(context, "admin");
+  grpc::CompletionQueue queue;
+  const auto call = stub.PrepareCall(&context, "/perceptron.fleet.v1.SegmentService/Learn", &queue);
+  grpc::Status status;
+  void* tag = nullptr;
+  bool ok = false;
+  call->StartCall(&tag);
+  ASSERT_TRUE(queue.Next(&tag, &ok));
+  call->Finish(&status, &tag);
+  ASSERT_TRUE(queue.Next(&tag, &ok));
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNIMPLEMENTED) << status.error_message();
+}
+
+TEST_F(FleetAccessTest, RenewedCertificatesAreUsedByBothSidesWithoutARestart) {
+  AwaitCreated("m");
+  const auto [writer, other] = WriterAndOther("m");
+  certificates_.MakeAuthority("ca");
+  // Those of before are of no use any more.
+  const auto before = certificates_.Credentials("server");
+  certificates_.Certify("server", "perceptrond", "ca");
+  for (const auto& server : servers_)
+    ASSERT_NE(server->member.process.AwaitLog(
+                  "new connections to and from other servers get the new TLS certificates"),
+              "");
+  EXPECT_TRUE(Call(writer->fleet_address, certificates_.Credentials("server")).ok());
+  EXPECT_EQ(Call(writer->fleet_address, before).error_code(), grpc::StatusCode::UNAVAILABLE);
+  grpc::Status learned = Learn(*other, "m", 10, "admin");
+  for (const absl::Time end = absl::Now() + kLong; !learned.ok() && absl::Now() < end;)
+    learned = Learn(*other, "m", 10, "admin");
+  EXPECT_TRUE(learned.ok()) << learned.error_message();
+}
+
+TEST_F(FleetAccessTest, APrincipalIsCheckedCountedAndLimitedWhereItsCallArrives) {
+  AwaitCreated("m");
+  const auto [writer, other] = WriterAndOther("m");
+  EXPECT_EQ(Learn(*other, "m", 10, "reader").error_code(), grpc::StatusCode::PERMISSION_DENIED);
+  ASSERT_TRUE(Learn(*other, "m", 500, "slow").ok());
+  const grpc::Status refused = Learn(*other, "m", 500, "slow");
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_THAT(refused.error_message(), HasSubstr("max_examples_per_second"));
+  double examples = 0;
+  double limited = 0;
+  double calls = 0;
+  for (const auto& server : servers_) {
+    examples += server->Metric("perceptrond_principal_examples_total{principal=\"slow\"}");
+    limited += server->Metric("perceptrond_principal_limited_total{principal=\"slow\"}");
+    calls += server->Metric("perceptrond_principal_calls_total{principal=\"slow\",outcome=\"ok\"}");
+  }
+  EXPECT_EQ(examples, 500);
+  EXPECT_EQ(limited, 1);
+  EXPECT_EQ(calls, 1);
+  // A change is recorded where it was asked for, and nowhere else.
+  grpc::ClientContext context;
+  Authorize(context, "admin");
+  v1::FreezeModelRequest freeze;
+  freeze.set_name("models/m");
+  v1::Model frozen;
+  ASSERT_TRUE(other->member.models->FreezeModel(&context, freeze, &frozen).ok());
+  std::string records;
+  for (const absl::Time end = absl::Now() + kLong;
+       !absl::StrContains(records, "FreezeModel") && absl::Now() < end;)
+    records = ReadAll(other->audit);
+  EXPECT_THAT(records, ::testing::ContainsRegex("\"principal\":\"admin\"[^\n]*FreezeModel"));
+  for (const auto& server : servers_) {
+    if (server.get() != other)
+      EXPECT_FALSE(absl::StrContains(ReadAll(server->audit), "FreezeModel"));
+  }
+}
+
+// The traces of a stream's messages, in order; "-" for one without.
+std::vector<std::string> TracesOf(const std::string& nats, const std::string& stream) {
+  const CommandResult read = RunCommand(
+      "/usr/bin/python3 - <<'END'\n"
+      "import base64, json, re, socket\n"
+      "host, port = '" +
+      nats.substr(std::string("nats://").size()) +
+      "'.split(':')\n"
+      "nats = socket.create_connection((host, int(port)))\n"
+      "lines = nats.makefile('rb')\n"
+      "def ask(subject, body):\n"
+      "    nats.sendall(b'SUB in 1\\r\\nPUB %s in %d\\r\\n%s\\r\\n' % (subject.encode(), "
+      "len(body), body))\n"
+      "    while True:\n"
+      "        words = lines.readline().split()\n"
+      "        if words and words[0] == b'MSG':\n"
+      "            answer = json.loads(lines.read(int(words[-1])))\n"
+      "            nats.sendall(b'UNSUB 1\\r\\n')\n"
+      "            return answer\n"
+      "nats.sendall(b'CONNECT {\"verbose\":false}\\r\\n')\n"
+      "state = ask('$JS.API.STREAM.INFO." +
+      stream +
+      "', b'')['state']\n"
+      "for i in range(state['first_seq'], state['last_seq'] + 1):\n"
+      "    message = ask('$JS.API.STREAM.MSG.GET." +
+      stream +
+      "', json.dumps({'seq': i}).encode()).get('message')\n"
+      "    if message is None or '.m.' not in message['subject']: continue\n"
+      "    found = re.search(rb'traceparent: *(\\S+)', base64.b64decode(message.get('hdrs', '')))\n"
+      "    print(found[1].decode() if found else '-')\n"
+      "END\n");
+  EXPECT_EQ(read.exit_code, 0);
+  return absl::StrSplit(read.out, '\n', absl::SkipEmpty());
+}
+
+TEST_F(FleetAccessTest,
+       ATraceLeadsFromTheClientOverTheWriterToTheAppendAndEachServerSaysWhatItsPartTook) {
+  AwaitCreated("m");
+  const auto [writer, other] = WriterAndOther("m");
+  ASSERT_TRUE(Learn(*other, "m", 2, "admin").ok());
+  ASSERT_TRUE(Learn(*other, "m", 2, "admin", kTrace).ok());
+  // A stream, whose rows call for updates and go to the writer.
+  {
+    grpc::ClientContext context;
+    Authorize(context, "admin");
+    context.AddMetadata("traceparent", absl::StrCat("cc", std::string(kTrace).substr(2), "-later"));
+    const auto stream = other->member.learning->LearnStream(&context);
+    v1::LearnStreamRequest request;
+    request.set_model("models/m");
+    *request.mutable_columns() = Rows(4);
+    v1::LearnStreamResponse response;
+    ASSERT_TRUE(stream->Write(request));
+    ASSERT_TRUE(stream->Read(&response));
+    stream->WritesDone();
+    while (stream->Read(&response)) {
+    }
+    const grpc::Status ended = stream->Finish();
+    ASSERT_TRUE(ended.ok()) << ended.error_message();
+  }
+  std::vector<std::string> traces;
+  for (int partition = 0; partition < 6; ++partition) {
+    const std::vector<std::string> some =
+        TracesOf(nats_.url(0), absl::StrCat("perceptrond-p", partition));
+    traces.insert(traces.end(), some.begin(), some.end());
+  }
+  EXPECT_EQ(std::count(traces.begin(), traces.end(), kTrace), 2);
+  EXPECT_GT(std::count(traces.begin(), traces.end(), "-"), 0);
+  const auto forwarded = [](const std::string& line) {
+    const size_t at = line.find("forward_ms=");
+    return at == std::string::npos ? 0 : std::atof(line.c_str() + at + std::strlen("forward_ms="));
+  };
+  const std::string id = absl::StrCat("trace_id=", kTraceId);
+  for (const std::string method : {"LearningService/Learn ", "LearningService/LearnStream "}) {
+    ASSERT_NE(other->member.process.AwaitLog(method), "");
+    const std::vector<std::string> here = other->Lines({method, id, "principal=admin", "rows="});
+    ASSERT_EQ(here.size(), 1) << method;
+    EXPECT_GT(forwarded(here[0]), 0) << here[0];
+  }
+  for (const std::string method : {"LearningService/Learn ", "SegmentService/Learn "}) {
+    ASSERT_NE(writer->member.process.AwaitLog(method), "");
+    const std::vector<std::string> there =
+        writer->Lines({method, id, "principal=admin", "commit_ms="});
+    ASSERT_GE(there.size(), 1) << method;
+    EXPECT_EQ(forwarded(there[0]), 0);
+    EXPECT_FALSE(absl::StrContains(there[0], "commit_ms=0 ")) << there[0];
+  }
+}
+
+TEST(FleetAddress, OneThatOtherMachinesReachNeedsCertificatesOrInsecure) {
+  const std::string fleet = "--journal nats://127.0.0.1:1 --fleet-address ";
+  EXPECT_THAT(RunServer(fleet + "0.0.0.0:7602").out,
+              HasSubstr("add --fleet-cert, --fleet-key and --fleet-ca; or --insecure"));
+  EXPECT_THAT(RunServer(fleet + "127.0.0.1:7602 --access-file /dev/null").out,
+              HasSubstr("must know one another"));
+  EXPECT_THAT(RunServer(fleet + "127.0.0.1:7602 --fleet-cert x").out, HasSubstr("go together"));
+}
+
+}  // namespace
+}  // namespace perceptrond::testing

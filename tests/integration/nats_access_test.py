@@ -1,0 +1,296 @@
+"""perceptrond over nats-servers that ask who it is, and allow it no more than deploy/nats/nats.conf says.
+
+    python3 nats_access_test.py PERCEPTROND PERCEPTRONCTL        # needs nats-server and openssl
+"""
+
+import contextlib
+import os
+import pathlib
+import random
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import unittest
+import warnings
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "tests/deploy")]
+
+from certificates import Authority
+from processes import Program, wait_for
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", DeprecationWarning)
+    import crypt
+
+CONFIG = (ROOT / "deploy/nats/nats.conf").read_text()
+PASSWORD = "correct-horse"
+REFUSED = "NATS refuses this server"
+# What a server without one permission says it lacks.
+LACKS = {
+    "$JS.API.STREAM.INFO.*": "$JS.API.STREAM.INFO.perceptrond-",
+    "$JS.API.STREAM.CREATE.*": "$JS.API.STREAM.CREATE.perceptrond-",
+    "$JS.API.CONSUMER.CREATE.*": "$JS.API.CONSUMER.CREATE.perceptrond-",
+    "$JS.API.CONSUMER.DELETE.*.*": "$JS.API.CONSUMER.DELETE.perceptrond-",
+    "$JS.FC.>": "$JS.FC.perceptrond-",
+    "$JS.API.STREAM.MSG.GET.*": "$JS.API.STREAM.MSG.GET.perceptrond-",
+    "$JS.API.STREAM.PURGE.*": "$JS.API.STREAM.PURGE.perceptrond-",
+    "perceptrond.catalogue.fleet": "perceptrond.catalogue.fleet",
+    "perceptrond.*.m.*": "perceptrond.catalogue.m.",
+    "perceptrond.*.s.*": "perceptrond.p",
+    "perceptrond.*.writer": "perceptrond.p",
+    "perceptrond.snapshots.*.*": "perceptrond.snapshots.",
+    "perceptrond.announcements": "perceptrond.announcements",
+    "perceptrond.inbox.>": "perceptrond.inbox.",
+}
+
+
+def free_ports(count):
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
+
+
+def digest(password):
+    return crypt.crypt(password, "$2a$05$abcdefghijklmnopqrstuu")
+
+
+class Nats:
+    """The servers of a configuration file, in their own directory, which has the PEM files."""
+
+    def __init__(self, directory, config, count):
+        self.directory = directory
+        ports = free_ports(2 * count)
+        self.ports, routes = ports[:count], ports[count:]
+        self.environment = os.environ | {"NATS_ROUTES": str([f"nats-route://localhost:{port}" for port in routes]).replace("'", '"')}
+        for i in range(count):
+            text = config.replace("0.0.0.0:4222", f"127.0.0.1:{self.ports[i]}").replace("0.0.0.0:6222", f"127.0.0.1:{routes[i]}")
+            (directory / f"nats{i}.conf").write_text(text.replace("$NATS_NAME", f"n{i}").replace("$NATS_ROUTES", self.environment["NATS_ROUTES"]))
+        self.programs = [self.start(i) for i in range(count)]
+
+    def start(self, i):
+        return Program(["env", "-C", self.directory, "nats-server", "--config", f"nats{i}.conf", "--store_dir", self.directory / f"store{i}"],
+                       self.directory / f"nats{i}.log")
+
+    def url(self, scheme="nats"):
+        return ",".join(f"{scheme}://localhost:{port}" for port in self.ports)
+
+    def restart(self):
+        for i, program in enumerate(self.programs):
+            program.kill()
+            self.programs[i] = self.start(i)
+
+    def kill(self):
+        for program in self.programs:
+            program.kill()
+
+
+def one_server(users, tls="verify: true"):
+    """The configuration without a cluster, with these accounts."""
+    config = re.sub(r"^cluster \{.*?^\}\n", "", CONFIG, flags=re.MULTILINE | re.DOTALL)
+    config = re.sub(r"^accounts \{.*?^\}\n", "accounts {\n" + users + "\n  SYS { users: [ { user: sys, password: sys } ] }\n}\n", config,
+                    flags=re.MULTILINE | re.DOTALL)
+    return config.replace("verify_and_map: true", tls)
+
+
+class NatsAccessTest(unittest.TestCase):
+    def setUp(self):
+        self.directory = pathlib.Path(self.enterContext_(tempfile.TemporaryDirectory(prefix="perceptrond-nats.")))
+        self.authority = Authority(self.directory)
+        for name in ("server", "perceptrond"):
+            self.authority.certify(name, name)
+        random.seed(7)
+        rows = [f"{random.choice((-1, 1))} " + " ".join(f"{i}:{random.random():.3f}" for i in range(1, 31)) for _ in range(3000)]
+        (self.directory / "rows.svm").write_text("\n".join(rows) + "\n")
+
+    def enterContext_(self, context):
+        result = context.__enter__()
+        self.addCleanup(context.__exit__, None, None, None)
+        return result
+
+    def nats(self, config, count=1):
+        nats = Nats(self.directory, config, count)
+        self.addCleanup(nats.kill)
+        return nats
+
+    def flags(self, *more, certificate="perceptrond"):
+        files = ("--nats-ca", self.directory / "ca.pem")
+        if certificate:
+            files += ("--nats-cert", self.directory / f"{certificate}.pem", "--nats-key", self.directory / f"{certificate}.key")
+        return (*files, *more)
+
+    def credentials(self, text, name="credentials"):
+        path = self.directory / name
+        path.with_suffix(".new").write_text(text)
+        os.rename(path.with_suffix(".new"), path)
+        return path
+
+    def server(self, nats, name, *flags):
+        serve, fleet = free_ports(2)
+        program = Program([PERCEPTROND, "--journal", nats.url(), "--fleet-partitions", 2, "--fleet-replicas", len(nats.programs),
+                           "--fleet-timeout", "1s", "--snapshot-bytes", "64KiB", "--address", f"127.0.0.1:{serve}", "--fleet-address",
+                           f"127.0.0.1:{fleet}", "--metrics-address", "off", *flags], self.directory / f"{name}.log")
+        program.address = f"127.0.0.1:{serve}"
+        self.addCleanup(program.kill)
+        return program
+
+    def ctl(self, server, *arguments, input=None):
+        command = [PERCEPTRONCTL, "--server", server.address, "--timeout", "8", *map(str, arguments)]
+        return subprocess.run(command, input=input, capture_output=True, text=True)
+
+    def serving(self, *servers):
+        for server in servers:
+            wait_for("it serves", lambda: server.process.poll() is not None or self.ctl(server, "health").returncode == 0)
+            self.assertIsNone(server.process.poll(), server.log.read_text())
+
+    def said(self, program):
+        return program.log.read_text(errors="replace")
+
+    def must(self, server, *arguments):
+        result = self.ctl(server, *arguments)
+        self.assertEqual(result.returncode, 0, result.stderr + self.said(server))
+        return result.stdout
+
+    def create(self, server, model):
+        wait_for("it is created", lambda: self.ctl(server, "create", model, "--dimension", 31, "--learner", "logistic-regression")
+                 .returncode == 0)
+
+    def learn(self, server, model):
+        return self.ctl(server, "learn", model, self.directory / "rows.svm", "--format", "svmlight", "--unnumbered")
+
+    def ended(self, *flags, nats=None):
+        """What a server says that cannot start."""
+        program = self.server(nats, "refused", *flags)
+        self.assertEqual(program.process.wait(60), 1, self.said(program))
+        said = self.said(program)
+        program.log.unlink()
+        return said
+
+    def test_the_shipped_permissions_suffice_for_everything_a_fleet_does(self):
+        nats = self.nats(CONFIG, 3)
+        servers = [self.server(nats, f"server{i}", *self.flags()) for i in range(2)]
+        self.serving(*servers)
+        self.create(servers[0], "kept")
+        self.create(servers[0], "dropped")
+        for server in servers:
+            self.assertEqual(self.learn(server, "kept").returncode, 0, self.said(server))
+        # One of them wrote it.
+        servers[0].process.send_signal(signal.SIGKILL)
+        wait_for("the other one learns", lambda: self.learn(servers[1], "kept").returncode == 0)
+        revision = re.search(r'"revision": *"(\d+)"', self.must(servers[1], "get", "kept", "-o", "json"))[1]
+        self.assertGreater(int(revision), 6000)
+        self.must(servers[1], "delete", "dropped")
+        # Everything again from what NATS has.
+        servers[1].process.send_signal(signal.SIGTERM)
+        self.assertEqual(servers[1].process.wait(60), 0)
+        again = self.server(nats, "again", *self.flags())
+        self.serving(again)
+        self.assertIn(f'"{revision}"', self.must(again, "get", "kept", "-o", "json"))
+        for program in (*servers, again):
+            self.assertNotIn(REFUSED, self.said(program))
+        # A certificate of the authority for another name is no user of NATS's.
+        self.authority.certify("other", "other")
+        self.assertIn("Authorization Violation", self.ended(*self.flags(certificate="other"), nats=nats))
+
+    def test_one_permission_less_is_named(self):
+        lists = re.findall(r'^ +"([$p]\S+)"$', CONFIG, re.MULTILINE) + ["perceptrond.inbox.>"]
+        self.assertEqual(sorted(lists), sorted(LACKS))
+        block = re.search(r"^servers (\{.*?^\})\n", CONFIG, re.MULTILINE | re.DOTALL)[1]
+        accounts = ""
+        for i, lacking in enumerate(LACKS):
+            less = block.replace(f'"{lacking}"', '"unused"')
+            accounts += f'  a{i} {{ jetstream: enabled, users: [ {{ user: u{i}, password: "{digest(PASSWORD)}", permissions: {less} }} ] }}\n'
+        nats = self.nats(one_server(accounts))
+        wait_for("it listens", lambda: "Server is ready" in self.said(nats.programs[0]))
+        programs = {}
+        for i, lacking in enumerate(LACKS):
+            programs[lacking] = self.server(nats, f"lacking{i}", *self.flags("--nats-credentials", self.credentials(f"u{i}:{PASSWORD}\n", f"c{i}")))
+
+        def use(server):
+            if server.process.poll() is None and self.ctl(server, "health").returncode == 0:
+                self.ctl(server, "create", "m", "--dimension", 31, "--learner", "logistic-regression")
+                self.learn(server, "m")
+                self.ctl(server, "delete", "m")
+
+        for lacking, server in programs.items():
+            named = re.escape(LACKS[lacking])
+
+            def says():
+                use(server)
+                return re.search(rf"Permissions Violation for (Publish|Subscription) to \W+{named}", self.said(server), re.IGNORECASE)
+
+            with self.subTest(lacking=lacking):
+                wait_for(f"it lacks {lacking}", says)
+                self.assertNotIn(PASSWORD, self.said(server))
+        # What a server cannot do without ends it.
+        for lacking in ("$JS.API.STREAM.INFO.*", "$JS.API.STREAM.CREATE.*", "perceptrond.catalogue.fleet", "perceptrond.inbox.>"):
+            self.assertEqual(programs[lacking].process.wait(60), 1)
+            self.assertIn("allow it to this server's user, as deploy/nats/nats.conf does", self.said(programs[lacking]))
+
+    def test_what_cannot_be_used_is_said_at_the_start_without_its_secrets(self):
+        nats = self.nats(one_server(f'  a {{ jetstream: enabled, users: [ {{ user: u, password: "{digest(PASSWORD)}" }} ] }}'))
+        wait_for("it listens", lambda: "Server is ready" in self.said(nats.programs[0]))
+        right = ("--nats-credentials", self.credentials(f"u:{PASSWORD}"))
+        wrong = ("--nats-credentials", self.credentials("u:hunter2", "wrong"))
+        said = self.ended(*self.flags(*wrong), nats=nats)
+        self.assertIn("Authorization Violation", said)
+        self.assertNotIn("hunter2", said)
+        said = self.ended(*self.flags("--nats-credentials", self.credentials("hunter2", "form")), nats=nats)
+        self.assertRegex(said, r"form holds neither a user's JWT with its key .* nor one line USER:PASSWORD")
+        self.assertNotIn("hunter2", said)
+        self.assertIn("nothing cannot be read", self.ended(*self.flags("--nats-credentials", self.directory / "nothing"), nats=nats))
+        self.assertIn("rows.svm holds no certificate", self.ended("--nats-ca", self.directory / "rows.svm", *right, nats=nats))
+        Authority(self.directory, "stranger")
+        said = self.ended("--nats-ca", self.directory / "stranger.pem", *right, nats=nats)
+        self.assertRegex(said, "SSL handshake error.*(self-signed|local issuer) certificate")
+        self.authority.certify("server", "server", days=-1)
+        nats.restart()
+        wait_for("it listens", lambda: self.said(nats.programs[0]).count("Server is ready") == 2)
+        self.assertRegex(self.ended(*self.flags(*right), nats=nats), "SSL handshake error.*certificate has expired")
+
+    def test_a_password_in_the_address_is_refused_and_not_repeated(self):
+        for url in ("nats://u:hunter2@localhost:4222", "nats://a:1,nats://u:hun@ter2@localhost:4222"):
+            result = subprocess.run([PERCEPTROND, "--journal", url], capture_output=True, text=True)
+            self.assertEqual(result.returncode, 2)
+            self.assertIn("--nats-credentials", result.stderr)
+            self.assertNotRegex(result.stderr, "hunter2|ter2")
+
+    def test_changed_credentials_and_certificates_are_used_without_a_restart(self):
+        def account(password):
+            return one_server(f'  a {{ jetstream: enabled, users: [ {{ user: u, password: "{digest(password)}" }} ] }}')
+
+        nats = self.nats(account(PASSWORD))
+        credentials = self.credentials(f"u:{PASSWORD}")
+        server = self.server(nats, "server", *self.flags("--nats-credentials", credentials))
+        self.serving(server)
+        self.create(server, "m")
+        self.assertEqual(self.learn(server, "m").returncode, 0)
+        # NATS ends the connection of who no longer exists; the file comes later.
+        config = self.directory / "nats0.conf"
+        config.write_text(config.read_text().replace(digest(PASSWORD), digest("battery")))
+        nats.programs[0].process.send_signal(signal.SIGHUP)
+        server.said(f"{REFUSED}.*Authorization Violation")
+        self.credentials("u:battery")
+        server.said("connected to NATS anew")
+        wait_for("it learns again", lambda: self.learn(server, "m").returncode == 0)
+        # The certificate of before is no longer taken once NATS has another authority.
+        before = self.said(server).count("connected to NATS anew")
+        Authority(self.directory)
+        for name in ("server", "perceptrond"):
+            Authority.certify(self.authority, name, name)
+        nats.restart()
+        wait_for("it connects anew", lambda: self.said(server).count("connected to NATS anew") > before)
+        wait_for("it learns again", lambda: self.learn(server, "m").returncode == 0)
+        for secret in (PASSWORD, "battery"):
+            self.assertNotIn(secret, self.said(server))
+        self.assertNotIn("battery", pathlib.Path(f"/proc/{server.process.pid}/cmdline").read_text())
+
+
+if __name__ == "__main__":
+    PERCEPTROND, PERCEPTRONCTL = sys.argv[1:3]
+    unittest.main(argv=[sys.argv[0], "-v", *sys.argv[3:]])
