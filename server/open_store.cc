@@ -27,8 +27,13 @@ constexpr absl::Duration kCountersDelay = absl::Seconds(1);
 // How long to wait for the cluster of NATS to have a leader for each stream.
 constexpr absl::Duration kNatsTimeout = absl::Seconds(30);
 
-absl::StatusOr<std::unique_ptr<Journal>> OpenFleetJournal(const Options& options) {
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Journal>> OpenFleetJournal(const Options& options,
+                                                          const FleetUse& use) {
   JetStreamJournal::Options fleet;
+  fleet.read_only = use.read_only;
+  fleet.import = use.import;
   fleet.connection.servers = options.nats_servers;
   fleet.connection.credentials_file = options.nats_credentials;
   fleet.connection.tls = !options.nats_ca.empty();
@@ -59,8 +64,10 @@ absl::StatusOr<std::unique_ptr<Journal>> OpenFleetJournal(const Options& options
   }
 }
 
+namespace {
+
 absl::StatusOr<std::unique_ptr<Journal>> OpenJournal(const Options& options) {
-  if (options.journal == JournalKind::kNats) return OpenFleetJournal(options);
+  if (options.journal == JournalKind::kNats) return OpenFleetJournal(options, {});
   if (options.journal == JournalKind::kMemory) return std::make_unique<MemoryJournal>();
   RocksDbJournal::Options rocksdb;
   rocksdb.directory = options.data_dir;

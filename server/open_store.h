@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "absl/status/statusor.h"
 #include "core/store/store.h"
@@ -13,5 +14,16 @@ namespace perceptrond {
 // it. What an operator must know of the journal, and failures later on, are logged. Errors as
 // RocksDbJournal::Open.
 absl::StatusOr<std::unique_ptr<Store>> OpenStore(const Options& options);
+
+// What a fleet's journal is opened for: by a server; to be read, or to become a copy.
+struct FleetUse {
+  bool read_only = false;
+  std::optional<ImportOptions> import;
+};
+
+// Opens the streams that the options name, waiting for the cluster of NATS for some seconds. Errors as
+// JetStreamJournal::Open.
+absl::StatusOr<std::unique_ptr<Journal>> OpenFleetJournal(const Options& options,
+                                                          const FleetUse& use);
 
 }  // namespace perceptrond

@@ -21,6 +21,7 @@ namespace fs = std::filesystem;
 
 // Where a restored journal is put together, within its directory.
 constexpr char kUnfinished[] = "restoring";
+constexpr char kCopy[] = "copy";
 // How long another process that changes the directory is waited for.
 constexpr absl::Duration kLockTimeout = absl::Seconds(5);
 
@@ -90,12 +91,27 @@ absl::Status CheckOwnDirectory(const std::string& directory) {
   fs::directory_iterator entries(directory, error);
   for (; !error && entries != fs::directory_iterator(); entries.increment(error)) {
     const std::string name = entries->path().filename().string();
-    if (name == "lost+found" || name == "server.lock") continue;
+    if (name == "lost+found" || name == "server.lock" || name == kCopy) continue;
     return absl::FailedPreconditionError(absl::StrCat(directory,
                                                       " has other files than backups, as ", name,
                                                       ": name an empty directory for backups"));
   }
   return error ? CannotUse(directory, error) : absl::OkStatus();
+}
+
+absl::Status MakeOwnDirectory(const std::string& directory) {
+  if (absl::Status status = CreateDataDirectory(directory); !status.ok()) return status;
+  if (absl::Status status = CheckOwnDirectory(directory); !status.ok()) return status;
+  RestrictToOwner(directory);
+  return absl::OkStatus();
+}
+
+absl::Status CheckJournal(const std::string& directory, const std::vector<Backup>& before,
+                          const std::string& id) {
+  if (before.empty() || before.back().journal_id == id) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat(directory, " has backups of another journal, ", before.back().journal_id,
+                   ": name another directory for backups of this one"));
 }
 
 // Moves the files of `from` to its parent: last the one that says that there is a database.
@@ -125,30 +141,24 @@ absl::Status MoveUp(const fs::path& from) {
 Backups::Backups(const std::string& directory)
     : directory_(fs::absolute(directory).lexically_normal().string()) {}
 
+std::string Backups::CopyDirectory() const { return absl::StrCat(directory_, "/", kCopy); }
+
 bool Backups::IsBackupDirectory(const std::string& directory) {
   std::error_code error;
   return fs::is_directory(directory + "/meta", error) &&
          fs::is_directory(directory + "/private", error) && !fs::exists(directory + "/CURRENT");
 }
 
-absl::StatusOr<Backup> Backups::Create(rocksdb::DB& db, uint64_t sequence, uint32_t keep) const {
-  if (absl::Status status = CreateDataDirectory(directory_); !status.ok()) return status;
-  if (absl::Status status = CheckOwnDirectory(directory_); !status.ok()) return status;
-  RestrictToOwner(directory_);
+absl::StatusOr<Backup> Backups::Create(rocksdb::DB& db, const std::string& journal_id,
+                                       uint64_t sequence, uint32_t keep) const {
+  if (absl::Status status = MakeOwnDirectory(directory_); !status.ok()) return status;
   absl::StatusOr<DirectoryLock> lock = DirectoryLock::Acquire(directory_, kLockTimeout, nullptr);
   if (!lock.ok()) return lock.status();
   absl::StatusOr<std::unique_ptr<rocksdb::BackupEngine>> engine = OpenEngine(directory_);
   if (!engine.ok()) return engine.status();
-  std::string id;
-  if (const rocksdb::Status status = db.GetDbIdentity(id); !status.ok())
-    return ToAbsl(status, directory_);
-  const std::vector<Backup> before = WholeOnes(**engine);
-  if (!before.empty() && before.back().journal_id != id) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(directory_, " has backups of another journal, ", before.back().journal_id,
-                     ": name another directory for backups of this one"));
-  }
-  const std::string metadata = absl::StrCat(id, " ", sequence);
+  if (absl::Status status = CheckJournal(directory_, WholeOnes(**engine), journal_id); !status.ok())
+    return status;
+  const std::string metadata = absl::StrCat(journal_id, " ", sequence);
   rocksdb::BackupID number = 0;
   // Without a flush, which a full disk would not allow: the log is part of the backup. Copied by
   // threads of RocksDB's.
@@ -164,6 +174,14 @@ absl::StatusOr<Backup> Backups::Create(rocksdb::DB& db, uint64_t sequence, uint3
   if (status.ok() && keep > 0) status = (*engine)->PurgeOldBackups(keep);
   if (!status.ok()) return ToAbsl(status, directory_);
   return FromInfo(info);
+}
+
+absl::Status Backups::Prepare(const std::string& journal_id) const {
+  if (absl::Status status = MakeOwnDirectory(directory_); !status.ok()) return status;
+  absl::StatusOr<std::vector<Backup>> before = List();
+  if (!before.ok()) return before.status();
+  std::erase_if(*before, [](const Backup& backup) { return backup.damaged; });
+  return CheckJournal(directory_, *before, journal_id);
 }
 
 absl::StatusOr<std::vector<Backup>> Backups::List() const {

@@ -43,10 +43,13 @@ class Backups {
  public:
   explicit Backups(const std::string& directory);
 
-  // Adds a backup of an open database, whose last write has `sequence`, and then deletes all but the
+  // Adds a backup of an open database, that of the journal with this id, whose last write has `sequence`, and then deletes all but the
   // newest `keep` (0: none). Writes continue meanwhile.
   // FAILED_PRECONDITION: the directory has other files, or backups of another journal.
-  absl::StatusOr<Backup> Create(rocksdb::DB& db, uint64_t sequence, uint32_t keep) const;
+  absl::StatusOr<Backup> Create(rocksdb::DB& db, const std::string& journal_id, uint64_t sequence,
+                                uint32_t keep) const;
+  // Creates the directory, and checks that it may have backups of this journal. Errors as Create.
+  absl::Status Prepare(const std::string& journal_id) const;
   // The backups, oldest first, damaged ones among them.
   absl::StatusOr<std::vector<Backup>> List() const;
   // Reads all files of a backup, and checks them against their checksums. NOT_FOUND.
@@ -61,6 +64,8 @@ class Backups {
                     const std::function<absl::Status(const std::string& directory,
                                                      rocksdb::Env* env)>& read) const;
 
+  // Within the directory: where a journal is put together that is to be backed up.
+  std::string CopyDirectory() const;
   // Whether the directory has backups, and no journal.
   static bool IsBackupDirectory(const std::string& directory);
 

@@ -25,6 +25,7 @@ namespace fs = std::filesystem;
 
 constexpr char kLock[] = "server.lock";
 constexpr char kMarker[] = "JOURNAL";
+constexpr char kImport[] = "IMPORT";
 constexpr char kMarkerTitle[] = "perceptrond journal, format ";
 // Of the marker and of what lies beside the database; the database has a format of its own.
 constexpr uint32_t kMarkerFormat = 1;
@@ -139,6 +140,25 @@ absl::Status WriteWholeFile(rocksdb::Env* env, const std::string& directory, abs
   if (status.ok()) status = entries->Fsync();
   if (status.ok()) return absl::OkStatus();
   return absl::UnavailableError(absl::StrCat("cannot write ", path, ": ", status.ToString()));
+}
+
+bool HasImportMark(const std::string& directory) {
+  std::error_code error;
+  return fs::exists(absl::StrCat(directory, "/", kImport), error);
+}
+
+absl::Status WriteImportMark(rocksdb::Env* env, const std::string& directory) {
+  return WriteWholeFile(env, directory, kImport, "");
+}
+
+absl::Status RemoveImportMark(rocksdb::Env* env, const std::string& directory) {
+  std::unique_ptr<rocksdb::Directory> entries;
+  rocksdb::Status status = env->DeleteFile(absl::StrCat(directory, "/", kImport));
+  if (status.ok()) status = env->NewDirectory(directory, &entries);
+  if (status.ok()) status = entries->Fsync();
+  if (status.ok()) return absl::OkStatus();
+  return absl::UnavailableError(
+      absl::StrCat("cannot remove ", directory, "/", kImport, ": ", status.ToString()));
 }
 
 absl::StatusOr<DirectoryContent> ReadDirectory(const std::string& directory) {

@@ -39,6 +39,14 @@ absl::StatusOr<CommitOutcome> PartitionLog::TakeOver(uint32_t /*partition*/,
   return absl::FailedPreconditionError("only one server writes to this journal");
 }
 
+absl::Status Import::BeginImport() {
+  return absl::FailedPreconditionError("the journal was not opened for an import");
+}
+
+absl::Status Import::FinishImport() {
+  return absl::FailedPreconditionError("the journal was not opened for an import");
+}
+
 absl::StatusOr<Backup> Journal::BackUp(const Backups& /*backups*/, uint32_t /*keep*/) {
   return absl::FailedPreconditionError("models in memory cannot be backed up");
 }

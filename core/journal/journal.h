@@ -154,6 +154,8 @@ class ModelHeaders {
   // deleted; null: nobody is, and none is running on return. It must not call the journal.
   using ModelWatcher = std::function<void(const storage::ModelHeader& header, bool deleted)>;
   virtual void WatchModels(ModelWatcher /*watcher*/) {}
+  // From now on lists and counts have what other openers changed before.
+  virtual absl::Status Refresh() { return absl::OkStatus(); }
 };
 
 // The entries of a journal, by partition, and who writes them.
@@ -194,6 +196,30 @@ class PartitionLog {
   virtual void Listen(std::function<void(absl::string_view message)> /*listener*/) {}
 };
 
+// Whose copy a journal becomes that is opened for an import.
+struct ImportOptions {
+  // As Journal::Id and Journal::HistoryId of the other; an empty history: a new one begins.
+  std::string id;
+  std::string history_id;
+};
+
+// A journal becomes the copy of another.
+//
+// Errors and thread contract as Journal's.
+class Import {
+ public:
+  virtual ~Import() = default;
+
+  // Nobody else writes to the journal from now on. FAILED_PRECONDITION: others have it open.
+  virtual absl::Status ExcludeOthers() { return absl::OkStatus(); }
+  // To be called first, of a journal that was opened with ImportOptions. Until FinishImport it is
+  // opened by nobody without them, also after a crash. FAILED_PRECONDITION: it has models that are
+  // not of such a beginning, or others have it open.
+  virtual absl::Status BeginImport();
+  // The journal is whole. Durable on return.
+  virtual absl::Status FinishImport();
+};
+
 // Errors of every method, besides those it names:
 //   UNAVAILABLE: the storage cannot be read or written. Nothing of the call took effect; after a
 //     failed write it may still appear after a restart.
@@ -202,7 +228,7 @@ class PartitionLog {
 //
 // Thread contract: safe for any number of threads. Who writes the entries of a model keeps them in
 // order.
-class Journal : public ModelHeaders, public PartitionLog {
+class Journal : public ModelHeaders, public PartitionLog, public Import {
  public:
   // The model without what is committed from now on. A journal that only this process opens reads
   // its parts when they are asked for: nothing of the model may be committed meanwhile.
@@ -224,6 +250,8 @@ class Journal : public ModelHeaders, public PartitionLog {
   // Drops records that end after `revision`, which a failed commit may have left.
   virtual absl::Status DropAfter(uint64_t model_id, uint64_t revision) = 0;
 
+  // Names the journal, and its copies.
+  virtual std::string Id() = 0;
   // Names the journal's past. A journal that lost updates which were acknowledged, as one restored
   // from a backup, has another history: what an earlier one acknowledged may not be in it.
   virtual std::string HistoryId() = 0;

@@ -12,6 +12,8 @@ namespace perceptrond::keys {
 
 inline constexpr absl::string_view kFormat = "m/format";
 inline constexpr absl::string_view kLastId = "m/last_id";
+// See Journal::Id. Without it: the id of the database.
+inline constexpr absl::string_view kId = "m/id";
 // See Journal::HistoryId.
 inline constexpr absl::string_view kHistory = "m/history";
 

@@ -55,6 +55,7 @@ class MemoryJournal final : public Journal {
   void WatchModels(ModelWatcher watcher) override;
   // The journal ends with the process, and its models' uids with it.
   std::string HistoryId() override { return "memory"; }
+  std::string Id() override { return "memory"; }
 
  private:
   struct ModelData {

@@ -59,4 +59,39 @@ absl::Status RocksDbJournal::ReadHistory(bool writable) {
   return absl::OkStatus();
 }
 
+std::string RocksDbJournal::Id() {
+  std::string id;
+  const absl::StatusOr<bool> copied = Get(std::string(keys::kId), id);
+  if (copied.ok() && *copied) return id;
+  return copied.ok() && db()->GetDbIdentity(id).ok() ? id : "";
+}
+
+absl::Status RocksDbJournal::BeginImport() {
+  if (!options_.import.has_value()) return Journal::BeginImport();
+  if (HasImportMark(options_.directory)) return absl::OkStatus();
+  const absl::StatusOr<uint64_t> models = Count();
+  if (!models.ok()) return models.status();
+  if (*models > 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(options_.directory, " has ", *models, " models: name an empty directory"));
+  }
+  if (absl::Status status = WriteImportMark(env(), options_.directory); !status.ok()) return status;
+  rocksdb::WriteBatch batch;
+  batch.Put(std::string(keys::kId), options_.import->id);
+  return Write(batch, Through::kSyncedLog);
+}
+
+absl::Status RocksDbJournal::FinishImport() {
+  if (!options_.import.has_value()) return Journal::FinishImport();
+  if (const std::string& history = options_.import->history_id; !history.empty()) {
+    rocksdb::WriteBatch batch;
+    batch.Put(std::string(keys::kHistory), history);
+    if (absl::Status status = Write(batch, Through::kSyncedLog); !status.ok()) return status;
+    MutexLock lock(&db_mutex_);
+    history_id_ = history;
+  }
+  if (absl::Status status = Sync(); !status.ok()) return status;
+  return RemoveImportMark(env(), options_.directory);
+}
+
 }  // namespace perceptrond

@@ -53,6 +53,8 @@ class RocksDbJournal final : public Journal {
     bool accept_data_loss = false;
     // Begin a new history, as for a journal restored from a backup.
     bool new_history = false;
+    // Open a journal that becomes a copy: a new one, or a copy that was begun.
+    std::optional<ImportOptions> import;
     // Open what is there for reading alone, and change nothing.
     bool read_only = false;
     // Names the boot of the machine (Watermark::boot_id). Empty: the kernel's.
@@ -69,7 +71,8 @@ class RocksDbJournal final : public Journal {
 
   // UNAVAILABLE if the directory cannot be used (another server holds it, no permission); DATA_LOSS
   // if its content fails its checks, or lacks writes that were on disk once;
-  // FAILED_PRECONDITION if a newer version wrote it, or if it is neither empty nor a whole journal.
+  // FAILED_PRECONDITION if a newer version wrote it, or if it is neither empty nor a whole journal
+  // (or, with `import`, the beginning of a copy).
   // Then nothing in it is changed. A journal whose disk is full or read-only is opened for reading:
   // each write fails, says so (UNAVAILABLE), and first tries whether the disk has room by now, at
   // most once a second.
@@ -98,10 +101,13 @@ class RocksDbJournal final : public Journal {
   absl::StatusOr<std::optional<storage::Snapshot>> LoadSnapshot(uint64_t model_id) override;
   absl::Status SaveSnapshot(uint64_t model_id, const storage::Snapshot& snapshot) override;
   absl::Status DropAfter(uint64_t model_id, uint64_t revision) override;
+  absl::Status BeginImport() override;
+  absl::Status FinishImport() override ABSL_LOCKS_EXCLUDED(db_mutex_);
+  std::string Id() override;
   std::string HistoryId() override ABSL_LOCKS_EXCLUDED(db_mutex_);
   JournalStats Stats() override ABSL_LOCKS_EXCLUDED(db_mutex_);
   absl::StatusOr<Backup> BackUp(const Backups& backups, uint32_t keep) override {
-    return backups.Create(*db(), logged_, keep);
+    return backups.Create(*db(), Id(), logged_, keep);
   }
   // Reads all tables, and checks them against their checksums. The sequence number of the last write
   // in the log. For verification.

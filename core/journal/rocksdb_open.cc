@@ -180,6 +180,12 @@ absl::StatusOr<std::unique_ptr<RocksDbJournal>> RocksDbJournal::Open(const Optio
   // Another server may have used it meanwhile.
   content = ReadDirectory(options.directory);
   if (!content.ok()) return content.status();
+  if (!options.import.has_value() && HasImportMark(options.directory)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(options.directory,
+                     " has a copy that is not whole: run the command that makes it again, or empty "
+                     "the directory"));
+  }
   if (!options.read_only) RestrictToOwner(options.directory);
   std::unique_ptr<RocksDbJournal> journal(new RocksDbJournal(*std::move(lock), options));
   if (absl::Status status = journal->OpenDirectory(*content); !status.ok())

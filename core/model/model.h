@@ -148,6 +148,10 @@ class Model {
   static absl::StatusOr<std::shared_ptr<Model>> Load(const storage::ModelHeader& header,
                                                      Journal& journal, const ModelLimits& limits,
                                                      ComponentSource components = nullptr);
+  // The same, of a model that was read.
+  static absl::StatusOr<std::shared_ptr<Model>> Load(const storage::ModelHeader& header,
+                                                     StoredModel& stored, const ModelLimits& limits,
+                                                     ComponentSource components);
   virtual ~Model() = default;
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;

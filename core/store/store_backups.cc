@@ -11,10 +11,12 @@ namespace {
 
 constexpr absl::Duration kBackupStopInterval = absl::Milliseconds(20);
 
-absl::Status BackupsOff() {
+absl::Status BackupsOff(bool in_fleet) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "BACKUPS_OFF",
-                   "the server makes no backups: start it with --backup-dir, or copy its directory "
-                   "while it is stopped");
+                   in_fleet ? "a server of a fleet makes no backups: run perceptrond backup "
+                              "nats://HOST:PORT BACKUPS"
+                            : "the server makes no backups: start it with --backup-dir, or copy "
+                              "its directory while it is stopped");
 }
 
 absl::Status BackupError(const absl::Status& status) {
@@ -33,7 +35,7 @@ absl::Status BackupError(const absl::Status& status) {
 }  // namespace
 
 absl::StatusOr<Backup> Store::CreateBackup(uint32_t keep) {
-  if (options_.backup_directory.empty()) return BackupsOff();
+  if (options_.backup_directory.empty() || fleet_ != nullptr) return BackupsOff(fleet_ != nullptr);
   {
     const auto idle = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !backs_up_; };
     MutexLock lock(&mutex_);
@@ -53,7 +55,7 @@ absl::StatusOr<Backup> Store::CreateBackup(uint32_t keep) {
 }
 
 absl::StatusOr<std::vector<Backup>> Store::ListBackups() {
-  if (options_.backup_directory.empty()) return BackupsOff();
+  if (options_.backup_directory.empty() || fleet_ != nullptr) return BackupsOff(fleet_ != nullptr);
   absl::StatusOr<std::vector<Backup>> backups = Backups(options_.backup_directory).List();
   if (!backups.ok()) return BackupError(backups.status());
   return backups;

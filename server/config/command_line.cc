@@ -120,8 +120,8 @@ SIGTERM and SIGINT stop the server once in-flight calls are answered. Config fil
 access file are read again on SIGHUP and within three seconds of a change; of the config file
 log-level, log-format and slow-call take effect then.
 
-Of a stopped server's directory: perceptrond backup DIR BACKUPS, perceptrond verify DIR, and
-perceptrond restore BACKUPS DIR; each has --help.
+Without a server: perceptrond backup FROM BACKUPS, perceptrond restore BACKUPS TO, perceptrond
+verify FROM, and perceptrond migrate FROM TO; each has --help.
 )";
 
 // The value without what stands before an '@' after "//": a URL's user and password.
@@ -134,6 +134,7 @@ std::string WithoutCredentials(std::string value) {
   }
   return value;
 }
+}  // namespace
 
 void AddFlag(const Flag& flag, CLI::App* app) {
   const std::string name = "--" + flag.name;
@@ -158,6 +159,8 @@ void AddFlag(const Flag& flag, CLI::App* app) {
   // CLI11 passes the default for a flag that is given without a value.
   if (flag.is_switch) option->expected(0, 1)->default_str("true");
 }
+
+namespace {
 
 // Whether Kubernetes sets the variable for a Service. The names are NAME_SERVICE_HOST,
 // NAME_SERVICE_PORT[_PORTNAME], and those of Docker links, whose values are the service's URL or a

@@ -27,6 +27,9 @@ class CommandLine {
   std::string new_token_;
 };
 
+// Adds the flag to the command line of `app`. Its fields must outlive `app`.
+void AddFlag(const Flag& flag, CLI::App* app);
+
 // The environment variable for a flag: "PERCEPTROND_DATA_DIR" for "data-dir".
 std::string EnvironmentName(const std::string& flag);
 

@@ -8,15 +8,20 @@
 #include <functional>
 #include <iterator>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "core/journal/backups.h"
 #include "core/journal/rocksdb_journal.h"
+#include "server/config/command_line.h"
+#include "server/maintenance/copies.h"
+#include "server/maintenance/journals.h"
 #include "server/maintenance/verify.h"
 
 namespace perceptrond {
 namespace {
 
+using ::perceptron::storage::v1::Migration;
 using ::perceptron::storage::v1::ModelVerification;
 using ::perceptron::storage::v1::Verification;
 
@@ -31,6 +36,8 @@ struct Arguments {
   // 0: the newest, or for verify all.
   uint32_t backup = 0;
   bool json = false;
+  // How fleets are opened.
+  Options options;
 };
 
 void Print(const std::string& line) { std::fputs(absl::StrCat(line, "\n").c_str(), stdout); }
@@ -47,6 +54,13 @@ std::string Describe(const Backup& backup) {
 }
 
 int RunBackup(const Arguments& arguments) {
+  if (IsFleet(arguments.from)) {
+    const absl::StatusOr<Backup> backup =
+        BackUpFleet(arguments.from, arguments.to, arguments.keep, arguments.options);
+    if (!backup.ok()) return Fail("backup", backup.status());
+    Print(Describe(*backup));
+    return kOk;
+  }
   RocksDbJournal::Options options;
   options.directory = arguments.from;
   // Only a server makes a directory.
@@ -84,9 +98,35 @@ int RunRestore(const Arguments& arguments) {
                                " is damaged: name another one with --backup; perceptrond verify ",
                                arguments.from, " says which are whole")));
   }
-  const absl::Status restored = Backups(arguments.from).Restore(backup.number, arguments.to);
+  const absl::Status restored =
+      IsFleet(arguments.to)
+          ? RestoreToFleet(arguments.from, backup.number, arguments.to, arguments.options)
+          : Backups(arguments.from).Restore(backup.number, arguments.to);
   if (!restored.ok()) return Fail("restore", restored);
   Print(Describe(backup));
+  return kOk;
+}
+
+void PrintJson(const google::protobuf::Message& message) {
+  std::string text;
+  google::protobuf::util::JsonPrintOptions options;
+  options.always_print_primitive_fields = true;
+  (void)google::protobuf::util::MessageToJsonString(message, &text, options);
+  Print(text);
+}
+
+int RunMigrate(const Arguments& arguments) {
+  const absl::StatusOr<Migration> done = Migrate(arguments.from, arguments.to, arguments.options);
+  if (!done.ok()) {
+    (void)Fail("migrate", done.status());
+    return absl::IsInvalidArgument(done.status()) ? kUsage : kFailed;
+  }
+  if (arguments.json) {
+    PrintJson(*done);
+  } else {
+    Print(absl::StrCat(done->from(), " to ", done->to(), ": ", done->models(),
+                       " models copied and compared, ", done->bytes(), " bytes"));
+  }
   return kOk;
 }
 
@@ -116,8 +156,10 @@ void PrintVerification(const Verification& found, bool json) {
 
 int RunVerify(const Arguments& arguments) {
   std::vector<Verification> found;
-  if (!Backups::IsBackupDirectory(arguments.from)) {
-    absl::StatusOr<Verification> one = VerifyDirectory(arguments.from);
+  if (IsFleet(arguments.from) || !Backups::IsBackupDirectory(arguments.from)) {
+    absl::StatusOr<Verification> one = IsFleet(arguments.from)
+                                           ? VerifyFleet(arguments.from, arguments.options)
+                                           : VerifyDirectory(arguments.from);
     if (!one.ok()) return Fail("verify", one.status());
     found.push_back(*std::move(one));
   } else {
@@ -133,59 +175,94 @@ int RunVerify(const Arguments& arguments) {
   return sound ? kOk : kFailed;
 }
 
+struct Argument {
+  const char* name;
+  const char* description;
+};
 struct Command {
   const char* name;
   const char* description;
   const char* footer;
+  Argument from;
+  // Without a name: there is none.
+  Argument to;
   int (*run)(const Arguments& arguments);
 };
 
 constexpr Command kCommands[] = {
-    {"backup", "Back up the journal in DIR while no server uses it",
-     "Copies what the backup before does not have. For a running server: perceptronctl backup.\n\n"
-     "Example:\n  perceptrond backup /var/lib/perceptrond /backup --keep 7",
+    {"backup",
+     "Back up the journal of a stopped server, or of a fleet that may serve",
+     "Copies what the backup before does not have; of a fleet everything, each model as it is at "
+     "one\nmoment. For a running server by itself: perceptronctl backup.\n\n"
+     "Examples:\n  perceptrond backup /var/lib/perceptrond /backup --keep 7\n"
+     "  perceptrond backup nats://n1:4222,nats://n2:4222 /backup --keep 7",
+     {"FROM", "Data directory, or the fleet's NATS servers: nats://HOST:PORT,..."},
+     {"BACKUPS", "Directory of backups; created if missing"},
      RunBackup},
-    {"restore", "Restore a backup into an empty directory",
+    {"restore",
+     "Restore a backup into an empty directory, or a fleet without models",
      "Checks the files' checksums. The copy keeps the journal's id and begins a new history, so "
-     "that\n"
-     "producers that were acknowledged more than it has receive an error.\n\n"
-     "Example:\n  perceptrond restore /backup /var/lib/perceptrond",
+     "that\nproducers that were acknowledged more than it has receive an error.\n\n"
+     "Examples:\n  perceptrond restore /backup /var/lib/perceptrond\n"
+     "  perceptrond restore /backup nats://n1:4222,nats://n2:4222",
+     {"BACKUPS", "Directory of backups"},
+     {"TO", "Data directory: absent or empty; or NATS servers: nats://HOST:PORT,..."},
      RunRestore},
-    {"verify", "Check every model of a data directory, or of all backups in a directory",
+    {"verify",
+     "Check every model of a data directory, of a fleet, or of all backups in a directory",
      "Restores each model as a server does and compares it to the bit with what its records say;\n"
-     "reads all tables; changes nothing. Exit code 1: something is damaged or missing.\n\n"
+     "reads all tables; changes nothing. A fleet may serve meanwhile. Exit code 1: something is\n"
+     "damaged or missing.\n\n"
      "Example:\n  perceptrond verify /var/lib/perceptrond",
+     {"FROM", "Data directory, directory of backups, or NATS servers: nats://HOST:PORT,..."},
+     {nullptr, nullptr},
      RunVerify},
+    {"migrate",
+     "Copy all models from a data directory to a fleet, or back",
+     "No server may use either. Copies each model at its revision: settings, state, stored "
+     "examples,\nlearning curve, counters, producers' positions; not the records before it. Then "
+     "reads the copy\nand compares it to the bit. Until that is done no server opens the copy; "
+     "interrupted, run it again.\nProducers go on exactly once. FROM stays as it is: start no "
+     "server on it any more.\n\n"
+     "Examples:\n  perceptrond migrate /var/lib/perceptrond nats://n1:4222,nats://n2:4222\n"
+     "  perceptrond migrate nats://n1:4222,nats://n2:4222 /var/lib/perceptrond",
+     {"FROM", "Data directory, or NATS servers: nats://HOST:PORT,..."},
+     {"TO", "The other: a directory that is absent or empty, or a fleet without models"},
+     RunMigrate},
 };
+
+// How a fleet's streams are reached.
+constexpr absl::string_view kFleetFlags[] = {
+    "fleet",   "fleet-partitions", "fleet-replicas", "nats-credentials",
+    "nats-ca", "nats-cert",        "nats-key"};
 
 void AddArguments(const Command& command, CLI::App& app, Arguments& arguments) {
   const std::string name = command.name;
   app.footer(command.footer);
-  if (name == "restore") {
-    app.add_option("BACKUPS", arguments.from, "Directory of backups")->required();
-    app.add_option("DIR", arguments.to, "Data directory: absent or empty")->required();
-  } else {
-    app.add_option("DIR", arguments.from,
-                   name == "verify" ? "Data directory, or directory of backups" : "Data directory")
-        ->required();
-  }
+  app.add_option(command.from.name, arguments.from, command.from.description)->required();
+  if (command.to.name != nullptr)
+    app.add_option(command.to.name, arguments.to, command.to.description)->required();
   if (name == "backup") {
-    app.add_option("BACKUPS", arguments.to, "Directory of backups; created if missing")->required();
     app.add_option("--keep", arguments.keep,
                    "Delete all but this many of the newest backups afterwards (default: none)")
         ->check(CLI::Range(1, 1'000'000));
-  } else {
+  } else if (name != "migrate") {
     app.add_option("--backup", arguments.backup,
                    absl::StrCat("Number of the backup (default: ",
                                 name == "verify" ? "all" : "the newest", ")"))
         ->check(CLI::Range(1, 2'000'000'000));
   }
-  if (name == "verify") {
+  if (name == "verify" || name == "migrate") {
     app.add_option_function<std::string>(
            "-o,--output",
            [&arguments](const std::string& form) { arguments.json = form == "json"; },
-           "text, or json: a perceptron.storage.v1.Verification per line (default: text)")
+           name == "verify"
+               ? "text, or json: a perceptron.storage.v1.Verification per line (default: text)"
+               : "text, or json: a perceptron.storage.v1.Migration (default: text)")
         ->check(CLI::IsMember({"text", "json"}));
+  }
+  for (const Flag& flag : MakeFlags(&arguments.options)) {
+    if (absl::c_linear_search(kFleetFlags, flag.name)) AddFlag(flag, &app);
   }
 }
 

@@ -1,5 +1,4 @@
-// What the server's program does besides serving, while no server uses the directory: perceptrond
-// backup, restore, verify.
+// What the server's program does besides serving: perceptrond backup, restore, verify, migrate.
 #pragma once
 
 #include <string>

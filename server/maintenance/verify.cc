@@ -1,10 +1,12 @@
 #include "server/maintenance/verify.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
 #include "core/journal/rocksdb_journal.h"
 #include "core/store/store.h"
+#include "server/maintenance/journals.h"
 
 namespace perceptrond {
 namespace {
@@ -16,10 +18,23 @@ constexpr size_t kNamesAtOnce = 256;
 
 std::string Text(const absl::Status& status) { return std::string(status.message()); }
 
-ModelVerification VerifyModel(Store& store, const std::string& name) {
+// A model that was deleted meanwhile is none of the journal's.
+void DropDeleted(Journal& journal, Verification& found) {
+  auto& models = *found.mutable_models();
+  models.erase(std::remove_if(models.begin(), models.end(),
+                              [&](const ModelVerification& model) {
+                                return !model.error().empty() &&
+                                       absl::IsNotFound(journal.Find(model.name()).status());
+                              }),
+               models.end());
+}
+
+// The last error of a journal that could not be read goes to `unavailable`.
+ModelVerification VerifyModel(Store& store, const std::string& name, absl::Status& unavailable) {
   ModelVerification found;
   found.set_name(name);
   const absl::StatusOr<ModelSummary> summary = store.Get(name);
+  if (absl::IsUnavailable(summary.status())) unavailable = summary.status();
   if (!summary.ok()) {
     found.set_error(Text(summary.status()));
     return found;
@@ -29,17 +44,23 @@ ModelVerification VerifyModel(Store& store, const std::string& name) {
   return found;
 }
 
-void VerifyModels(Store& store, Verification& found) {
+absl::Status VerifyModels(Store& store, Verification& found) {
+  absl::Status unavailable;
   std::string after;
   do {
     absl::StatusOr<Store::Found> page = store.List(after, kNamesAtOnce);
-    if (!page.ok()) return found.set_error(Text(page.status()));
+    if (!page.ok()) {
+      found.set_error(Text(page.status()));
+      return unavailable;
+    }
     std::vector<std::string> names = page->unreachable;
     for (const ModelSummary& summary : page->models) names.push_back(summary.settings.name());
     std::sort(names.begin(), names.end());
-    for (const std::string& name : names) *found.add_models() = VerifyModel(store, name);
+    for (const std::string& name : names)
+      *found.add_models() = VerifyModel(store, name, unavailable);
     after = page->next;
   } while (!after.empty());
+  return unavailable;
 }
 
 // Reads all of a journal; a damaged log up to the damage, and counts what is missing. NOT_FOUND or
@@ -65,7 +86,8 @@ absl::Status VerifyJournal(RocksDbJournal::Options options, uint64_t sequence,
   if (const absl::Status tables = (*journal)->VerifyTables(); !tables.ok())
     found.set_error(Text(tables));
   Store store(*std::move(journal), Store::Options());
-  VerifyModels(store, found);
+  // A disk that cannot be read is damage.
+  (void)VerifyModels(store, found);
   return absl::OkStatus();
 }
 
@@ -85,6 +107,19 @@ absl::StatusOr<Verification> VerifyDirectory(const std::string& directory) {
   options.directory = directory;
   if (absl::Status status = VerifyJournal(std::move(options), 0, found); !status.ok())
     return status;
+  return WithVerdict(std::move(found));
+}
+
+absl::StatusOr<Verification> VerifyFleet(const std::string& fleet, const Options& options) {
+  absl::StatusOr<std::unique_ptr<Journal>> journal = OpenToRead(fleet, options);
+  if (!journal.ok()) return journal.status();
+  Journal& fleet_journal = **journal;
+  Verification found;
+  found.set_directory(fleet);
+  Store store(*std::move(journal), Store::Options());
+  if (absl::Status status = VerifyModels(store, found); !status.ok()) return status;
+  if (absl::Status status = fleet_journal.Refresh(); !status.ok()) return status;
+  DropDeleted(fleet_journal, found);
   return WithVerdict(std::move(found));
 }
 

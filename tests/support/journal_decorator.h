@@ -67,6 +67,7 @@ class JournalDecorator : public Journal {
   absl::Status DropAfter(uint64_t model_id, uint64_t revision) override {
     return base_->DropAfter(model_id, revision);
   }
+  std::string Id() override { return base_->Id(); }
   std::string HistoryId() override { return base_->HistoryId(); }
   JournalStats Stats() override { return base_->Stats(); }
   absl::StatusOr<Backup> BackUp(const Backups& backups, uint32_t keep) override {

@@ -23,8 +23,9 @@ absl::Status NoSuchModel(absl::string_view name) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Catalogue>> Catalogue::Open(Stream& stream,
-                                                           const storage::FleetSettings& settings) {
-  std::unique_ptr<Catalogue> catalogue(new Catalogue(stream));
+                                                           const storage::FleetSettings& settings,
+                                                           bool may_import) {
+  std::unique_ptr<Catalogue> catalogue(new Catalogue(stream, may_import));
   if (absl::Status status = catalogue->Begin(settings); !status.ok()) return status;
   catalogue->follower_ = std::thread([raw = catalogue.get()] {
     NameThisThread("catalogue");
@@ -49,28 +50,41 @@ absl::Status Catalogue::Begin(const storage::FleetSettings& settings) {
   const std::string subject = stream_.options().subject + ".fleet";
   const NewMessage message{subject, first.SerializeAsString(), ""};
   // Of several servers that begin at once one does.
-  const absl::StatusOr<AppendOutcome> begun = stream_.Append({&message, 1}, 0, kTimeout);
-  if (!begun.ok() && !absl::IsUnknown(begun.status())) return begun.status();
-  absl::StatusOr<std::optional<StreamMessage>> found = stream_.Last(subject);
-  if (!found.ok()) return found.status();
-  storage::CatalogueEntry entry;
-  if (!found->has_value())
+  if (!stream_.options().must_exist) {
+    const absl::StatusOr<AppendOutcome> begun = stream_.Append({&message, 1}, 0, kTimeout);
+    if (!begun.ok() && !absl::IsUnknown(begun.status())) return begun.status();
+  }
+  absl::StatusOr<storage::FleetSettings> found = ReadSettings(stream_);
+  if (absl::IsNotFound(found.status()))
     return absl::UnavailableError("NATS: the fleet's settings cannot be read yet");
-  if (!entry.ParseFromString((*found)->data))
-    return absl::DataLossError("the fleet's settings do not parse");
-  settings_ = entry.fleet();
-  if (settings_.format() > kFormat)
-    return absl::FailedPreconditionError(absl::StrCat("the fleet has format ", settings_.format(),
-                                                      "; this server reads up to ", kFormat,
-                                                      ": use a newer server"));
+  if (!found.ok()) return found.status();
+  settings_ = *std::move(found);
   if (settings_.partitions() == settings.partitions()) return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat("the fleet was created with ", settings_.partitions(), " partitions and not ",
                    settings.partitions(), ", which cannot be changed"));
 }
 
-std::string Catalogue::SubjectOf(uint64_t id) const {
-  return absl::StrCat(stream_.options().subject, ".m.", id);
+absl::StatusOr<storage::FleetSettings> Catalogue::ReadSettings(const Stream& stream) {
+  absl::StatusOr<std::optional<StreamMessage>> found =
+      stream.Last(stream.options().subject + ".fleet");
+  if (!found.ok()) return found.status();
+  storage::CatalogueEntry entry;
+  if (!found->has_value())
+    return absl::NotFoundError(
+        absl::StrCat("NATS: ", stream.options().name, " has no fleet: name another with --fleet"));
+  if (!entry.ParseFromString((*found)->data))
+    return absl::DataLossError("the fleet's settings do not parse");
+  if (entry.fleet().format() <= kFormat) return entry.fleet();
+  return absl::FailedPreconditionError(absl::StrCat("the fleet has format ", entry.fleet().format(),
+                                                    "; this server reads up to ", kFormat,
+                                                    ": use a newer server"));
+}
+
+std::string Catalogue::SubjectOf(const storage::CatalogueEntry& entry) const {
+  const std::string& own = stream_.options().subject;
+  if (entry.has_import()) return own + ".import";
+  return absl::StrCat(own, ".m.", entry.has_model() ? entry.model().id() : entry.deleted_id());
 }
 
 void Catalogue::Follow() {
@@ -117,6 +131,7 @@ absl::Status Catalogue::Apply(const StreamMessage& message) {
   storage::ModelHeader changed;
   {
     MutexLock lock(&mutex_);
+    if (entry.has_import()) import_ = entry.import();
     if (entry.has_model()) changed = models_[entry.model().model().name()] = entry.model();
     const auto found = models_.find(entry.deleted_name());
     if (found != models_.end() && found->second.id() == entry.deleted_id()) {
@@ -144,7 +159,38 @@ absl::StatusOr<uint64_t> Catalogue::CatchUp() {
   if (!mutex_.AwaitWithTimeout(absl::Condition(&caught_up), kTimeout))
     return absl::UnavailableError("NATS: the newest catalogue cannot be read now");
   if (!broken_.ok()) return broken_;
+  if (import_.has_value() && !import_->finished() && !may_import_) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("NATS: ", stream_.options().name,
+                     ": the fleet is a copy that is not whole: run the command that makes it "
+                     "again, or delete the fleet's streams"));
+  }
   return applied_;
+}
+
+std::optional<storage::Import> Catalogue::import() const {
+  MutexLock lock(&mutex_);
+  return import_;
+}
+
+absl::Status Catalogue::SetImport(const storage::Import& import) {
+  return Change([&](const Models& /*models*/,
+                    uint64_t /*next*/) -> absl::StatusOr<std::unique_ptr<storage::CatalogueEntry>> {
+    auto entry = std::make_unique<storage::CatalogueEntry>();
+    *entry->mutable_import() = import;
+    return entry;
+  });
+}
+
+std::string Catalogue::Id() const {
+  MutexLock lock(&mutex_);
+  return import_.has_value() && !import_->id().empty() ? import_->id() : settings_.history_id();
+}
+
+std::string Catalogue::HistoryId() const {
+  MutexLock lock(&mutex_);
+  return import_.has_value() && !import_->history_id().empty() ? import_->history_id()
+                                                               : settings_.history_id();
 }
 
 absl::Status Catalogue::Change(const MakeEntry& make) {
@@ -160,16 +206,16 @@ absl::Status Catalogue::Change(const MakeEntry& make) {
       if (*made == nullptr) return absl::OkStatus();
       entry = *std::move(made);
     }
-    const uint64_t id = entry->has_model() ? entry->model().id() : entry->deleted_id();
+    const std::string subject = SubjectOf(*entry);
     std::vector<NewMessage> messages;
-    AddInParts(SubjectOf(id), entry->SerializeAsString(), stream_.max_data(), messages);
+    AddInParts(subject, entry->SerializeAsString(), stream_.max_data(), messages);
     const absl::StatusOr<AppendOutcome> outcome = stream_.Append(messages, *last, kTimeout);
     // Whatever became of it, the next attempt finds it done, or comes first and makes it stale.
     if (absl::IsUnknown(outcome.status())) continue;
     if (!outcome.ok()) return outcome.status();
     if (outcome->stale || outcome->written < messages.size()) continue;
     // Older headers of the model say nothing more.
-    stream_.DeleteUpTo(SubjectOf(id), outcome->first - 1).IgnoreError();
+    stream_.DeleteUpTo(subject, outcome->first - 1).IgnoreError();
     return CatchUp().status();
   }
   return absl::UnavailableError("NATS: the catalogue is changed by others all the time");

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -25,9 +26,13 @@ namespace storage = ::perceptron::storage::v1;
 class Catalogue {
  public:
   // Begins a fleet with these settings, if there is none, and reads all models. `stream` must outlive
-  // it. FAILED_PRECONDITION if the fleet has other partitions, or a newer format.
+  // it. FAILED_PRECONDITION if the fleet has other partitions, or a newer format; or, unless
+  // `may_import`, if it is a copy that is not whole.
   static absl::StatusOr<std::unique_ptr<Catalogue>> Open(Stream& stream,
-                                                         const storage::FleetSettings& settings);
+                                                         const storage::FleetSettings& settings,
+                                                         bool may_import);
+  // The settings of the fleet there is. NOT_FOUND.
+  static absl::StatusOr<storage::FleetSettings> ReadSettings(const Stream& stream);
   ~Catalogue();
 
   // Adds a model and sets header.id. ALREADY_EXISTS.
@@ -47,7 +52,15 @@ class Catalogue {
   using Watcher = std::function<void(const storage::ModelHeader& header, bool deleted)>;
   void Watch(Watcher watcher) ABSL_LOCKS_EXCLUDED(watcher_mutex_);
 
-  const storage::FleetSettings& settings() const { return settings_; }
+  // From now on List and Count have what others changed before.
+  absl::Status Refresh() { return CatchUp().status(); }
+  // The latest import; absent: there was none.
+  std::optional<storage::Import> import() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Once it is appended and not finished, catalogues that may not import fail.
+  absl::Status SetImport(const storage::Import& import);
+  // As Journal's.
+  std::string Id() const ABSL_LOCKS_EXCLUDED(mutex_);
+  std::string HistoryId() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   using Models = std::map<std::string, storage::ModelHeader, std::less<>>;
@@ -56,7 +69,7 @@ class Catalogue {
   using MakeEntry = std::function<absl::StatusOr<std::unique_ptr<storage::CatalogueEntry>>(
       const Models& models, uint64_t next)>;
 
-  explicit Catalogue(Stream& stream) : stream_(stream) {}
+  Catalogue(Stream& stream, bool may_import) : stream_(stream), may_import_(may_import) {}
 
   absl::Status Begin(const storage::FleetSettings& settings);
   absl::Status Change(const MakeEntry& make) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -64,15 +77,17 @@ class Catalogue {
   absl::StatusOr<uint64_t> CatchUp() ABSL_LOCKS_EXCLUDED(mutex_);
   void Follow() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Apply(const StreamMessage& message) ABSL_LOCKS_EXCLUDED(mutex_, watcher_mutex_);
-  std::string SubjectOf(uint64_t id) const;
+  std::string SubjectOf(const storage::CatalogueEntry& entry) const;
 
   Stream& stream_;
+  const bool may_import_;
   storage::FleetSettings settings_;
   // Held while the watcher is called.
   Mutex watcher_mutex_;
   Watcher watcher_ ABSL_GUARDED_BY(watcher_mutex_);
   mutable Mutex mutex_;
   Models models_ ABSL_GUARDED_BY(mutex_);
+  std::optional<storage::Import> import_ ABSL_GUARDED_BY(mutex_);
   // The last message that models_ has.
   uint64_t applied_ ABSL_GUARDED_BY(mutex_) = 0;
   // Why the view cannot follow any more.

@@ -19,6 +19,9 @@ using jetstream::StreamMessage;
 constexpr absl::Duration kTimeout = absl::Seconds(5);
 // A model that gets a new snapshot while its old one is read is read again.
 constexpr int kAttempts = 10;
+// NATS notices within five seconds that a reader ended without a word.
+constexpr absl::Duration kOthersTimeout = absl::Seconds(10);
+constexpr absl::Duration kPoll = absl::Milliseconds(200);
 
 std::string NewHistoryId() {
   std::random_device random;
@@ -85,15 +88,26 @@ absl::Status JetStreamJournal::OpenStreams(
     const std::shared_ptr<jetstream::Connection>& connection) {
   const auto open = [&](const std::string& name, std::unique_ptr<Stream>& stream) {
     absl::StatusOr<std::unique_ptr<Stream>> opened =
-        Stream::Open(connection, {absl::StrCat(options_.fleet, "-", name),
-                                  absl::StrCat(options_.fleet, ".", name), options_.replicas,
-                                  options_.in_memory});
+        Stream::Open(connection, {.name = absl::StrCat(options_.fleet, "-", name),
+                                  .subject = absl::StrCat(options_.fleet, ".", name),
+                                  .replicas = options_.replicas,
+                                  .must_exist = options_.read_only,
+                                  .in_memory = options_.in_memory});
     if (opened.ok()) stream = *std::move(opened);
     return opened.status();
   };
   absl::Status status = open("catalogue", catalogue_stream_);
   if (status.ok()) status = open("snapshots", snapshots_);
-  for (uint32_t i = 0; status.ok() && i < options_.partitions; ++i) {
+  storage::FleetSettings settings;
+  settings.set_partitions(options_.partitions);
+  settings.set_history_id(NewHistoryId());
+  if (status.ok() && options_.read_only) {
+    absl::StatusOr<storage::FleetSettings> found =
+        jetstream::Catalogue::ReadSettings(*catalogue_stream_);
+    if (!found.ok()) return found.status();
+    settings = *std::move(found);
+  }
+  for (uint32_t i = 0; status.ok() && i < settings.partitions(); ++i) {
     std::unique_ptr<Stream> stream;
     status = open(absl::StrCat("p", i), stream);
     partitions_.push_back(std::make_unique<jetstream::Partition>(std::move(stream)));
@@ -103,16 +117,75 @@ absl::Status JetStreamJournal::OpenStreams(
       jetstream::Announcements::Open(connection, absl::StrCat(options_.fleet, ".announcements"));
   if (!announcements.ok()) return announcements.status();
   announcements_ = *std::move(announcements);
-  storage::FleetSettings settings;
-  settings.set_partitions(options_.partitions);
-  settings.set_history_id(NewHistoryId());
   absl::StatusOr<std::unique_ptr<jetstream::Catalogue>> catalogue =
-      jetstream::Catalogue::Open(*catalogue_stream_, settings);
+      jetstream::Catalogue::Open(*catalogue_stream_, settings, options_.import.has_value());
   if (catalogue.ok()) catalogue_ = *std::move(catalogue);
   return catalogue.status();
 }
 
+absl::Status JetStreamJournal::CheckWritable() const {
+  if (!options_.read_only) return absl::OkStatus();
+  return absl::FailedPreconditionError("the fleet's journal was opened for reading alone");
+}
+
+absl::Status JetStreamJournal::AwaitOthersEnd() const {
+  for (const absl::Time deadline = absl::Now() + kOthersTimeout;;) {
+    const absl::StatusOr<int64_t> readers = catalogue_stream_->Readers();
+    if (!readers.ok()) return readers.status();
+    // The catalogue here is one.
+    if (*readers <= 1) return absl::OkStatus();
+    if (absl::Now() > deadline) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          *readers - 1, " servers or commands use the fleet ", options_.fleet,
+          " (consumers of the stream ", catalogue_stream_->options().name, "): stop them first"));
+    }
+    absl::SleepFor(kPoll);
+  }
+}
+
+absl::Status JetStreamJournal::ExcludeOthers() {
+  if (absl::Status status = AwaitOthersEnd(); !status.ok()) return status;
+  for (uint32_t i = 0; i < partitions(); ++i) {
+    for (bool done = false; !done;) {
+      const absl::StatusOr<uint64_t> last = LastSequence(i);
+      if (!last.ok()) return last.status();
+      const absl::StatusOr<CommitOutcome> outcome = TakeOver(i, "", *last);
+      if (!outcome.ok()) return outcome.status();
+      // A writer that was seen by nobody has written just now.
+      done = !outcome->stale;
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status JetStreamJournal::BeginImport() {
+  if (!options_.import.has_value()) return Journal::BeginImport();
+  if (absl::Status status = AwaitOthersEnd(); !status.ok()) return status;
+  const std::optional<storage::Import> begun = catalogue_->import();
+  if (!begun.has_value() || begun->finished()) {
+    if (const uint64_t models = catalogue_->Count(); models > 0) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("the fleet ", options_.fleet, " has ", models,
+                       " models: delete them, or name another fleet with --fleet"));
+    }
+    if (absl::Status status = catalogue_->SetImport(storage::Import()); !status.ok()) return status;
+  }
+  // A server that was started meanwhile notices the import and ends, or is noticed here.
+  return ExcludeOthers();
+}
+
+absl::Status JetStreamJournal::FinishImport() {
+  if (!options_.import.has_value()) return Journal::FinishImport();
+  storage::Import import;
+  import.set_finished(true);
+  import.set_id(options_.import->id);
+  import.set_history_id(options_.import->history_id.empty() ? NewHistoryId()
+                                                            : options_.import->history_id);
+  return catalogue_->SetImport(import);
+}
+
 absl::Status JetStreamJournal::Create(storage::ModelHeader& header) {
+  if (absl::Status status = CheckWritable(); !status.ok()) return status;
   return catalogue_->Create(header);
 }
 
@@ -121,10 +194,12 @@ absl::StatusOr<storage::ModelHeader> JetStreamJournal::Find(absl::string_view na
 }
 
 absl::Status JetStreamJournal::Replace(const storage::ModelHeader& header) {
+  if (absl::Status status = CheckWritable(); !status.ok()) return status;
   return catalogue_->Replace(header);
 }
 
 absl::Status JetStreamJournal::Delete(absl::string_view name) {
+  if (absl::Status status = CheckWritable(); !status.ok()) return status;
   const absl::StatusOr<storage::ModelHeader> deleted = catalogue_->Delete(name);
   if (!deleted.ok()) return deleted.status();
   // The model is gone; what it leaves takes space alone.
@@ -143,6 +218,7 @@ absl::StatusOr<uint64_t> JetStreamJournal::Count() { return catalogue_->Count();
 absl::StatusOr<CommitOutcome> JetStreamJournal::Commit(std::span<const JournalEntry> entries,
                                                        const CommitOptions& options) {
   if (entries.empty()) return absl::InvalidArgumentError("a commit has an entry");
+  if (absl::Status status = CheckWritable(); !status.ok()) return status;
   return PartitionFor(entries.front().model_id).Commit(entries, options.expected);
 }
 
@@ -235,6 +311,7 @@ absl::StatusOr<std::optional<storage::Snapshot>> JetStreamJournal::LoadSnapshot(
 }
 
 absl::Status JetStreamJournal::SaveSnapshot(uint64_t model_id, const storage::Snapshot& snapshot) {
+  if (absl::Status status = CheckWritable(); !status.ok()) return status;
   const absl::StatusOr<StoredEntries> entries = PartitionFor(model_id).Read(model_id);
   if (!entries.ok()) return entries.status();
   // The last entry that the snapshot covers whole.

@@ -27,6 +27,11 @@ class JetStreamJournal final : public Journal {
     uint32_t partitions = 16;
     // Servers that keep each stream.
     int replicas = 3;
+    // The journal becomes a copy: it has no models, or is a copy that was begun.
+    std::optional<ImportOptions> import;
+    // Open the fleet there is, whatever its partitions and replicas, and change nothing but its
+    // writers (ExcludeOthers).
+    bool read_only = false;
     // For tests.
     bool in_memory = false;
     // A snapshot is cut into parts of about this size before it is cut into messages.
@@ -34,8 +39,9 @@ class JetStreamJournal final : public Journal {
   };
 
   // Creates the fleet's streams if there are none. FAILED_PRECONDITION if they, or the fleet, have
-  // other settings; RESOURCE_EXHAUSTED if the cluster has too few servers or too little space;
-  // UNAVAILABLE; UNAUTHENTICATED; PERMISSION_DENIED, naming what is not allowed.
+  // other settings, or are a copy that is not whole; NOT_FOUND if there is no fleet to read;
+  // RESOURCE_EXHAUSTED if the cluster has too few servers or too little space; UNAVAILABLE;
+  // UNAUTHENTICATED; PERMISSION_DENIED, naming what is not allowed.
   static absl::StatusOr<std::unique_ptr<JetStreamJournal>> Open(const Options& options);
 
   absl::Status Create(storage::ModelHeader& header) override;
@@ -45,7 +51,8 @@ class JetStreamJournal final : public Journal {
   absl::StatusOr<std::vector<storage::ModelHeader>> List(absl::string_view after,
                                                          size_t limit) override;
   absl::StatusOr<uint64_t> Count() override;
-  uint32_t partitions() const override { return options_.partitions; }
+  absl::Status Refresh() override { return catalogue_->Refresh(); }
+  uint32_t partitions() const override { return static_cast<uint32_t>(partitions_.size()); }
   // `sync` means nothing: what is committed is held by a majority of the servers.
   absl::StatusOr<CommitOutcome> Commit(std::span<const JournalEntry> entries,
                                        const CommitOptions& options) override;
@@ -72,13 +79,21 @@ class JetStreamJournal final : public Journal {
     announcements_->Listen(std::move(listener));
   }
   void WatchModels(ModelWatcher watcher) override { catalogue_->Watch(std::move(watcher)); }
-  std::string HistoryId() override { return catalogue_->settings().history_id(); }
+  absl::Status ExcludeOthers() override;
+  absl::Status BeginImport() override;
+  absl::Status FinishImport() override;
+  std::string Id() override { return catalogue_->Id(); }
+  std::string HistoryId() override { return catalogue_->HistoryId(); }
 
  private:
   explicit JetStreamJournal(Options options) : options_(std::move(options)) {}
 
   absl::Status OpenStreams();
   absl::Status OpenStreams(const std::shared_ptr<jetstream::Connection>& connection);
+  // FAILED_PRECONDITION for a journal that is only read.
+  absl::Status CheckWritable() const;
+  // Waits some seconds until nobody else has the journal open. FAILED_PRECONDITION.
+  absl::Status AwaitOthersEnd() const;
   jetstream::Partition& PartitionFor(uint64_t model_id) {
     return *partitions_[PartitionOf(model_id)];
   }

@@ -204,7 +204,8 @@ absl::Status Stream::CreateOrCheck() {
   };
   // Who may create no stream can use those there are.
   natsStatus status = find();
-  if (status == NATS_NOT_FOUND || error == JSStreamNotFoundErr) {
+  const bool is_missing = status == NATS_NOT_FOUND || error == JSStreamNotFoundErr;
+  if (is_missing && !options_.must_exist) {
     error = static_cast<jsErrCode>(0);
     status = js_AddStream(&info, link->context, &config, nullptr, &error);
     if (error == JSStreamNameExistErr) status = find();
@@ -220,10 +221,11 @@ absl::Status Stream::CreateOrCheck() {
                                                      " servers with JetStream and space for it"));
   }
   const jsStreamConfig& found = *info->Config;
-  const bool same = found.Replicas == options_.replicas && found.Storage == config.Storage &&
-                    found.Discard == js_DiscardNew && found.Retention == js_LimitsPolicy &&
-                    found.MaxAge == 0 && found.MaxMsgs <= 0 && found.MaxMsgsPerSubject <= 0 &&
-                    found.SubjectsLen == 1 && subjects == found.Subjects[0];
+  const bool same = (options_.must_exist || found.Replicas == options_.replicas) &&
+                    found.Storage == config.Storage && found.Discard == js_DiscardNew &&
+                    found.Retention == js_LimitsPolicy && found.MaxAge == 0 && found.MaxMsgs <= 0 &&
+                    found.MaxMsgsPerSubject <= 0 && found.SubjectsLen == 1 &&
+                    subjects == found.Subjects[0];
   jsStreamInfo_Destroy(info);
   if (same) return absl::OkStatus();
   return absl::FailedPreconditionError(
@@ -286,6 +288,19 @@ absl::StatusOr<uint64_t> Stream::LastSequence() const {
   const uint64_t last = info->State.LastSeq;
   jsStreamInfo_Destroy(info);
   return last;
+}
+
+absl::StatusOr<int64_t> Stream::Readers() const {
+  jsStreamInfo* info = nullptr;
+  jsErrCode error = static_cast<jsErrCode>(0);
+  const std::shared_ptr<Link> link = connection_->link();
+  const absl::Time begin = absl::Now();
+  const natsStatus status =
+      js_GetStreamInfo(&info, link->context, options_.name.c_str(), nullptr, &error);
+  if (status != NATS_OK) return Failed(status, error, "stream " + options_.name, begin);
+  const int64_t readers = info->State.Consumers;
+  jsStreamInfo_Destroy(info);
+  return readers;
 }
 
 absl::StatusOr<std::optional<StreamMessage>> Stream::Last(const std::string& subject) const {

@@ -24,6 +24,8 @@ struct StreamOptions {
   std::string subject;
   // Servers that keep it: 1, 3 or 5.
   int replicas = 3;
+  // Never created, and kept by as many servers as there are.
+  bool must_exist = false;
   // In the servers' memory instead of their files, for tests.
   bool in_memory = false;
 };
@@ -88,7 +90,8 @@ class StreamReader {
 // Thread contract: safe for any number of threads. Appends are made one at a time.
 class Stream {
  public:
-  // Creates the stream, or checks the one there is. FAILED_PRECONDITION if it has other settings;
+  // Creates the stream, or checks the one there is. NOT_FOUND if it must exist; FAILED_PRECONDITION
+  // if it has other settings;
   // RESOURCE_EXHAUSTED if the cluster has too few servers or too little space; UNAVAILABLE.
   static absl::StatusOr<std::unique_ptr<Stream>> Open(std::shared_ptr<Connection> connection,
                                                       const StreamOptions& options);
@@ -106,6 +109,8 @@ class Stream {
       ABSL_LOCKS_EXCLUDED(append_mutex_);
   // 0: it has never had a message.
   absl::StatusOr<uint64_t> LastSequence() const;
+  // Those who read it at this moment, or did a few seconds ago.
+  absl::StatusOr<int64_t> Readers() const;
   // The last message of a subject; absent if there is none.
   absl::StatusOr<std::optional<StreamMessage>> Last(const std::string& subject) const;
   // Reads the messages of a subject, which may end in ".>", after a sequence number.
