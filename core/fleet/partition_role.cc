@@ -16,6 +16,8 @@ constexpr absl::Duration kTurn = absl::Milliseconds(20);
 constexpr absl::Duration kPause = absl::Milliseconds(200);
 // A take-over that was written is read within this time, or its outcome is not known.
 constexpr absl::Duration kAwaitTime = absl::Seconds(2);
+// A partition in which nothing is learned has no commits that would fail: its writer asks this often.
+constexpr absl::Duration kAskInterval = absl::Seconds(5);
 
 PartitionRole::Clock::duration Steady(absl::Duration duration) {
   return absl::ToChronoNanoseconds(duration);
@@ -92,6 +94,11 @@ bool PartitionRole::Read() {
     tail_ = *std::move(tail);
   }
   const absl::StatusOr<std::vector<SequencedEntry>> entries = tail_->Next(kTurn);
+  {
+    MutexLock lock(&mutex_);
+    stats_.superseded += tail_->TakeSuperseded();
+    stats_.pending = tail_->pending();
+  }
   if (!entries.ok()) {
     OnTailError(entries.status());
     return true;
@@ -99,7 +106,10 @@ bool PartitionRole::Read() {
   for (const SequencedEntry& entry : *entries) Take(entry);
   MutexLock lock(&mutex_);
   contact_ = Clock::now();
-  if (entries->empty()) return false;
+  if (entries->empty()) {
+    if (stats_.pending == 0) stats_.delay = absl::ZeroDuration();
+    return false;
+  }
   stats_.entries += entries->size();
   stats_.delay = std::max(absl::Now() - entries->back().time, absl::ZeroDuration());
   return true;
@@ -162,7 +172,10 @@ void PartitionRole::Decide() {
   const Clock::time_point now = Clock::now();
   const bool leaving = leaving_.load(std::memory_order_acquire);
   if (writes()) {
-    if (!leaving && !HasBetterWriter(now)) return;
+    if (!leaving && !HasBetterWriter(now)) {
+      if (now - last_asked_ >= Steady(kAskInterval)) AskForEnd().status().IgnoreError();
+      return;
+    }
     StopWriting(true, WriterChangedError());
     released_.store(own_epoch_.load(std::memory_order_relaxed), std::memory_order_release);
     hooks_.on_change();
@@ -180,13 +193,24 @@ void PartitionRole::Decide() {
   const absl::Duration silence =
       (free ? absl::ZeroDuration() : settings_.writer_timeout) +
       settings_.rank_delay * static_cast<double>(members_.RankOf(partition_, now));
-  if (now - since >= Steady(silence)) TryTakeOver();
+  if (now - since >= Steady(silence)) return TryTakeOver();
+  // What it asked when it wanted to write says nothing any more.
+  MutexLock lock(&mutex_);
+  stats_.answers = true;
+}
+
+absl::StatusOr<uint64_t> PartitionRole::AskForEnd() {
+  absl::StatusOr<uint64_t> last = journal_.LastSequence(partition_);
+  last_asked_ = Clock::now();
+  MutexLock lock(&mutex_);
+  stats_.answers = last.ok();
+  return last;
 }
 
 void PartitionRole::TryTakeOver() {
   last_attempt_ = Clock::now();
   awaited_epoch_ = 0;
-  const absl::StatusOr<uint64_t> last = journal_.LastSequence(partition_);
+  const absl::StatusOr<uint64_t> last = AskForEnd();
   if (!last.ok()) return Pause();
   const absl::StatusOr<CommitOutcome> outcome =
       journal_.TakeOver(partition_, settings_.address, *last);

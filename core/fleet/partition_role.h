@@ -53,12 +53,17 @@ class PartitionRole {
     int64_t epoch = 0;
     // Take-overs of this server.
     uint64_t take_overs = 0;
-    // Entries that models here took over.
+    // Entries that models here took over, and those of superseded writers, which were ignored.
     uint64_t entries = 0;
+    uint64_t superseded = 0;
     // When the log was last read to its end, or as far as it was there.
     absl::Duration since_contact;
-    // The age of the entry read last when it was read.
+    // The age of the entry read last when it was read; 0 once there are no more.
     absl::Duration delay;
+    // Entries of the log that are not read yet.
+    uint64_t pending = 0;
+    // The journal answered when this server, to write the partition, last asked for its end.
+    bool answers = true;
   };
 
   // Everything must outlive it.
@@ -97,6 +102,8 @@ class PartitionRole {
   // What there is to do once the log is read.
   void Decide();
   void TryTakeOver();
+  // The journal's last sequence number. Notes whether it answered.
+  absl::StatusOr<uint64_t> AskForEnd() ABSL_LOCKS_EXCLUDED(mutex_);
   // Ends this server's writing. `commit`: of its own will.
   void StopWriting(bool commit, const absl::Status& why);
   // Whether another server should write the partition rather than this one.
@@ -130,6 +137,7 @@ class PartitionRole {
   // A take-over of this server that was written and not read yet; 0: there is none.
   int64_t awaited_epoch_ = 0;
   Clock::time_point last_attempt_;
+  Clock::time_point last_asked_;
 
   mutable Mutex mutex_;
   Stats stats_ ABSL_GUARDED_BY(mutex_);

@@ -85,6 +85,11 @@ class JournalTail {
   // `timeout` for the first; none if there is none by then. OUT_OF_RANGE if some of them are no
   // longer held: the models must be loaded again. UNAVAILABLE.
   virtual absl::StatusOr<std::vector<SequencedEntry>> Next(absl::Duration timeout) = 0;
+  // Entries that were there after the last one read, when that was read.
+  virtual uint64_t pending() const { return 0; }
+  // Entries passed over since the last call, as another writer had taken the partition over before
+  // they came.
+  virtual uint64_t TakeSuperseded() { return 0; }
 };
 
 // The revision that a record's last row produced.

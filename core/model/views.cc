@@ -240,6 +240,7 @@ absl::StatusOr<ModelSummary> Summarize(const storage::ModelHeader& header,
                                        const std::shared_ptr<Model>& loaded, Journal& journal,
                                        ComponentAccess access) {
   ModelSummary summary;
+  summary.id = header.id();
   summary.settings = header.model();
   if (loaded != nullptr && loaded->id() == header.id()) {
     summary.report = MakeReport(*loaded, access);

@@ -175,6 +175,7 @@ inline ModelMemory MeasureMemory(const Model& model) {
 }
 
 struct ModelSummary {
+  uint64_t id = 0;
   // Settings and state. Report, revision and weights are not set.
   ::perceptron::v1::Model settings;
   ConvergenceReport report;

@@ -37,9 +37,7 @@ std::vector<ModelMetrics> CollectModels(Store& store, size_t limit) {
     one.memory_bytes = model.memory_bytes;
     one.stored_examples = model.stored_examples;
     one.in_memory = model.in_memory;
-    if (store.fleet() == nullptr) continue;
-    const std::shared_ptr<Model> loaded = store.GetIfLoaded(model.settings.name());
-    if (loaded != nullptr) one.written = store.fleet()->Writes(loaded->id());
+    if (store.fleet() != nullptr) one.written = store.fleet()->Writes(model.id);
   }
   return metrics;
 }
@@ -63,9 +61,12 @@ ServerStats::Fleet CollectFleet(Fleet& fleet) {
   for (const PartitionRole::Stats& one : fleet.stats()) {
     ++all.partitions;
     all.partitions_written += one.writes ? 1 : 0;
+    all.partitions_without_quorum += one.answers ? 0 : 1;
     all.take_overs += one.take_overs;
+    all.superseded_entries += one.superseded;
     all.contact_seconds = std::max(all.contact_seconds, absl::ToDoubleSeconds(one.since_contact));
     all.delay_seconds = std::max(all.delay_seconds, absl::ToDoubleSeconds(one.delay));
+    all.pending_entries += one.pending;
   }
   return all;
 }

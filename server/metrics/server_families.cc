@@ -131,6 +131,10 @@ void AppendFleetFamilies(const ServerStats::Fleet& fleet, MetricFamilies& famili
         static_cast<double>(fleet.partitions));
   gauge("perceptrond_fleet_partitions_written", "Partitions that this server writes.",
         static_cast<double>(fleet.partitions_written));
+  gauge("perceptrond_fleet_partitions_without_quorum",
+        "Partitions whose stream did not answer when this server, to write them, last asked for "
+        "its end.",
+        static_cast<double>(fleet.partitions_without_quorum));
   AppendSingle("perceptrond_fleet_take_overs_total",
                "Times that this server became a partition's writer.", kCounter,
                static_cast<double>(fleet.take_overs), families);
@@ -139,8 +143,16 @@ void AppendFleetFamilies(const ServerStats::Fleet& fleet, MetricFamilies& famili
         "longest.",
         fleet.contact_seconds);
   gauge("perceptrond_fleet_delay_seconds",
-        "Age of the last update when this server took it over; of the partition with the highest.",
+        "Age of the last update when this server took it over, 0 once it has read all of the log; "
+        "of the partition with the highest.",
         fleet.delay_seconds);
+  gauge("perceptrond_fleet_pending_entries",
+        "Entries of the partitions' logs that this server has not read yet.",
+        static_cast<double>(fleet.pending_entries));
+  AppendSingle("perceptrond_fleet_superseded_entries_total",
+               "Entries in the partitions' logs that this server ignored, since another writer had "
+               "taken the partition over before they came.",
+               kCounter, static_cast<double>(fleet.superseded_entries), families);
   MetricFamily rows{"perceptrond_fleet_rows_total",
                     "Examples of streams whose models other servers write, by where they were "
                     "evaluated: here, or forwarded to the writer.",

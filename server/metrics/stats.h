@@ -29,7 +29,7 @@ struct ModelMetrics {
   // Absent if the model is not in memory.
   std::optional<StoredExamplesStatistics> stored_examples;
   bool in_memory = false;
-  // Whether this server writes the model. Absent without a fleet, and if the model is not in memory.
+  // Whether this server writes the model. Absent without a fleet.
   std::optional<bool> written;
 };
 
@@ -70,10 +70,16 @@ struct ServerStats {
     uint64_t servers = 0;
     uint64_t partitions = 0;
     uint64_t partitions_written = 0;
+    // Those whose stream did not answer when this server, to write them, last asked for its end.
+    uint64_t partitions_without_quorum = 0;
     uint64_t take_overs = 0;
+    // Entries of superseded writers that were ignored.
+    uint64_t superseded_entries = 0;
     // Of the partition with the longest.
     double contact_seconds = 0;
     double delay_seconds = 0;
+    // Of all partitions: entries that are there, and were not read yet.
+    uint64_t pending_entries = 0;
     // Rows of streams whose models other servers write: evaluated here, and forwarded.
     uint64_t evaluated_rows = 0;
     uint64_t forwarded_rows = 0;

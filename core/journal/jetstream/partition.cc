@@ -95,6 +95,7 @@ class PartitionTail final : public JournalTail {
         break;
       }
       if (!message->has_value()) break;
+      pending_ = (*message)->pending;
       std::optional<StreamMessage> whole = joiner_.Add(**std::move(message));
       if (!whole.has_value()) continue;
       bytes += whole->data.size();
@@ -102,6 +103,8 @@ class PartitionTail final : public JournalTail {
     }
     return entries;
   }
+  uint64_t pending() const override { return pending_; }
+  uint64_t TakeSuperseded() override { return std::exchange(superseded_, 0); }
 
  private:
   absl::Status Add(StreamMessage message, std::vector<SequencedEntry>& entries) {
@@ -118,7 +121,10 @@ class PartitionTail final : public JournalTail {
       entries.push_back(std::move(entry));
       return absl::OkStatus();
     }
-    if (log.epoch() != epoch_) return absl::OkStatus();
+    if (log.epoch() != epoch_) {
+      ++superseded_;
+      return absl::OkStatus();
+    }
     uint64_t model_id = 0;
     const size_t dot = message.subject.rfind('.');
     if (!absl::SimpleAtoi(message.subject.substr(dot + 1), &model_id))
@@ -141,6 +147,8 @@ class PartitionTail final : public JournalTail {
   PartJoiner joiner_;
   uint64_t after_;
   int64_t epoch_;
+  uint64_t pending_ = 0;
+  uint64_t superseded_ = 0;
 };
 
 }  // namespace

@@ -147,6 +147,7 @@ absl::StatusOr<std::optional<StreamMessage>> StreamReader::Next(absl::Duration t
   if (const natsStatus read = natsMsg_GetMetaData(&metadata, received); read != NATS_OK)
     return ToAbsl(read, 0, "reading a message");
   StreamMessage result = Convert(received, metadata->Sequence.Stream, metadata->Timestamp);
+  result.pending = metadata->NumPending;
   jsMsgMetaData_Destroy(metadata);
   return result;
 }

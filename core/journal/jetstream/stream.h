@@ -45,6 +45,8 @@ struct StreamMessage {
   std::string subject;
   std::string data;
   std::string part;
+  // Messages that a reader has still to deliver after it.
+  uint64_t pending = 0;
 };
 
 // The outcome of an append.

@@ -1,0 +1,37 @@
+#!/bin/sh
+# Makes what the fleet of compose.yaml needs, in a directory that only you can enter: an authority for the servers, which the fleet
+# asks of them; another for NATS; and a certificate of each for a year.
+#   sh deploy/fleet/certificates.sh [DIRECTORY]        # default: certificates, beside this file
+# What is there already stays. The containers read the keys as another user, so the directory alone protects them.
+set -eu
+
+directory=${1:-$(dirname "$0")/certificates}
+mkdir -p "$directory"
+chmod 700 "$directory"
+cd "$directory"
+
+# authority NAME
+authority() {
+  if [ -e "$1.pem" ]; then return; fi
+  openssl req -x509 -newkey rsa:2048 -nodes -days 3650 -subj "/CN=$1" -keyout "$1.key" -out "$1.pem" 2>openssl.log ||
+    { cat openssl.log >&2; exit 1; }
+}
+
+# certificate NAME AUTHORITY DNS-NAMES
+certificate() {
+  if [ -e "$1.pem" ]; then return; fi
+  printf 'subjectAltName=%s\n' "$3" >"$1.ext"
+  { openssl req -newkey rsa:2048 -nodes -subj "/CN=$1" -keyout "$1.key" -out "$1.csr" &&
+    openssl x509 -req -in "$1.csr" -CA "$2.pem" -CAkey "$2.key" -CAcreateserial -days 365 -extfile "$1.ext" -out "$1.pem"; } 2>openssl.log ||
+    { cat openssl.log >&2; exit 1; }
+  rm "$1.csr" "$1.ext"
+  chmod 644 "$1.key"
+}
+
+authority fleet-ca
+certificate fleet fleet-ca DNS:perceptrond
+authority nats-ca
+certificate nats nats-ca DNS:nats1,DNS:nats2,DNS:nats3
+# NATS takes who has it for the user perceptrond.
+certificate client nats-ca DNS:perceptrond
+rm -f openssl.log
