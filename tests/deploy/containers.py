@@ -15,7 +15,7 @@ import sys
 import yaml
 
 from deployed import ROOT, image_environment
-from processes import Program
+from processes import Program, wait_for
 
 IN_OWN_NETWORK = "PERCEPTROND_TEST_IN_OWN_NETWORK"
 SIOCSIFFLAGS = 0x8914
@@ -24,7 +24,8 @@ USER = "65532"
 
 
 def enter_network(names):
-    """Runs this script anew in a network where the names have addresses; returns there. As root."""
+    """Runs this script anew in a network where each of the names, or of the groups of names with blanks between them, has an address;
+    returns there. As root."""
     if os.environ.get(IN_OWN_NETWORK):
         os.environ.pop(IN_OWN_NETWORK)
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
@@ -70,6 +71,17 @@ class Container:
 
     def start(self, log):
         return Program(self.words(), log)
+
+
+def serving(program, healthy):
+    """Waits until the program is healthy; fails at once if it has ended."""
+
+    def look():
+        if program.process.poll() is not None:
+            raise AssertionError(f"it ended, saying:\n{program.log.read_text()[-4000:]}")
+        return healthy()
+
+    wait_for(f"{program.log.stem} serves", look)
 
 
 def dockerfile(directory):

@@ -13,9 +13,14 @@ DEPLOY = ROOT / "deploy"
 UNIT = DEPLOY / "systemd/perceptrond.service"
 
 
+def listed(directory):
+    """The manifests that a kustomization has."""
+    names = yaml.safe_load((DEPLOY / directory / "kustomization.yaml").read_text())["resources"]
+    return [manifest for name in names for manifest in yaml.safe_load_all((DEPLOY / directory / name).read_text())]
+
+
 def manifests():
-    return [manifest for path in sorted((DEPLOY / "kubernetes").glob("*.yaml")) if path.name != "kustomization.yaml"
-            for manifest in yaml.safe_load_all(path.read_text())]
+    return listed("kubernetes")
 
 
 def manifest(kind):

@@ -21,7 +21,7 @@ import urllib.parse
 
 import yaml
 
-from containers import Compose, enter_network
+from containers import Compose, enter_network, serving
 from deployed import DEPLOY, ROOT, seconds, settings
 from processes import get, wait_for
 from published_schemas import Schemas
@@ -107,13 +107,7 @@ class RunningTest(unittest.TestCase):
 
     @classmethod
     def serving(cls, name):
-        def serves():
-            program = cls.programs[name]
-            if program.process.poll() is not None:
-                raise AssertionError(f"{name} ended:\n" + program.log.read_text()[-4000:])
-            return cls.ctl(f"{name}:7600", "health").returncode == 0
-
-        wait_for(f"{name} serves", serves)
+        serving(cls.programs[name], lambda: cls.ctl(f"{name}:7600", "health").returncode == 0)
 
     @staticmethod
     def ctl(server, *arguments):
