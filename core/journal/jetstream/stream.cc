@@ -139,9 +139,14 @@ absl::StatusOr<std::optional<StreamMessage>> StreamReader::Next(absl::Duration t
   const natsStatus status = natsSubscription_NextMsg(
       &received, subscription_, std::max<int64_t>(absl::ToInt64Milliseconds(timeout), 1));
   const MessagePtr message(received);
-  if (status == NATS_TIMEOUT && connection_->link() != link_)
-    return absl::UnavailableError("NATS: the connection was replaced");
-  if (status == NATS_TIMEOUT) return std::nullopt;
+  if (status == NATS_TIMEOUT) {
+    if (connection_->link() != link_)
+      return absl::UnavailableError("NATS: the connection was replaced");
+    // The library waits for its return in silence.
+    if (natsConnection_Status(link_->connection) == NATS_CONN_STATUS_CONNECTED)
+      return std::nullopt;
+    return absl::UnavailableError("NATS: no server is connected");
+  }
   jsMsgMetaData* metadata = nullptr;
   if (status != NATS_OK) return ToAbsl(status, 0, "reading a stream");
   if (const natsStatus read = natsMsg_GetMetaData(&metadata, received); read != NATS_OK)
@@ -287,8 +292,12 @@ absl::StatusOr<uint64_t> Stream::LastSequence() const {
       js_GetStreamInfo(&info, connection_->link()->context, options_.name.c_str(), nullptr, &error);
   if (status != NATS_OK) return Failed(status, error, "stream " + options_.name, begin);
   const uint64_t last = info->State.LastSeq;
+  // A server that is left alone answers nevertheless. One that is no cluster has no leader.
+  const bool led =
+      info->Cluster == nullptr || (info->Cluster->Leader != nullptr && *info->Cluster->Leader != 0);
   jsStreamInfo_Destroy(info);
-  return last;
+  if (led) return last;
+  return absl::UnavailableError(absl::StrCat("NATS: stream ", options_.name, " has no leader"));
 }
 
 absl::StatusOr<int64_t> Stream::Readers() const {

@@ -45,7 +45,7 @@ struct StreamMessage {
   std::string subject;
   std::string data;
   std::string part;
-  // Messages that a reader has still to deliver after it.
+  // Messages of the subject after this one, when it was sent.
   uint64_t pending = 0;
 };
 
@@ -71,7 +71,8 @@ class StreamReader {
   StreamReader& operator=(const StreamReader&) = delete;
 
   // Waits for the next one; absent if there is none by then. Messages that were deleted are passed
-  // over. UNAVAILABLE, also once the connection was replaced: another reader goes on there.
+  // over. UNAVAILABLE, also while there is no connection, and once it was replaced: another reader goes
+  // on there.
   absl::StatusOr<std::optional<StreamMessage>> Next(absl::Duration timeout);
 
  private:
@@ -109,7 +110,8 @@ class Stream {
   absl::StatusOr<AppendOutcome> Append(std::span<const NewMessage> messages,
                                        std::optional<uint64_t> expected, absl::Duration timeout)
       ABSL_LOCKS_EXCLUDED(append_mutex_);
-  // 0: it has never had a message.
+  // 0: it has never had a message. UNAVAILABLE also without a leader, as when a majority of its servers is
+  // lost.
   absl::StatusOr<uint64_t> LastSequence() const;
   // Those who read it at this moment, or did a few seconds ago.
   absl::StatusOr<int64_t> Readers() const;

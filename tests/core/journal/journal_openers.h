@@ -101,7 +101,8 @@ TEST_P(Openers, AnOpenerThatNeverTookOverWritesNothing) {
 TEST_P(Openers, ASupersededWritersLaterEntriesAreNotReadEvenWhereTheLogHasThem) {
   TakeOver(one(), "one");
   EXPECT_FALSE(Commit(one(), 1).stale);
-  const auto tail = one().Tail(partition(), Last());
+  const uint64_t after = Last();
+  const auto tail = one().Tail(partition(), after);
   ASSERT_OK(tail.status());
   TakeOver(two(), "two");
   std::vector<JournalEntry> late;
@@ -119,14 +120,22 @@ TEST_P(Openers, ASupersededWritersLaterEntriesAreNotReadEvenWhereTheLogHasThem) 
   }
   EXPECT_THAT(Revisions(one()), ElementsAre(1, 2));
   std::vector<uint64_t> revisions;
+  uint64_t read = 0;
+  uint64_t last = after;
   while (revisions.empty()) {
     const auto entries = (*tail)->Next(absl::Minutes(1));
     ASSERT_OK(entries.status());
+    read += entries->size();
     for (const SequencedEntry& one : *entries) {
+      last = one.sequence;
       if (!one.take_over.has_value()) revisions.push_back(LastRevision(one.entry.records.at(0)));
     }
   }
   EXPECT_THAT(revisions, ElementsAre(2));
+  // What the log has besides.
+  EXPECT_EQ((*tail)->TakeSuperseded(), last - after - read);
+  EXPECT_EQ((*tail)->TakeSuperseded(), 0U);
+  EXPECT_EQ((*tail)->pending(), 0U);
 }
 
 TEST_P(Openers, OfTakeOversAtOnceOneSucceeds) {

@@ -72,6 +72,8 @@ class StreamTest : public ::testing::TestWithParam<int> {
     EXPECT_OK(reader.status());
     while (reader.ok() && data.size() < count && absl::Now() < end) {
       const auto message = (*reader)->Next(absl::Milliseconds(100));
+      // A server may have died.
+      if (absl::IsUnavailable(message.status())) continue;
       EXPECT_OK(message.status());
       if (message.ok() && message->has_value()) data.push_back((*message)->data);
     }
@@ -225,6 +227,28 @@ TEST_P(StreamTest, OtherSettingsAreRefused) {
   EXPECT_OK(Stream::Open(connection, stream->options()).status());
 }
 
+TEST_P(StreamTest, AReaderSaysThatThereIsNoConnectionAndGoesOnWhenThereIs) {
+  const auto connection = ConnectToAll();
+  const auto stream = Open(connection);
+  ASSERT_NE(stream, nullptr);
+  ASSERT_EQ(Append(*stream, "1", 0)->written, 1U);
+  const auto reader = stream->Read("fleet.p0.>", 0);
+  ASSERT_OK(reader.status());
+  const auto next = [&] { return (*reader)->Next(absl::Milliseconds(20)); };
+  absl::StatusOr<std::optional<StreamMessage>> message = next();
+  for (const absl::Time end = absl::Now() + kLong; absl::Now() < end && !message->has_value();)
+    message = next();
+  ASSERT_TRUE(message->has_value());
+  for (int i = 0; i < cluster_.size(); ++i) cluster_.Kill(i);
+  for (const absl::Time end = absl::Now() + kLong; message.ok() && absl::Now() < end;)
+    message = next();
+  EXPECT_TRUE(absl::IsUnavailable(message.status())) << message.status();
+  for (int i = 0; i < cluster_.size(); ++i) cluster_.Start(i);
+  for (const absl::Time end = absl::Now() + kLong; !message.ok() && absl::Now() < end;)
+    message = next();
+  EXPECT_OK(message.status());
+}
+
 INSTANTIATE_TEST_SUITE_P(Servers, StreamTest, ::testing::Values(1, 3));
 
 using ClusterTest = StreamTest;
@@ -289,6 +313,28 @@ TEST_P(ClusterTest, OneOfEqualAppendsWinsWhileServersDieAndNothingAcknowledgedIs
   for (const std::string& one : acknowledged) EXPECT_THAT(all, ::testing::Contains(one));
   std::printf("%zu rounds acknowledged, %d appends of unknown outcome, %llu messages\n",
               acknowledged.size(), unknown, static_cast<unsigned long long>(*last));
+}
+
+// A server that is left alone goes on answering.
+TEST_P(ClusterTest, AStreamWithoutAMajorityIsUnavailableUntilItIsBack) {
+  const auto connection = Connect(0);
+  const auto stream = Open(connection);
+  ASSERT_NE(stream, nullptr);
+  ASSERT_EQ(Append(*stream, "1", 0)->written, 1U);
+  cluster_.Kill(1);
+  cluster_.Kill(2);
+  const auto last = [&](bool there) {
+    absl::StatusOr<uint64_t> found = stream->LastSequence();
+    for (const absl::Time end = absl::Now() + kLong; found.ok() != there && absl::Now() < end;)
+      found = stream->LastSequence();
+    return found;
+  };
+  EXPECT_TRUE(absl::IsUnavailable(last(false).status()));
+  // By now nobody is in time for an election.
+  for (const absl::Time end = absl::Now() + absl::Seconds(15); absl::Now() < end;)
+    ASSERT_TRUE(absl::IsUnavailable(stream->LastSequence().status()));
+  cluster_.Start(1);
+  EXPECT_EQ(last(true).value_or(0), 1U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Three, ClusterTest, ::testing::Values(3));
