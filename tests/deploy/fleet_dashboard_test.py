@@ -1,0 +1,166 @@
+"""The dashboard's row of a fleet, asked of a real Prometheus that scrapes three real servers over three nats-servers: each query returns
+data, and none is a constant. And figures of a model, which each of its servers has, count once.
+
+    python3 fleet_dashboard_test.py PERCEPTROND PERCEPTRONCTL        # as root; needs nats-server, prometheus, openssl
+"""
+
+import contextlib
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import yaml
+
+from containers import Compose, enter_network, serving
+from dashboards import Asker, panels_of, queries, write_config
+from deployed import DEPLOY
+from processes import Program, Prometheus, wait_for
+
+SERVERS = ["perceptrond1", "perceptrond2", "perceptrond3"]
+NATS = ["nats1", "nats2", "nats3"]
+MODELS = [f"m{i}" for i in range(4)]
+DEADLINE_SECONDS = 150
+
+
+class FleetDashboardTest(unittest.TestCase):
+    def setUp(self):
+        self.stack = self.enterContext(contextlib.ExitStack())
+        self.directory = pathlib.Path(self.stack.enter_context(tempfile.TemporaryDirectory(prefix="perceptrond-fleet-dashboard.")))
+        subprocess.run(["sh", DEPLOY / "fleet/certificates.sh", self.directory / "certificates"], check=True)
+        self.compose = Compose(DEPLOY / "fleet/compose.yaml", PERCEPTROND, self.directory, self.directory / "certificates")
+        self.programs = {}
+        self.stack.callback(lambda: [program.kill() for program in self.programs.values()])
+        for name in [*NATS, *SERVERS]:
+            self.start(name)
+        for name in SERVERS:
+            serving(self.programs[name], lambda name=name: self.ctl(name, "health").returncode == 0)
+        config = write_config(self.directory, [f"{name}:7601" for name in SERVERS])
+        prometheus = self.stack.enter_context(Prometheus(config, self.directory / "tsdb", self.directory / "prometheus.log"))
+        self.asker = Asker(prometheus.url)
+        # One label of a thousand is wrong: some messages are forwarded, and some are not.
+        rows = self.rows(lambda i: 1 if i % 1000 else -1)
+        (self.directory / "rows.svm").write_text(rows)
+
+    @staticmethod
+    def rows(sign):
+        return "".join(f"{'+' if (1 if i % 2 else -1) * sign(i) > 0 else '-'}1 0:{1 if i % 2 else -1} {1 + i % 50}:1\n" for i in range(20000))
+
+    def start(self, name):
+        container = self.compose.container(name)
+        if name in SERVERS:
+            # Models of one partition: what a writer commits has an entry of each.
+            container.environment |= {"PERCEPTROND_FLEET_PARTITIONS": "1", "PERCEPTROND_FLEET_TIMEOUT": "1s"}
+        self.programs[name] = container.start(self.directory / f"{name}.log")
+
+    @staticmethod
+    def ctl(name, *arguments):
+        return subprocess.run([PERCEPTRONCTL, "--server", f"{name}:7600", *map(str, arguments)], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+
+    def stream(self, model, name):
+        """Learns on and on, at whichever server is there."""
+        others = ",".join(f"{one}:7600" for one in [name, *(other for other in SERVERS if other != name)])
+        command = [PERCEPTRONCTL, "--server", others, "learn", model, self.directory / "rows.svm", "--index-base", 0, "--batch", 50, "--passes", 100000,
+                   "--producer", name, "--start-offset", 0]
+        return self.stack.enter_context(Program(command, self.directory / f"{model}-{name}.log"))
+
+    def writer(self):
+        return wait_for("a server writes", lambda: [one["metric"]["instance"].split(":")[0] for one in self.asker.now(
+            "perceptrond_fleet_partitions_written == 1")])[0]
+
+    def signal(self, name, number):
+        self.programs[name].process.send_signal(number)
+
+    def pause_a_follower(self):
+        """It has much to read when it goes on."""
+        follower = next(name for name in SERVERS if name != self.writer())
+        since = time.time()
+        self.signal(follower, signal.SIGSTOP)
+        try:
+            wait_for("it is missed", lambda: time.time() - since > 3)
+        finally:
+            self.signal(follower, signal.SIGCONT)
+
+    def pause_the_writer(self):
+        """Until another has taken over: then it writes what it was about to."""
+        writer = self.writer()
+        self.signal(writer, signal.SIGSTOP)
+        try:
+            wait_for("another writes", lambda: self.writer() != writer)
+        finally:
+            self.signal(writer, signal.SIGCONT)
+
+    def lose_the_majority(self):
+        for name in NATS[1:]:
+            self.programs[name].kill()
+        self.asker.seen("perceptrond_fleet_partitions_without_quorum > 0")
+        for name in NATS[1:]:
+            self.start(name)
+        self.asker.seen("max(perceptrond_fleet_partitions_without_quorum) == 0")
+
+    def test_every_query_returns_data_and_none_is_a_constant_and_models_count_once(self):
+        for model in MODELS:
+            wait_for("it is created", lambda model=model: self.ctl("perceptrond1", "create", model, "--dimension", 60).returncode == 0)
+        streams = [self.stream(model, name) for model in MODELS for name in SERVERS]
+        self.asker.seen("sum(perceptrond_model_examples_total) > 0")
+        asked = queries(panels_of("Fleet"), MODELS[0])
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        while asked and time.monotonic() < deadline:
+            for step in (self.pause_a_follower, self.pause_the_writer, self.lose_the_majority):
+                step()
+            asked = self.asker.unmoved(asked)
+        self.assertEqual(asked, {}, "\n".join(self.asker.describe(asked)))
+        self.assertEqual([stream.process.poll() for stream in streams], [None] * len(streams), [stream.log.read_text()[-500:] for stream in streams])
+        for alert in ("FleetStaleEpoch",):
+            self.asker.seen(f'max_over_time(ALERTS{{alertname="Perceptrond{alert}", alertstate="firing"}}[10m])')
+        for stream in streams:
+            stream.kill()
+        self.models_count_once()
+        self.the_adapter_s_rule_finds_each_server()
+
+    def models_count_once(self):
+        """Once no more comes."""
+        reports = {}
+
+        def settled():
+            before = dict(reports)
+            for model in MODELS:
+                said = self.ctl("perceptrond1", "get", model, "-o", "json")
+                if said.returncode == 0:
+                    reports[model] = int(json.loads(said.stdout)["report"]["examples"])
+            return len(reports) == len(MODELS) and reports == before
+
+        wait_for("the counts stay", settled)
+        (total,) = [target["expr"] for panel in panels_of("Service") if panel["title"] == "Examples" for target in panel["targets"]]
+        counters = re.sub(r"rate\((.*?)\[\$__rate_interval\]\)", r"\1", total).replace("$instance", ".+")
+        examples = sum(reports.values())
+        wait_for("the dashboard's sum is that of the reports", lambda: [int(one["value"][1]) for one in self.asker.now(counters)] == [examples])
+        self.asker.seen(f"sum(perceptrond_model_examples_total) > 2 * {examples}")
+        for which, query in queries(panels_of("Model $model"), MODELS[0]).items():
+            figures = [tuple(sorted((name, value) for name, value in one["metric"].items() if name not in ("instance", "__name__")))
+                       for one in self.asker.now(query)]
+            self.assertEqual(len(figures), len(set(figures)), which)
+        (models,) = [queries([panel], "")[f"{panel['id']} Models A"] for panel in panels_of("Service") if panel["title"] == "Models"]
+        self.assertEqual([one["value"][1] for one in self.asker.now(models)], [str(len(MODELS))])
+
+    def the_adapter_s_rule_finds_each_server(self):
+        """With the labels that the servers have here in the place of a cluster's."""
+        (rule,) = yaml.safe_load((DEPLOY / "fleet/kubernetes/adapter-values.yaml").read_text())["rules"]["custom"]
+        query = rule["metricsQuery"]
+        for word, value in {"<<.Series>>": rule["seriesQuery"].split("{")[0], "<<.LabelMatchers>>": 'job="perceptrond"', "<<.GroupBy>>": "instance"}.items():
+            query = query.replace(word, value)
+        self.assertEqual({one["metric"]["instance"] for one in self.asker.now(query)}, {f"{name}:7601" for name in SERVERS})
+
+
+if __name__ == "__main__":
+    PERCEPTROND, PERCEPTRONCTL = (str(pathlib.Path(path).resolve()) for path in sys.argv[1:3])
+    if os.geteuid() != 0:
+        sys.exit("fleet_dashboard_test.py needs root: it mounts, and makes another user's files")
+    enter_network([*NATS, *SERVERS])
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
