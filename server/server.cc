@@ -1,7 +1,4 @@
-#include "server/server.h"
-
-#include <grpcpp/grpcpp.h>
-#include <sys/stat.h>
+#include "server/server_parts.h"
 
 #include <algorithm>
 #include <chrono>
@@ -13,27 +10,13 @@
 #include "absl/strings/match.h"
 #include "absl/time/clock.h"
 #include "core/fleet/fleet.h"
-#include "core/store/store.h"
-#include "server/access/access_control.h"
-#include "server/access/admission.h"
-#include "server/access/audit_log.h"
-#include "server/access/http_access.h"
 #include "server/config/endpoint.h"
 #include "server/config/logging.h"
-#include "server/fleet/fleet_server.h"
 #include "server/metrics/collect.h"
-#include "server/metrics/metrics.h"
-#include "server/metrics/rpc_metrics.h"
 #include "server/open_store.h"
 #include "server/page/host_check.h"
-#include "server/page/status_page.h"
-#include "server/rpc/acceptor.h"
 #include "server/rpc/backend.h"
-#include "server/rpc/call_memory.h"
-#include "server/rpc/health.h"
 #include "server/rpc/message.h"
-#include "server/rpc/tls_certificates.h"
-#include "server/rpc/transport.h"
 #include "server/services/services.h"
 #include "server/sessions/analyze_reactor.h"
 #include "server/sizes.h"
@@ -64,56 +47,6 @@ void ExitForSupervisor(const std::string& address, const std::string& error) {
 }
 
 }  // namespace
-
-// Members are in the order of their construction; Shutdown destroys them in reverse.
-struct Server::Parts {
-  Parts(const Options& options, const Connections::Limits& limits)
-      : options(options), connections(limits) {}
-
-  const Options options;
-  RpcMetrics rpc;
-  Drain drain;
-  Router router;
-  Health health{router};
-  std::unique_ptr<Store> store;
-  std::unique_ptr<InFlightMemory> memory;
-  std::unique_ptr<AnalysisQueue> analyses;
-  std::unique_ptr<Workers> workers;
-  Connections connections;
-  // Null without an access file.
-  std::unique_ptr<AccessControl> access;
-  std::unique_ptr<AuditLog> audit;
-  std::unique_ptr<Admission> admission;
-  // Null without a fleet.
-  std::unique_ptr<FleetServer> fleet;
-  Acceptor acceptor{[this](const std::string& path) -> const Call::Method& {
-                      return fleet == nullptr ? router.Find(path) : fleet->Find(path);
-                    },
-                    &connections};
-  // Null without TLS.
-  std::unique_ptr<TlsCertificates> tls;
-  std::unique_ptr<grpc::Server> grpc;
-  // Null until Listen. Destroyed before the server that it hands connections to.
-  std::unique_ptr<Transport> transport;
-  // Null if the page is off.
-  std::unique_ptr<StatusPage> page;
-  std::unique_ptr<Metrics> metrics;
-  // Of the process before this server.
-  mode_t umask_before = 0;
-  bool stopped = false;
-
-  // Null without a fleet, or TLS in it.
-  TlsCertificates* fleet_tls() const { return fleet == nullptr ? nullptr : fleet->certificates(); }
-  absl::Status OpenAccess();
-  absl::Status AddServices();
-  TransportOptions MakeTransportOptions();
-  HttpHandler WithHttpAccess(HttpHandler handler);
-  absl::Status Listen();
-  void ReloadCertificates();
-  void ReloadFleetCertificates();
-  void ReloadAccess();
-  void WarnOfNoPrincipals() const;
-};
 
 absl::Status Server::Parts::OpenAccess() {
   if (!options.tls_cert.empty()) {
@@ -311,82 +244,6 @@ int Server::metrics_port() const {
 void Server::SetSlowCall(absl::Duration threshold) {
   parts_->acceptor.slow_calls().SetThreshold(threshold);
   if (parts_->fleet != nullptr) parts_->fleet->slow_calls().SetThreshold(threshold);
-}
-
-void Server::Reload() {
-  parts_->audit->Reopen();
-  if (parts_->tls != nullptr) parts_->ReloadCertificates();
-  if (parts_->fleet_tls() != nullptr) parts_->ReloadFleetCertificates();
-  if (parts_->access != nullptr) parts_->ReloadAccess();
-}
-
-void Server::ReloadChanged() {
-  if (parts_->tls != nullptr && parts_->tls->FilesChanged()) parts_->ReloadCertificates();
-  if (parts_->fleet_tls() != nullptr && parts_->fleet_tls()->FilesChanged())
-    parts_->ReloadFleetCertificates();
-  if (parts_->access == nullptr) return;
-  if (parts_->access->FileChanged()) parts_->ReloadAccess();
-  parts_->admission->CancelRevoked();
-}
-
-void Server::Parts::ReloadCertificates() {
-  const absl::StatusOr<bool> changed = tls->Reload();
-  if (!changed.ok()) {
-    Log(LogLevel::kError, "cannot use the TLS files; the certificates in use stay",
-        {{"error", changed.status().message()}});
-  } else if (*changed) {
-    Log(LogLevel::kInfo, "new connections get the new TLS certificates",
-        {{"tls_cert", options.tls_cert}});
-    const absl::Status used = options.metrics_tls && metrics != nullptr
-                                  ? metrics->UseCertificates(tls->current().first)
-                                  : absl::OkStatus();
-    if (!used.ok()) {
-      Log(LogLevel::kError, "metrics keep the TLS certificates in use",
-          {{"error", used.message()}});
-    }
-  }
-}
-
-void Server::Parts::ReloadFleetCertificates() {
-  const absl::StatusOr<bool> changed = fleet_tls()->Reload();
-  if (!changed.ok()) {
-    Log(LogLevel::kError, "cannot use the fleet's TLS files; the certificates in use stay",
-        {{"error", changed.status().message()}});
-  } else if (*changed) {
-    fleet->UseCertificates();
-    Log(LogLevel::kInfo, "new connections to and from other servers get the new TLS certificates",
-        {{"fleet_cert", options.fleet_cert}});
-  }
-}
-
-void Server::Parts::WarnOfNoPrincipals() const {
-  if (!access->rules()->principals().empty()) return;
-  Log(LogLevel::kWarning, "the access file has no principal: every call is denied",
-      {{"access_file", options.access_file}});
-}
-
-void Server::Parts::ReloadAccess() {
-  const absl::Time start = absl::Now();
-  const absl::StatusOr<bool> changed = access->Reload();
-  if (!changed.ok()) {
-    Log(LogLevel::kError, "cannot use the access file; the rules in use stay",
-        {{"error", changed.status().message()}});
-  } else if (*changed) {
-    admission->OnRulesReplaced();
-    Log(LogLevel::kInfo, "the new access rules are in use",
-        {{"access_file", options.access_file},
-         {"principals", access->rules()->principals().size()}});
-    WarnOfNoPrincipals();
-  } else {
-    return;
-  }
-  AuditRecord record;
-  record.time = absl::Now();
-  record.method = "reload access file";
-  record.file = options.access_file;
-  record.outcome = changed.ok() ? "OK" : "InvalidArgument";
-  record.took = record.time - start;
-  audit->Record(record);
 }
 
 void Server::Shutdown() {

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "perceptron/fleet/v1/segment.pb.h"
 #include "server/rpc/backend.h"
+#include "server/rpc/call_timing.h"
 #include "server/sessions/learn_session.h"
 #include "server/sessions/session_state.h"
 
@@ -29,6 +30,7 @@ class SegmentSession {
   using Response = LearnSession::Response;
 
   static constexpr bool kAnswersSynchronously = false;
+  static constexpr Part kAwaited = Part::kCommit;
 
   SegmentSession(Store& store, const StreamLimits& limits)
       : session_(std::make_shared<LearnSession>(store, limits)) {}

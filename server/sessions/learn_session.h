@@ -15,6 +15,7 @@
 #include "core/sync/mutex.h"
 #include "perceptron/v1/learning_service.pb.h"
 #include "server/rpc/backend.h"
+#include "server/rpc/call_timing.h"
 #include "server/sessions/example_batch.h"
 #include "server/sessions/learn_target.h"
 #include "server/sessions/nested_examples.h"
@@ -32,6 +33,8 @@ class LearnSession final : public CommitWaiter, public std::enable_shared_from_t
 
   // Whether a message's answer is ready when Accept returns. Here it waits for the commit.
   static constexpr bool kAnswersSynchronously = false;
+  // What an answer waits for once its message was handled.
+  static constexpr Part kAwaited = Part::kCommit;
 
   LearnSession(Store& store, const StreamLimits& limits)
       : store_(store), limits_(limits), handle_(store) {}

@@ -11,6 +11,7 @@
 #include "core/sync/mutex.h"
 #include "perceptron/v1/prediction_service.pb.h"
 #include "server/rpc/backend.h"
+#include "server/rpc/call_timing.h"
 #include "server/sessions/example_batch.h"
 #include "server/sessions/nested_examples.h"
 #include "server/sessions/session_state.h"
@@ -57,6 +58,7 @@ class PredictSession {
   using Response = ::perceptron::v1::PredictResponse;
 
   static constexpr bool kAnswersSynchronously = true;
+  static constexpr Part kAwaited = Part::kCommit;
 
   PredictSession(Store& store, const StreamLimits& limits)
       : store_(store), predictor_(store), limits_(limits) {}

@@ -31,7 +31,7 @@
 
 namespace perceptrond {
 
-// Session is LearnSession or PredictSession, or has the same methods.
+// Session is LearnSession or PredictSession, or has the same methods and constants.
 //
 // Ownership: the call keeps the reactor, and so does every listener and worker that runs.
 template <typename Session>
@@ -125,19 +125,7 @@ class StreamReactor final : public Reactor,
   static constexpr absl::Duration kMaxPause = absl::Seconds(1);
 
   StreamReactor(Call& call, const Backend& backend, std::shared_ptr<Session> session)
-      : call_(call),
-        backend_(backend),
-        session_(std::move(session)),
-        traceparent_(TraceparentOf(call.context())),
-        timings_(call, AwaitedPart()) {}
-
-  static constexpr Part AwaitedPart() {
-    if constexpr (requires { Session::kAwaited; }) {
-      return Session::kAwaited;
-    } else {
-      return Part::kCommit;
-    }
-  }
+      : call_(call), backend_(backend), session_(std::move(session)) {}
 
   void Advance(std::optional<absl::Status> end) ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
@@ -259,9 +247,8 @@ class StreamReactor final : public Reactor,
     return WithinMemory([&] { return session_->Accept(request_, *parsed_bytes_, more); });
   }
 
-  // After a message of this size. A stream that sends large messages one after the other takes the
-  // memory again, which costs little beside handling them; thousands of streams that once did do not
-  // keep it.
+  // After a message of this size. A stream of large messages takes the memory again, which costs little
+  // beside handling them; thousands of streams that once sent one do not keep it.
   void DropSpareMemory(size_t bytes, bool more) {
     if (bytes <= kMaxKeptBytes || more) return;
     request_ = {};
@@ -278,7 +265,6 @@ class StreamReactor final : public Reactor,
     call_.StartAlarm(absl::Now() + wait);
   }
 
-  // The client is gone.
   void Break() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (!broken_.has_value()) broken_ = CancelledError();
   }
@@ -362,11 +348,9 @@ class StreamReactor final : public Reactor,
   Call& call_;
   const Backend backend_;
   const std::shared_ptr<Session> session_;
-  // Of the stream; empty: none.
-  const std::string traceparent_;
+  const std::string traceparent_ = TraceparentOf(call_.context());
   uint64_t drain_id_ = 0;
 
-  // The message being read.
   grpc::ByteBuffer incoming_;
   // The message being handled, and its size if it is parsed and was not handled yet. Used by the
   // thread in HandleInbox.
@@ -386,7 +370,7 @@ class StreamReactor final : public Reactor,
   size_t handled_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   grpc::ByteBuffer outgoing_ ABSL_GUARDED_BY(mutex_);
   typename Session::Response response_ ABSL_GUARDED_BY(mutex_);
-  MessageTimings timings_ ABSL_GUARDED_BY(mutex_);
+  MessageTimings timings_ ABSL_GUARDED_BY(mutex_){call_, Session::kAwaited};
   bool reading_ ABSL_GUARDED_BY(mutex_) = false;
   // A thread is in HandleInbox, or a worker is scheduled to be.
   bool working_ ABSL_GUARDED_BY(mutex_) = false;

@@ -63,6 +63,7 @@ class ScriptedSession {
   using Request = v1::GetModelRequest;
   using Response = v1::Model;
   static constexpr bool kAnswersSynchronously = at_once;
+  static constexpr Part kAwaited = Part::kCommit;
 
   explicit ScriptedSession(Script& script) : script_(script) {}
 
