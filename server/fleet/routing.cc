@@ -41,6 +41,7 @@ class RoutingReactor final : public Reactor, public std::enable_shared_from_this
     NamedModels named;
     // A malformed message, or one without a model, is for the method to refuse.
     if (!method_.names.Read(first_, named) || named.model.empty()) return RunHere();
+    call_.timing().model = named.model.substr(0, CallTiming::kMaxNameBytes);
     if (std::optional<Destination> known = routing_.FindLoaded(named.model, method_.without_writer))
       return Go(*known);
     routing_.workers_.Schedule(WorkSize::kManagement,
