@@ -104,8 +104,9 @@ const ModelFamily kModelFamilies[] = {
     {"perceptrond_model_in_memory", "1 if the model is in memory, 0 if it is on disk only.",
      [](M m) { return Indicator(m.in_memory); }},
     {"perceptrond_model_written",
-     "1 if this server of a fleet writes the model, else 0: its figures then follow the writer's.",
-     [](M m) { return m.written ? Indicator(*m.written) : Value(); }},
+     "1 if this server writes the model. 0 if another one of its fleet does, whose figures these "
+     "follow.",
+     [](M m) { return Indicator(m.written); }},
 };
 
 }  // namespace

@@ -29,8 +29,8 @@ struct ModelMetrics {
   // Absent if the model is not in memory.
   std::optional<StoredExamplesStatistics> stored_examples;
   bool in_memory = false;
-  // Whether this server writes the model. Absent without a fleet.
-  std::optional<bool> written;
+  // Whether this server writes the model, as it does all without a fleet.
+  bool written = true;
 };
 
 // The state of the server. Counts are since its start.
