@@ -76,6 +76,13 @@ void Fleet::Leave() {
   mutex_.AwaitWithTimeout(absl::Condition(&sent), absl::Seconds(1));
 }
 
+bool Fleet::HasOtherWriter(uint64_t model_id) const {
+  const Writer writer = WriterOf(model_id);
+  return writer.epoch > 0 && !writer.released && writer.address != options_.address &&
+         Members::Clock::now() - writer.seen <=
+             absl::ToChronoNanoseconds(2 * options_.writer_timeout);
+}
+
 absl::Time Fleet::StateTimeOf(uint64_t model_id) {
   const Writer writer = WriterOf(model_id);
   Members::Clock::time_point seen = RoleOf(model_id).contact();

@@ -57,6 +57,8 @@ class Fleet {
   Writer WriterOf(uint64_t model_id) const {
     return members_.WriterOf(journal_.PartitionOf(model_id));
   }
+  // Whether another server writes the model, and was heard of lately: else a third would have taken over.
+  bool HasOtherWriter(uint64_t model_id) const;
   // The time that the state of a model that another server writes has here: its writer was alive then, and the
   // log has been read to its end since.
   absl::Time StateTimeOf(uint64_t model_id);

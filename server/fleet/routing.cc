@@ -155,10 +155,11 @@ Destination Routing::Find(const std::string& model, Without without_writer) cons
 Destination Routing::FindById(uint64_t id, const std::string& model, Without without_writer) const {
   Fleet& fleet = *store_.fleet();
   if (fleet.Writes(id)) return {};
+  // One that was silent for long may be gone, or alone without the journal.
+  if (without_writer == Without::kHere && !fleet.HasOtherWriter(id)) return {};
   const Writer writer = fleet.WriterOf(id);
   if (writer.epoch > 0 && !writer.released && writer.address != fleet.address())
     return {writer.address, id, writer.epoch, absl::OkStatus()};
-  if (without_writer == Without::kHere) return {};
   return Nowhere(NotTheWriterError(model));
 }
 

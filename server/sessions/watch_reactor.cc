@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "core/error/error.h"
+#include "core/fleet/fleet.h"
 #include "server/rpc/backend.h"
 #include "server/rpc/message.h"
 #include "server/sessions/convert.h"
@@ -14,6 +15,16 @@ namespace perceptrond {
 namespace {
 
 constexpr absl::Duration kMinInterval = absl::Milliseconds(50);
+
+// UNAVAILABLE (WRITER_CHANGED) once another server has the current state: the client comes again, and its
+// call goes there.
+absl::StatusOr<ModelSummary> GetSummary(Store& store, const std::string& name) {
+  absl::StatusOr<ModelSummary> summary = store.Get(name);
+  if (!summary.ok() || !summary->stale_since.has_value()) return summary;
+  const absl::StatusOr<uint64_t> id = store.FindId(name);
+  if (id.ok() && store.fleet()->HasOtherWriter(*id)) return WriterChangedError();
+  return summary;
+}
 
 }  // namespace
 
@@ -61,7 +72,7 @@ void WatchReactor::ScheduleCheck() {
     const CancellationScope scope(&self->token_);
     absl::StatusOr<ModelSummary> summary = absl::UnknownError("");
     const absl::Status status = WithinMemory([&] {
-      summary = self->backend_.store.Get(name);
+      summary = GetSummary(self->backend_.store, name);
       return summary.status();
     });
     if (!status.ok()) summary = status;
