@@ -45,12 +45,12 @@ absl::StatusOr<std::shared_ptr<Model>> Model::Load(const storage::ModelHeader& h
                                                    ComponentSource components) {
   const absl::StatusOr<std::unique_ptr<StoredModel>> stored = journal.Load(header.id());
   if (!stored.ok()) return stored.status();
-  return Load(header, **stored, limits, std::move(components));
+  return RestoreModel(header, **stored, limits, std::move(components));
 }
 
-absl::StatusOr<std::shared_ptr<Model>> Model::Load(const storage::ModelHeader& header,
-                                                   StoredModel& stored, const ModelLimits& limits,
-                                                   ComponentSource components) {
+absl::StatusOr<std::shared_ptr<Model>> RestoreModel(const storage::ModelHeader& header,
+                                                    StoredModel& stored, const ModelLimits& limits,
+                                                    ComponentSource components) {
   absl::StatusOr<ModelSettings> settings = ReadSettings(header.model());
   if (!settings.ok()) {
     return MakeError(absl::StatusCode::kDataLoss, "JOURNAL_CORRUPT",
@@ -58,8 +58,7 @@ absl::StatusOr<std::shared_ptr<Model>> Model::Load(const storage::ModelHeader& h
                                   settings.status().message()));
   }
   const bool is_composition = !settings->components.empty();
-  auto core =
-      std::make_unique<ModelCore>(header, *std::move(settings), limits, stored.committed());
+  auto core = std::make_unique<ModelCore>(header, *std::move(settings), limits, stored.committed());
   if (absl::Status status = Recover(stored, *core); !status.ok()) return status;
   if (is_composition) return std::make_shared<Composition>(std::move(core), std::move(components));
   return std::make_shared<FeatureModel>(std::move(core));

@@ -148,10 +148,6 @@ class Model {
   static absl::StatusOr<std::shared_ptr<Model>> Load(const storage::ModelHeader& header,
                                                      Journal& journal, const ModelLimits& limits,
                                                      ComponentSource components = nullptr);
-  // The same, of a model that was read.
-  static absl::StatusOr<std::shared_ptr<Model>> Load(const storage::ModelHeader& header,
-                                                     StoredModel& stored, const ModelLimits& limits,
-                                                     ComponentSource components);
   virtual ~Model() = default;
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;
@@ -235,5 +231,10 @@ class Model {
  private:
   const std::unique_ptr<ModelCore> core_;
 };
+
+// As Model::Load, of a model that was read from the journal.
+absl::StatusOr<std::shared_ptr<Model>> RestoreModel(const storage::ModelHeader& header,
+                                                    StoredModel& stored, const ModelLimits& limits,
+                                                    ComponentSource components);
 
 }  // namespace perceptrond

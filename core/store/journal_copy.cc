@@ -91,7 +91,7 @@ absl::StatusOr<JournalCopy::WholeModel> JournalCopy::Read(Journal& journal,
     return absl::StatusOr<std::shared_ptr<Model>>(absl::NotFoundError("not in memory"));
   };
   const absl::StatusOr<std::shared_ptr<Model>> model =
-      Model::Load(header, **stored, limits, no_component);
+      RestoreModel(header, **stored, limits, no_component);
   if (!model.ok()) return model.status();
   whole.snapshot = MakeSnapshot(**model);
   std::sort(whole.committed.positions.begin(), whole.committed.positions.end(),
