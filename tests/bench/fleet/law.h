@@ -32,7 +32,7 @@
 namespace perceptrond::bench::fleet {
 
 // The c above, as fitted by fleet_simulation.
-inline constexpr double kStaleConstant = 0.017;
+inline constexpr double kStaleConstant = 0.016;
 
 struct LawFigures {
   // Parts of the rows at replicas other than the writer.
