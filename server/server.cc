@@ -149,14 +149,12 @@ absl::Status Server::Parts::Listen() {
       chmod(address.substr(strlen("unix:")).c_str(), 0777 & ~umask_before);
     if (!IsLoopback(address) && options.insecure) {
       Log(LogLevel::kWarning,
-          "--insecure: all callers of this address may do everything that its access file, if "
-          "there "
-          "is one, does not forbid; nothing is encrypted without --tls-cert",
+          "--insecure: all callers of this address may do everything that its access file does not "
+          "forbid; nothing is encrypted without --tls-cert",
           {{"address", address}});
     }
   }
-  // Spinning needs two processors, since the client needs one. With several polling threads gRPC
-  // lets only one look at the sockets: the others would spin for nothing.
+  // The client needs a processor, too. Of several polling threads gRPC lets only one look.
   const bool spins = std::thread::hardware_concurrency() > 1 && PollingThreads() == 1;
   acceptor.Start(
       PollingThreads(),
@@ -260,8 +258,7 @@ void Server::Shutdown() {
     if (parts_->store->fleet() != nullptr) parts_->store->fleet()->Leave();
     parts_->drain.AwaitQuiet(kDrainQuietPeriod, kMaxDrainQuietWait);
     parts_->transport->Stop();
-    // Without a grace period, in which gRPC would cancel new calls of clients that have not noticed
-    // yet. A closed connection tells them more.
+    // Without a grace period: a closed connection tells clients more than a cancelled call.
     parts_->acceptor.CancelCalls();
     parts_->acceptor.Stop(*parts_->grpc);
   }

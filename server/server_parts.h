@@ -67,15 +67,12 @@ struct Server::Parts {
   mode_t umask_before = 0;
   bool stopped = false;
 
-  // Null without a fleet, or TLS in it.
-  TlsCertificates* fleet_tls() const { return fleet == nullptr ? nullptr : fleet->certificates(); }
   absl::Status OpenAccess();
   absl::Status AddServices();
   TransportOptions MakeTransportOptions();
   HttpHandler WithHttpAccess(HttpHandler handler);
   absl::Status Listen();
   void ReloadCertificates();
-  void ReloadFleetCertificates();
   void ReloadAccess();
   void WarnOfNoPrincipals() const;
 };

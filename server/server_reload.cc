@@ -8,14 +8,13 @@ namespace perceptrond {
 void Server::Reload() {
   parts_->audit->Reopen();
   if (parts_->tls != nullptr) parts_->ReloadCertificates();
-  if (parts_->fleet_tls() != nullptr) parts_->ReloadFleetCertificates();
+  if (parts_->fleet != nullptr) parts_->fleet->ReloadCertificates(/*changed=*/false);
   if (parts_->access != nullptr) parts_->ReloadAccess();
 }
 
 void Server::ReloadChanged() {
   if (parts_->tls != nullptr && parts_->tls->FilesChanged()) parts_->ReloadCertificates();
-  if (parts_->fleet_tls() != nullptr && parts_->fleet_tls()->FilesChanged())
-    parts_->ReloadFleetCertificates();
+  if (parts_->fleet != nullptr) parts_->fleet->ReloadCertificates(/*changed=*/true);
   if (parts_->access == nullptr) return;
   if (parts_->access->FileChanged()) parts_->ReloadAccess();
   parts_->admission->CancelRevoked();
@@ -36,18 +35,6 @@ void Server::Parts::ReloadCertificates() {
       Log(LogLevel::kError, "metrics keep the TLS certificates in use",
           {{"error", used.message()}});
     }
-  }
-}
-
-void Server::Parts::ReloadFleetCertificates() {
-  const absl::StatusOr<bool> changed = fleet_tls()->Reload();
-  if (!changed.ok()) {
-    Log(LogLevel::kError, "cannot use the fleet's TLS files; the certificates in use stay",
-        {{"error", changed.status().message()}});
-  } else if (*changed) {
-    fleet->UseCertificates();
-    Log(LogLevel::kInfo, "new connections to and from other servers get the new TLS certificates",
-        {{"fleet_cert", options.fleet_cert}});
   }
 }
 

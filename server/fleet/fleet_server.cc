@@ -10,6 +10,7 @@
 #include "core/fleet/fleet.h"
 #include "core/store/store.h"
 #include "core/sync/thread_name.h"
+#include "server/config/logging.h"
 #include "server/fleet/relay.h"
 #include "server/fleet/segment_call.h"
 #include "server/fleet/segment_session.h"
@@ -152,7 +153,18 @@ void FleetServer::RunHere(Call& call) const {
   (call.path() == kSegmentsPath ? segments_ : router_.Find(call.path()))(call);
 }
 
-void FleetServer::UseCertificates() { calls_.UseCredentials(ClientCredentials(tls_.get())); }
+void FleetServer::ReloadCertificates(bool changed) {
+  if (tls_ == nullptr || (changed && !tls_->FilesChanged())) return;
+  const absl::StatusOr<bool> replaced = tls_->Reload();
+  if (!replaced.ok()) {
+    Log(LogLevel::kError, "cannot use the fleet's TLS files; the certificates in use stay",
+        {{"error", replaced.status().message()}});
+  } else if (*replaced) {
+    calls_.UseCredentials(ClientCredentials(tls_.get()));
+    Log(LogLevel::kInfo, "new connections to and from other servers get the new TLS certificates",
+        {{"fleet_cert", options_.certificate}});
+  }
+}
 
 absl::Status FleetServer::Listen() {
   grpc::ServerBuilder builder;

@@ -47,10 +47,9 @@ class FleetServer {
   absl::Status Listen();
   // Ends all of their calls, and those to them.
   void Stop();
-  // Null without TLS. After a Reload that replaced them UseCertificates has them used for new
-  // connections to other servers, too.
-  TlsCertificates* certificates() const { return tls_.get(); }
-  void UseCertificates();
+  // Reads the TLS files again, if there are any; `changed`: only if they have. New connections to and
+  // from other servers get them. If they cannot be used, those in use stay, and the log says why.
+  void ReloadCertificates(bool changed);
   // Of the calls that other servers make here.
   SlowCallLog& slow_calls() { return acceptor_.slow_calls(); }
   // Examples of streams whose models other servers write: evaluated here, and forwarded.

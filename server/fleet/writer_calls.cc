@@ -10,7 +10,7 @@
 namespace perceptrond {
 
 CallOrigin::CallOrigin(const Call& call)
-    : traceparent(TraceparentOf(call.context())), principal(call.principal()) {}
+    : traceparent(TraceparentOf(call.context())), principal(PrincipalOf(call)) {}
 
 void CallOrigin::AddTo(grpc::ClientContext& context) const {
   if (!traceparent.empty()) context.AddMetadata(kTraceparent, traceparent);

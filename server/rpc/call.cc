@@ -167,12 +167,12 @@ std::string TraceparentOf(const grpc::ServerContext& context) {
              : "";
 }
 
-std::string Call::principal() const {
-  if (access_ != nullptr) return access_->principal();
+std::string PrincipalOf(const Call& call) {
+  if (call.access_ != nullptr) return call.access_->principal();
   // Only a port for other servers has no admission.
-  if (acceptor_.admission() != nullptr) return "";
-  const auto stated = context_.client_metadata().find(kPrincipal);
-  return stated == context_.client_metadata().end()
+  if (call.acceptor_.admission() != nullptr) return "";
+  const auto stated = call.context_.client_metadata().find(kPrincipal);
+  return stated == call.context_.client_metadata().end()
              ? ""
              : std::string(stated->second.data(), stated->second.size());
 }
@@ -188,7 +188,7 @@ void Call::OnFinished(bool ok) {
   slow_calls().Write({.method = path(),
                       .model = timing_.model,
                       .peer = peer(),
-                      .principal = principal(),
+                      .principal = PrincipalOf(*this),
                       .trace = TraceOf(context_),
                       .bytes = timing_.bytes,
                       .rows = timing_.rows,

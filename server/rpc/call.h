@@ -119,9 +119,6 @@ class Call {
   const std::string& path() const { return context_.method(); }
   // The client's address: "ipv4:127.0.0.1:40622".
   const std::string& peer() const { return peer_; }
-  // Whose call it is: a name of the access file, or empty. Of a call that another server of the fleet
-  // makes, who that says it is made for.
-  std::string principal() const;
 
   // Started by the methods whose calls are logged if they take long as a whole.
   CallTiming& timing() { return timing_; }
@@ -131,6 +128,7 @@ class Call {
  private:
   friend class Acceptor;
   friend class RoutingReactor;
+  friend std::string PrincipalOf(const Call& call);
 
   // Has the next reactor that is bound given to `bind_to`, which passes the callbacks on to it, and
   // the next read return this message, which was read before: so that a reactor can read a call's
@@ -227,6 +225,10 @@ class Call {
 TraceContext TraceOf(const grpc::ServerContext& context);
 // The same as it is passed on: a traceparent of version 00, or empty.
 std::string TraceparentOf(const grpc::ServerContext& context);
+
+// Whose call it is: a name of the access file, or empty. Of a call that another server of the fleet
+// makes, who that says it is made for.
+std::string PrincipalOf(const Call& call);
 
 // The metadata in which a server of a fleet tells another whose call it forwards.
 inline constexpr char kPrincipal[] = "perceptrond-principal-bin";

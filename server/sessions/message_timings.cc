@@ -108,7 +108,7 @@ void MessageTimings::Write(const Message& message, const WaitTimes& waits, Part 
   call_.slow_calls().Write({.method = call_.path(),
                             .model = models_.empty() ? "" : models_.front().second,
                             .peer = call_.peer(),
-                            .principal = call_.principal(),
+                            .principal = PrincipalOf(call_),
                             .trace = TraceOf(call_.context()),
                             .message = first_number_,
                             .bytes = message.bytes,

@@ -79,7 +79,7 @@ int AnswerCode(const Response& response, size_t i) {
 // Thread contract: one thread at a time.
 class MessageTimings {
  public:
-  // `awaited`: what the time from a message's handling until its answer is ready is spent on.
+  // `awaited`: what an answer waits for once its message was handled.
   explicit MessageTimings(Call& call, Part awaited = Part::kCommit)
       : call_(call), awaited_(awaited) {}
 

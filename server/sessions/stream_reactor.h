@@ -255,8 +255,7 @@ class StreamReactor final : public Reactor,
     session_->DropSpareMemory();
   }
 
-  // While the principal is above its rate of examples nothing is read or handled, so that gRPC's flow
-  // control holds the sender back. The rate may be raised meanwhile.
+  // While the principal is above its rate nothing is read: flow control holds the sender back.
   void PauseIfLimited() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (call_.access() == nullptr || paused_ || finished_ || broken_.has_value()) return;
     const absl::Duration wait = std::min(call_.access()->LimitWait(), kMaxPause);
@@ -308,8 +307,7 @@ class StreamReactor final : public Reactor,
       working_ = true;
       ScheduleWork();
     }
-    // The end waits for a message that is being handled, and not for a read, which waits for the
-    // client.
+    // The end waits for a message that is being handled, not for a read: that waits for the client.
     const bool answered = end_.has_value() && inbox_.empty() && state_.idle;
     if (!writing_ && !working_ && (broken_.has_value() || answered)) {
       finished_ = true;
@@ -360,7 +358,7 @@ class StreamReactor final : public Reactor,
   SteadyClock::duration parse_time_{};
 
   Mutex mutex_;
-  // Of the last Pump. Only the thread in HandleInbox makes the session fuller, and it pumps then.
+  // Of the last Pump. Only HandleInbox makes the session fuller, and pumps then.
   SessionState state_ ABSL_GUARDED_BY(mutex_);
   // Messages that were read and are not being handled yet.
   std::deque<grpc::ByteBuffer> inbox_ ABSL_GUARDED_BY(mutex_);
