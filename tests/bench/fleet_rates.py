@@ -175,7 +175,7 @@ def run(options, nats, alone, servers):
         now = next(filter(written, servers), None)
         if now is None or now is not writer:
             writer, since = now, time.monotonic()
-        return time.monotonic() - since > 8
+        return time.monotonic() - since > 20
 
     wait_for("a writer", settled)
     followers = [server for server in servers if server is not writer]
