@@ -2,27 +2,14 @@
 
 #include <algorithm>
 
-#include "client/draw/plot.h"
+#include "tests/bench/panels.h"
 
 namespace perceptrond::bench {
 namespace {
 
-using client::Axes;
-using client::Frame;
-using client::LegendEntry;
-using client::Mark;
-using client::Point;
-using client::Polyline;
-using client::Range;
-using client::Scale;
-using client::Svg;
-
-constexpr double kWidth = 760;
-constexpr double kTop = 76;
-constexpr double kLeft = 92;
 constexpr double kPanelWidth = 420;
 constexpr double kPanelHeight = 150;
-constexpr double kPanelStep = kPanelHeight + 66;
+constexpr double kPanelStep = kPanelHeight + kPanelGap;
 constexpr double kLegendLeft = 524;
 
 // With room around it, and never empty.
@@ -40,7 +27,7 @@ Range RatesOf(const GrowthCurve& curve) {
 }
 
 void DrawPanel(const GrowthCurve& curve, double top, Svg* svg) {
-  const Frame frame{kLeft, top, kPanelWidth, kPanelHeight};
+  const Frame frame{kPanelsLeft, top, kPanelWidth, kPanelHeight};
   const Range xs = LogRange(curve.points.front().x, curve.points.back().x);
   const Axes axes{Scale(xs, frame.left, frame.right(), true),
                   Scale(RatesOf(curve), frame.bottom(), frame.top, true), curve.x_title,
@@ -63,17 +50,17 @@ void DrawPanel(const GrowthCurve& curve, double top, Svg* svg) {
   std::vector<LegendEntry> legend = {{Mark::kLine, "first", "perceptrond"},
                                      {Mark::kLine, "second", "null server"}};
   if (!law.empty()) legend.push_back({Mark::kLine, "margin", "law: " + curve.law});
-  DrawLegend({kLegendLeft, frame.top + 14}, kWidth - kLegendLeft - 10, legend, svg);
+  DrawLegend({kLegendLeft, frame.top + 14}, kPictureWidth - kLegendLeft - 10, legend, svg);
 }
 
 }  // namespace
 
 std::string DrawGrowth(const std::vector<GrowthCurve>& curves, const std::string& subtitle) {
-  const double height = kTop + static_cast<double>(curves.size()) * kPanelStep;
-  Svg svg(kWidth, height, "What a rate grows with", subtitle);
-  client::DrawHeading(kWidth, "Examples a second, and what they depend on", subtitle, &svg);
+  const double height = kPanelsTop + static_cast<double>(curves.size()) * kPanelStep;
+  Svg svg(kPictureWidth, height, "What a rate grows with", subtitle);
+  client::DrawHeading(kPictureWidth, "Examples a second, and what they depend on", subtitle, &svg);
   for (size_t i = 0; i < curves.size(); ++i)
-    DrawPanel(curves[i], kTop + static_cast<double>(i) * kPanelStep, &svg);
+    DrawPanel(curves[i], kPanelsTop + static_cast<double>(i) * kPanelStep, &svg);
   return svg.Finish();
 }
 

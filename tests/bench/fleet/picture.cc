@@ -3,27 +3,14 @@
 #include <algorithm>
 #include <cmath>
 
-#include "client/draw/plot.h"
+#include "tests/bench/panels.h"
 
 namespace perceptrond::bench::fleet {
 namespace {
 
-using client::Axes;
-using client::Frame;
-using client::LegendEntry;
-using client::Mark;
-using client::Point;
-using client::Polyline;
-using client::Range;
-using client::Scale;
-using client::Svg;
-
-constexpr double kWidth = 760;
-constexpr double kTop = 76;
-constexpr double kLeft = 92;
 constexpr double kPanelWidth = 400;
 constexpr double kPanelHeight = 180;
-constexpr double kPanelStep = kPanelHeight + 66;
+constexpr double kPanelStep = kPanelHeight + kPanelGap;
 constexpr double kLegendLeft = 508;
 constexpr double kRadius = 4;
 
@@ -62,7 +49,7 @@ Range RangeOf(const Panel& panel, double Point::*coordinate) {
 }
 
 void DrawPanel(const Panel& panel, double top, Svg* svg) {
-  const Frame frame{kLeft, top, kPanelWidth, kPanelHeight};
+  const Frame frame{kPanelsLeft, top, kPanelWidth, kPanelHeight};
   const Axes axes{Scale(RangeOf(panel, &Point::x), frame.left, frame.right(), true),
                   Scale(RangeOf(panel, &Point::y), frame.bottom(), frame.top, true), panel.x_title,
                   panel.y_title};
@@ -85,18 +72,19 @@ void DrawPanel(const Panel& panel, double top, Svg* svg) {
   if (has_law) legend.push_back({Mark::kLine, "margin", "law"});
   if (!panel.bound.empty()) legend.push_back({Mark::kLine, "second", panel.bound_name});
   for (const std::string& note : panel.notes) legend.push_back({Mark::kNone, "", note});
-  DrawLegend({kLegendLeft, frame.top + 14}, kWidth - kLegendLeft - 10, legend, svg);
+  DrawLegend({kLegendLeft, frame.top + 14}, kPictureWidth - kLegendLeft - 10, legend, svg);
 }
 
 }  // namespace
 
 std::string DrawPanels(const std::vector<Panel>& panels, const std::string& subtitle) {
-  const double height = kTop + static_cast<double>(panels.size()) * kPanelStep;
-  Svg svg(kWidth, height, "A simulated fleet", subtitle);
-  client::DrawHeading(kWidth, "A simulated fleet: what one model's replicas forward and learn",
-                      subtitle, &svg);
+  const double height = kPanelsTop + static_cast<double>(panels.size()) * kPanelStep;
+  Svg svg(kPictureWidth, height, "A simulated fleet", subtitle);
+  client::DrawHeading(kPictureWidth,
+                      "A simulated fleet: what one model's replicas forward and learn", subtitle,
+                      &svg);
   for (size_t i = 0; i < panels.size(); ++i)
-    DrawPanel(panels[i], kTop + static_cast<double>(i) * kPanelStep, &svg);
+    DrawPanel(panels[i], kPanelsTop + static_cast<double>(i) * kPanelStep, &svg);
   return svg.Finish();
 }
 
