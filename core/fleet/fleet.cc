@@ -66,9 +66,7 @@ void Fleet::Leave() {
   }
   for (const std::unique_ptr<PartitionRole>& role : roles_) role->Leave();
   const absl::Time deadline = absl::Now() + kLeaveTime;
-  for (const std::unique_ptr<PartitionRole>& role : roles_) {
-    while (!role->has_left() && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(1));
-  }
+  for (const std::unique_ptr<PartitionRole>& role : roles_) role->AwaitLeft(deadline - absl::Now());
   // The last role's release may not be sent yet.
   Announce();
   MutexLock lock(&mutex_);

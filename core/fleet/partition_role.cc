@@ -42,7 +42,10 @@ PartitionRole::PartitionRole(Journal& journal, uint32_t partition, Members& memb
       thread_([this] { Run(); }) {}
 
 PartitionRole::~PartitionRole() {
-  stopping_.store(true, std::memory_order_release);
+  {
+    MutexLock lock(&mutex_);
+    stopping_ = true;
+  }
   thread_.join();
 }
 
@@ -66,15 +69,26 @@ PartitionRole::Stats PartitionRole::stats() const {
 
 void PartitionRole::Run() {
   NameThisThread("partition");
-  while (!stopping() && !has_left()) {
+  while (!has_ended()) {
     if (failed_.exchange(false, std::memory_order_acq_rel))
       StopWriting(false, WriterChangedError());
     if (!Read()) Decide();
   }
 }
 
+bool PartitionRole::has_ended() const {
+  MutexLock lock(&mutex_);
+  return stopping_ || left_;
+}
+
 void PartitionRole::Pause() const {
-  for (int i = 0; i < 10 && !stopping(); ++i) absl::SleepFor(kPause / 10);
+  MutexLock lock(&mutex_);
+  mutex_.AwaitWithTimeout(absl::Condition(&stopping_), kPause);
+}
+
+void PartitionRole::AwaitLeft(absl::Duration timeout) {
+  MutexLock lock(&mutex_);
+  mutex_.AwaitWithTimeout(absl::Condition(&left_), timeout);
 }
 
 bool PartitionRole::Read() {
@@ -182,7 +196,8 @@ void PartitionRole::Decide() {
   }
   if (awaited_epoch_ != 0 && now - last_attempt_ < Steady(kAwaitTime)) return;
   if (leaving) {
-    left_.store(true, std::memory_order_release);
+    MutexLock lock(&mutex_);
+    left_ = true;
     return;
   }
   const Writer writer = members_.WriterOf(partition_);

@@ -83,8 +83,8 @@ class PartitionRole {
   // Commits, releases the partition if this server writes it, and takes it over no more; its models follow no more either.
   // Does not wait.
   void Leave() { leaving_.store(true, std::memory_order_release); }
-  // Whether it has left.
-  bool has_left() const { return left_.load(std::memory_order_acquire); }
+  // Waits until it has left, for at most this time.
+  void AwaitLeft(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mutex_);
   Stats stats() const ABSL_LOCKS_EXCLUDED(mutex_);
   // When the log was last read to its end.
   Clock::time_point contact() const ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -108,8 +108,10 @@ class PartitionRole {
   void StopWriting(bool commit, const absl::Status& why);
   // Whether another server should write the partition rather than this one.
   bool HasBetterWriter(Clock::time_point now) const;
-  bool stopping() const { return stopping_.load(std::memory_order_acquire); }
-  void Pause() const;
+  // Whether the thread has nothing more to do.
+  bool has_ended() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Waits for a moment, or until it is to stop.
+  void Pause() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   Journal& journal_;
   const uint32_t partition_;
@@ -118,9 +120,7 @@ class PartitionRole {
   const Hooks hooks_;
   Followers followers_;
 
-  std::atomic<bool> stopping_ = false;
   std::atomic<bool> leaving_ = false;
-  std::atomic<bool> left_ = false;
   std::atomic<bool> failed_ = false;
   std::atomic<bool> writes_ = false;
   // Of this server's last take-over; 0: it had none.
@@ -140,6 +140,8 @@ class PartitionRole {
   Clock::time_point last_asked_;
 
   mutable Mutex mutex_;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  bool left_ ABSL_GUARDED_BY(mutex_) = false;
   Stats stats_ ABSL_GUARDED_BY(mutex_);
   Clock::time_point contact_ ABSL_GUARDED_BY(mutex_);
   // The last member: it uses all the others.
