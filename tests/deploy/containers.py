@@ -47,7 +47,7 @@ exec "$@"
 
 @dataclasses.dataclass
 class Container:
-    """What an engine is told."""
+    """What an engine runs."""
 
     name: str
     command: list

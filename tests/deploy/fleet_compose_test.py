@@ -76,8 +76,8 @@ class FileTest(unittest.TestCase):
     def test_prometheus_and_the_balancer_know_every_server(self):
         (targets,) = yaml.safe_load((DEPLOY / "fleet/targets/perceptrond.yml").read_text())
         self.assertEqual(targets["targets"], [services[name]["environment"]["PERCEPTROND_METRICS_ADDRESS"] for name in SERVERS])
-        behind = re.findall(r"^  server (\S+) (\S+)$", (DEPLOY / "fleet/haproxy.cfg").read_text(), re.MULTILINE)
-        self.assertEqual(behind, [(name, services[name]["environment"]["PERCEPTROND_ADDRESS"]) for name in SERVERS])
+        balanced = re.findall(r"^  server (\S+) (\S+)$", (DEPLOY / "fleet/haproxy.cfg").read_text(), re.MULTILINE)
+        self.assertEqual(balanced, [(name, services[name]["environment"]["PERCEPTROND_ADDRESS"]) for name in SERVERS])
 
 
 class RunningTest(unittest.TestCase):
