@@ -111,7 +111,7 @@ bool PartitionRole::Read() {
   {
     MutexLock lock(&mutex_);
     stats_.superseded += tail_->TakeSuperseded();
-    stats_.pending = tail_->pending();
+    stats_.pending = tail_->pending() + (entries.ok() ? entries->size() : 0);
   }
   if (!entries.ok()) {
     OnTailError(entries.status());
@@ -120,6 +120,7 @@ bool PartitionRole::Read() {
   for (const SequencedEntry& entry : *entries) Take(entry);
   MutexLock lock(&mutex_);
   contact_ = Clock::now();
+  stats_.pending = tail_->pending();
   if (entries->empty()) {
     if (stats_.pending == 0) stats_.delay = absl::ZeroDuration();
     return false;

@@ -103,7 +103,9 @@ class PartitionTail final : public JournalTail {
     }
     return entries;
   }
-  uint64_t pending() const override { return pending_; }
+  uint64_t pending() const override {
+    return std::max(pending_, reader_ == nullptr ? 0 : reader_->queued());
+  }
   uint64_t TakeSuperseded() override { return std::exchange(superseded_, 0); }
 
  private:

@@ -157,6 +157,11 @@ absl::StatusOr<std::optional<StreamMessage>> StreamReader::Next(absl::Duration t
   return result;
 }
 
+uint64_t StreamReader::queued() const {
+  uint64_t queued = 0;
+  return natsSubscription_QueuedMsgs(subscription_, &queued) == NATS_OK ? queued : 0;
+}
+
 Stream::Stream(std::shared_ptr<Connection> connection, StreamOptions options)
     : connection_(std::move(connection)), options_(std::move(options)) {}
 

@@ -74,6 +74,8 @@ class StreamReader {
   // over. UNAVAILABLE, also while there is no connection, and once it was replaced: another reader goes
   // on there.
   absl::StatusOr<std::optional<StreamMessage>> Next(absl::Duration timeout);
+  // Messages that have arrived and Next has not returned.
+  uint64_t queued() const;
 
  private:
   friend class Stream;
