@@ -167,15 +167,17 @@ std::string TraceparentOf(const grpc::ServerContext& context) {
              : "";
 }
 
-std::string PrincipalOf(const Call& call) {
-  if (call.access_ != nullptr) return call.access_->principal();
+std::string Call::FindPrincipal() const {
+  if (access_ != nullptr) return access_->principal();
   // Only a port for other servers has no admission.
-  if (call.acceptor_.admission() != nullptr) return "";
-  const auto stated = call.context_.client_metadata().find(kPrincipal);
-  return stated == call.context_.client_metadata().end()
+  if (acceptor_.admission() != nullptr) return "";
+  const auto stated = context_.client_metadata().find(kPrincipal);
+  return stated == context_.client_metadata().end()
              ? ""
              : std::string(stated->second.data(), stated->second.size());
 }
+
+std::string PrincipalOf(const Call& call) { return call.FindPrincipal(); }
 
 SlowCallLog& Call::slow_calls() { return acceptor_.slow_calls(); }
 

@@ -130,6 +130,7 @@ class Call {
   friend class RoutingReactor;
   friend std::string PrincipalOf(const Call& call);
 
+  std::string FindPrincipal() const;
   // Has the next reactor that is bound given to `bind_to`, which passes the callbacks on to it, and
   // the next read return this message, which was read before: so that a reactor can read a call's
   // first message and leave the call to its method.

@@ -127,7 +127,7 @@ class ManifestTest(unittest.TestCase):
         (user,) = values["config"]["merge"]["accounts"]["FLEET"]["users"]
         self.assertIn(f"user: {user['user']}\n", text)
         for what, subjects in user["permissions"].items():
-            self.assertEqual(json.loads(re.search(rf"{what}: (\[.*\])", text)[1]), subjects)
+            self.assertEqual(json.loads(re.search(rf"{what}: (\[.*?\])", text, re.DOTALL)[1]), subjects)
 
 
 class Authorities:
