@@ -1,6 +1,7 @@
 #include "server/open_store.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <string>
 #include <utility>
 
@@ -100,12 +101,22 @@ absl::StatusOr<std::unique_ptr<Journal>> OpenJournal(const Options& options) {
   return *std::move(journal);
 }
 
+// What is in memory is of entries that the log does not have: only a start gets rid of all of it.
+void ExitOnLostEntries(uint32_t partition, uint64_t read, uint64_t last) {
+  Log(LogLevel::kError,
+      "the journal has lost entries that this server has read, as after the restore of an older "
+      "copy; exiting, to start on what it has",
+      {{"partition", partition}, {"read", read}, {"last", last}});
+  std::_Exit(1);
+}
+
 // Where clients reach this server of a fleet; empty if they cannot know.
 std::string ClientAddress(const Options& options) {
   if (!options.client_address.empty()) return options.client_address;
   for (const std::string& address : options.addresses) {
     if (!HostOf(address).has_value() || absl::EndsWith(address, ":0")) continue;
-    const absl::string_view fleet = options.fleet_address;
+    const absl::string_view fleet =
+        options.fleet_advertise.empty() ? options.fleet_address : options.fleet_advertise;
     return absl::StrCat(fleet.substr(0, fleet.rfind(':')), address.substr(address.rfind(':')));
   }
   return "";
@@ -145,13 +156,15 @@ Store::Options StoreOptions(const Options& options) {
   if (options.journal == JournalKind::kNats) {
     store.committer.counters_delay = kCountersDelay;
     FleetOptions fleet;
-    fleet.address = options.fleet_address;
+    fleet.address =
+        options.fleet_advertise.empty() ? options.fleet_address : options.fleet_advertise;
     fleet.client_address = ClientAddress(options);
     fleet.heartbeat = options.fleet_timeout / 4;
     fleet.writer_timeout = options.fleet_timeout;
     fleet.rank_delay = options.fleet_timeout / 8;
     fleet.settle_time = options.fleet_timeout * 1.5;
     store.fleet = std::make_shared<const FleetOptions>(fleet);
+    store.on_log_cut = ExitOnLostEntries;
   }
   store.on_write_failure = [](const std::string& model, const absl::Status& why) {
     Log(LogLevel::kError,

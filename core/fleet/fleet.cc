@@ -41,7 +41,8 @@ Fleet::Fleet(Journal& journal, const FleetOptions& options, Hooks hooks)
   for (uint32_t i = 0; i < journal_.partitions(); ++i) {
     roles_.push_back(std::make_unique<PartitionRole>(
         journal_, i, members_, settings,
-        PartitionRole::Hooks{hooks_.drop, hooks_.on_followed, [this] { Announce(); }}));
+        PartitionRole::Hooks{hooks_.drop, hooks_.on_followed, [this] { Announce(); },
+                             hooks_.on_log_cut}));
   }
   heartbeats_ = std::thread([this] { SendHeartbeats(); });
   changes_thread_ = std::thread([this] { PassOnChanges(); });

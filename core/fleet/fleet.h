@@ -42,6 +42,7 @@ class Fleet {
                        const absl::Status& why)>
         drop;
     Followers::OnFollowed on_followed;
+    std::function<void(uint32_t partition, uint64_t read, uint64_t last)> on_log_cut;
     // Another server changed or deleted a model. On a thread that may block.
     Journal::ModelWatcher on_model_changed;
   };

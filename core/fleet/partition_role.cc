@@ -16,8 +16,11 @@ constexpr absl::Duration kTurn = absl::Milliseconds(20);
 constexpr absl::Duration kPause = absl::Milliseconds(200);
 // A take-over that was written is read within this time, or its outcome is not known.
 constexpr absl::Duration kAwaitTime = absl::Seconds(2);
-// A partition in which nothing is learned has no commits that would fail: its writer asks this often.
+// How often it is asked where the log ends: also a partition in which nothing is learned, and so no commit fails.
 constexpr absl::Duration kAskInterval = absl::Seconds(5);
+// A log that ends before what was read of it, for this time, has lost it: a leader that NATS has parted from the others
+// gives up within ten seconds.
+constexpr absl::Duration kShortTime = absl::Seconds(20);
 
 PartitionRole::Clock::duration Steady(absl::Duration duration) {
   return absl::ToChronoNanoseconds(duration);
@@ -186,16 +189,24 @@ bool PartitionRole::HasBetterWriter(Clock::time_point now) const {
 void PartitionRole::Decide() {
   const Clock::time_point now = Clock::now();
   const bool leaving = leaving_.load(std::memory_order_acquire);
+  if (!leaving) CheckLog(now);
   if (writes()) {
-    if (!leaving && !HasBetterWriter(now)) {
-      if (now - last_asked_ >= Steady(kAskInterval)) AskForEnd().status().IgnoreError();
-      return;
-    }
+    if (!leaving && !HasBetterWriter(now)) return;
     StopWriting(true, WriterChangedError());
     released_.store(own_epoch_.load(std::memory_order_relaxed), std::memory_order_release);
     hooks_.on_change();
   }
-  if (awaited_epoch_ != 0 && now - last_attempt_ < Steady(kAwaitTime)) return;
+  if (awaited_epoch_ != 0) {
+    if (now - last_attempt_ < Steady(kAwaitTime)) return;
+    if (std::exchange(reopened_, true)) {
+      awaited_epoch_ = 0;
+    } else {
+      // It is in the log: whoever reads that for this server may be dead.
+      last_attempt_ = now;
+      tail_.reset();
+      return;
+    }
+  }
   if (leaving) {
     MutexLock lock(&mutex_);
     left_ = true;
@@ -223,11 +234,32 @@ absl::StatusOr<uint64_t> PartitionRole::AskForEnd() {
   return last;
 }
 
+bool PartitionRole::IsCut(uint64_t last) {
+  const Clock::time_point now = Clock::now();
+  if (last >= read_to_.value_or(0)) {
+    short_since_.reset();
+    return false;
+  }
+  // A leader that has not applied all it has says so too, for a moment.
+  if (!short_since_.has_value()) short_since_ = now;
+  if (now - *short_since_ >= Steady(kShortTime) && hooks_.on_log_cut != nullptr)
+    hooks_.on_log_cut(partition_, *read_to_, last);
+  return true;
+}
+
+void PartitionRole::CheckLog(Clock::time_point now) {
+  if (now - last_asked_ < Steady(kAskInterval)) return;
+  const absl::StatusOr<uint64_t> last = AskForEnd();
+  if (last.ok()) IsCut(*last);
+}
+
 void PartitionRole::TryTakeOver() {
   last_attempt_ = Clock::now();
   awaited_epoch_ = 0;
+  reopened_ = false;
   const absl::StatusOr<uint64_t> last = AskForEnd();
   if (!last.ok()) return Pause();
+  if (IsCut(*last)) return Pause();
   const absl::StatusOr<CommitOutcome> outcome =
       journal_.TakeOver(partition_, settings_.address, *last);
   if (!outcome.ok()) return Pause();

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -47,6 +48,9 @@ class PartitionRole {
     Followers::OnFollowed on_followed;
     // The role has changed: others should know.
     std::function<void()> on_change;
+    // The log ends at `last` and had entries up to `read` before: it is an older one, as after a restore. What this server has
+    // in memory is of no use. May be null.
+    std::function<void(uint32_t partition, uint64_t read, uint64_t last)> on_log_cut;
   };
   struct Stats {
     bool writes = false;
@@ -104,6 +108,10 @@ class PartitionRole {
   void TryTakeOver();
   // The journal's last sequence number. Notes whether it answered.
   absl::StatusOr<uint64_t> AskForEnd() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whether a log that ends there lacks what was read of it, for whatever reason.
+  bool IsCut(uint64_t last);
+  // Asks now and then where the log ends.
+  void CheckLog(Clock::time_point now);
   // Ends this server's writing. `commit`: of its own will.
   void StopWriting(bool commit, const absl::Status& why);
   // Whether another server should write the partition rather than this one.
@@ -138,6 +146,10 @@ class PartitionRole {
   int64_t awaited_epoch_ = 0;
   Clock::time_point last_attempt_;
   Clock::time_point last_asked_;
+  // Since when the log ends before read_to_.
+  std::optional<Clock::time_point> short_since_;
+  // The tail was opened again to read it.
+  bool reopened_ = false;
 
   mutable Mutex mutex_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;

@@ -94,7 +94,8 @@ absl::Status ModelCore::CheckWritable() const {
 }
 
 absl::Status ModelCore::CheckReadable(const ModelState& state, uint64_t min_revision) const {
-  absl::Status open = CheckOpen(state);
+  const bool last_copy = min_revision == 0 && is_last_copy.load(std::memory_order_acquire);
+  absl::Status open = last_copy && !ledger.torn() ? absl::OkStatus() : CheckOpen(state);
   if (!open.ok() || state.revision >= min_revision) return open;
   return WithRetry(
       MakeError(absl::StatusCode::kAborted, "REVISION_TOO_OLD",

@@ -112,7 +112,7 @@ struct ModelCore {
   // UNAVAILABLE (NOT_THE_WRITER) if another server of a fleet writes the model: it neither learns nor
   // has producers here. Takes no lock.
   absl::Status CheckWritable() const;
-  // OK if the model may answer: it is open, and at least at `min_revision`. ABORTED
+  // OK if the model may answer: it is open, or the last copy for one who asks for no revision; and at least at `min_revision`. ABORTED
   // (REVISION_TOO_OLD), or why it is closed.
   absl::Status CheckReadable(const ModelState& state, uint64_t min_revision) const;
 
@@ -145,6 +145,8 @@ struct ModelCore {
   const std::shared_ptr<RevisionWaiters> waiters = std::make_shared<RevisionWaiters>();
   // state->closed is not OK. Read without a lock.
   std::atomic<bool> is_closed = false;
+  // It predicts although it is closed, until it is loaded again (LastCopies).
+  std::atomic<bool> is_last_copy = false;
 };
 
 struct ExplainOptions;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/error/error.h"
 #include "core/error/stopped.h"
 #include "core/learner/catalogue.h"
 #include "core/model/model.h"
@@ -12,6 +13,9 @@
 
 namespace perceptrond {
 namespace {
+
+// The newest order of operations that this server can repeat (UpdateRecord.arithmetic_version).
+constexpr uint32_t kArithmeticVersion = 0;
 
 // What replaying an update takes besides its features, in multiply-adds.
 constexpr size_t kReplayWork = 1000;
@@ -172,6 +176,16 @@ absl::Status Recovery::AddNames(const storage::UpdateRecord& record) {
 }
 
 absl::Status Recovery::Replay(const storage::UpdateRecord& record) {
+  if (record.arithmetic_version() > kArithmeticVersion) {
+    return WithRetry(
+        MakeError(absl::StatusCode::kUnavailable, "NEWER_ARITHMETIC",
+                  absl::StrCat("model \"", core_.name,
+                               "\" has updates of a newer server, with arithmetic ",
+                               record.arithmetic_version(), "; this one knows up to ",
+                               kArithmeticVersion, ": ask another server, and update this one"),
+                  {{"model", core_.name}}),
+        absl::Seconds(1));
+  }
   if (record.first_revision() > state_.revision + 1)
     return Inconsistent("records are missing before the next one");
   if (absl::Status status = AddNames(record); !status.ok()) return status;

@@ -34,6 +34,8 @@ Store::Store(std::unique_ptr<Journal> journal, const Options& options)
 
 Store::~Store() {
   SaveSamples();
+  // Models that leave memory from now on are not loaded again.
+  if (last_copies_ != nullptr) last_copies_->Stop();
   // Other servers take over at once. Until then its models write.
   if (fleet_ != nullptr) fleet_->Leave();
   // The snapshotter waits for commits, and commits request snapshots: it stops first, but exists
@@ -73,6 +75,7 @@ absl::StatusOr<v1::Model> Store::Change(absl::string_view name, const ChangeOpti
 absl::Status Store::Delete(absl::string_view name, absl::string_view etag, bool validate_only) {
   const absl::StatusOr<std::string> uid =
       catalogue_.Delete(name, etag, validate_only, [&] { return DeleteLoaded(name); });
+  if (uid.ok() && !validate_only && last_copies_ != nullptr) last_copies_->Remove(name);
   if (uid.ok() && !validate_only) streams_.EndAll(*uid, ModelNotFound(name));
   return uid.status();
 }
@@ -95,11 +98,29 @@ absl::Status Store::DeleteLoaded(absl::string_view name) {
 }
 
 absl::StatusOr<std::shared_ptr<Model>> Store::Acquire(absl::string_view name) {
+  if (last_copies_ != nullptr) {
+    if (absl::Status status = last_copies_->AwaitLoad(name); !status.ok()) return status;
+  }
+  return AcquireNow(name);
+}
+
+absl::StatusOr<std::shared_ptr<Model>> Store::AcquireNow(absl::string_view name) {
   absl::StatusOr<std::shared_ptr<Model>> model = cache_.Acquire(name);
   if (!model.ok() || !(*model)->ledger().torn()) return model;
   // Once this commit has failed no write of it can follow, and the cache has dropped it.
   (void)committer_->Commit(*std::move(model));
   return cache_.Acquire(name);
+}
+
+absl::StatusOr<std::shared_ptr<const Model>> Store::AcquireToPredict(absl::string_view name,
+                                                                     uint64_t min_revision) {
+  if (last_copies_ != nullptr && min_revision == 0) {
+    if (std::shared_ptr<const Model> copy = last_copies_->Find(name); copy != nullptr) {
+      const std::shared_ptr<Model> loaded = GetIfLoaded(name);
+      if (loaded == nullptr || !loaded->closed().ok()) return copy;
+    }
+  }
+  return Acquire(name);
 }
 
 absl::StatusOr<std::shared_ptr<Model>> Store::Load(absl::string_view name) {
@@ -251,13 +272,14 @@ absl::StatusOr<Store::Found> Store::Search(absl::string_view after, size_t limit
 void Store::OnCommitFailure(Model& model, const absl::Status& why) {
   // Its memory holds updates that the journal does not have. The next Acquire restores it from the
   // journal, after what the failed write may have left there is dropped.
+  if (fleet_ != nullptr) model.core().is_last_copy.store(true, std::memory_order_release);
   model.Close(why);
   if (options_.on_write_failure != nullptr) options_.on_write_failure(model.name(), why);
   {
     MutexLock lock(&mutex_);
     failed_.insert(model.id());
   }
-  cache_.Remove(model);
+  RemoveFromMemory(model);
   if (fleet_ != nullptr) fleet_->OnWriteFailure(model.id());
 }
 

@@ -17,6 +17,7 @@
 #include "core/model/model.h"
 #include "core/model/views.h"
 #include "core/store/committer.h"
+#include "core/store/last_copies.h"
 #include "core/store/memory_budget.h"
 #include "core/store/model_cache.h"
 #include "core/store/model_catalogue.h"
@@ -69,6 +70,8 @@ class Store {
     ErrorCallback on_damage;
     // A snapshot could not be taken. Its records stay, and it is tried again.
     ErrorCallback on_snapshot_failure;
+    // As PartitionRole::Hooks: the server must start again.
+    std::function<void(uint32_t partition, uint64_t read, uint64_t last)> on_log_cut;
   };
   struct Stats {
     uint64_t commits = 0;
@@ -114,6 +117,10 @@ class Store {
   // (core/error/stopped.h). Loads a model again whose update was cut short by a failed allocation
   // (Ledger::torn).
   absl::StatusOr<std::shared_ptr<Model>> Acquire(absl::string_view name);
+  // The same, to predict only. While a model of a fleet cannot be loaded because the journal is out of reach, the copy
+  // that left memory last, if `min_revision` is 0.
+  absl::StatusOr<std::shared_ptr<const Model>> AcquireToPredict(absl::string_view name,
+                                                                uint64_t min_revision);
   // The model if it is in memory, else null. Does not count as a use.
   std::shared_ptr<Model> GetIfLoaded(absl::string_view name) const { return cache_.Find(name); }
 
@@ -159,6 +166,8 @@ class Store {
   MemoryBudget& memory() { return memory_; }
 
  private:
+  // As Acquire, also while a copy predicts.
+  absl::StatusOr<std::shared_ptr<Model>> AcquireNow(absl::string_view name);
   absl::Status DeleteLoaded(absl::string_view name);
   absl::StatusOr<std::shared_ptr<Model>> Load(absl::string_view name) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<std::shared_ptr<Model>> LoadFromJournal(absl::string_view name)
@@ -172,6 +181,8 @@ class Store {
   void OnModelChanged(const storage::ModelHeader& header, bool deleted);
   void SetStateTime(uint64_t model_id, ModelSummary& summary);
   absl::StatusOr<ModelSummary> ListedSummary(const storage::ModelHeader& header);
+  // Takes a closed model out of memory; that of a fleet goes on predicting until it is loaded again.
+  void RemoveFromMemory(Model& model);
   // Drops what a failed write of the model may have left in the journal.
   absl::Status DropLeftovers(uint64_t model_id) ABSL_LOCKS_EXCLUDED(mutex_);
   // Writes the samples that are nowhere but in memory.
@@ -197,6 +208,7 @@ class Store {
   std::unique_ptr<Committer> committer_;
   std::unique_ptr<Snapshotter> snapshotter_;
   // Null without a fleet.
+  std::unique_ptr<LastCopies> last_copies_;
   std::unique_ptr<Fleet> fleet_;
 };
 
@@ -222,6 +234,15 @@ class ModelHandle {
       name_ = name;
       model_ = *model;
     }
+    return model;
+  }
+  // As Store::AcquireToPredict.
+  absl::StatusOr<std::shared_ptr<const Model>> AcquireToPredict(const std::string& name,
+                                                                uint64_t min_revision) {
+    if (GetIfLoaded() != nullptr && name == name_) return Acquire(name);
+    const absl::StatusOr<std::shared_ptr<const Model>> model =
+        store_.AcquireToPredict(name, min_revision);
+    if (model.ok() && (*model)->closed().ok()) return Acquire(name);
     return model;
   }
   // The model of the last Acquire if it is still in memory and open, else null. Does not count as a

@@ -13,9 +13,12 @@ void Store::JoinFleet() {
   hooks.drop = [this](const std::vector<std::shared_ptr<Model>>& models, bool commit,
                       const absl::Status& why) { Drop(models, commit, why); };
   hooks.on_followed = [this](const Model& model) { cache_.UpdateMemory(model); };
+  hooks.on_log_cut = options_.on_log_cut;
   hooks.on_model_changed = [this](const storage::ModelHeader& header, bool deleted) {
     OnModelChanged(header, deleted);
   };
+  last_copies_ = std::make_unique<LastCopies>(
+      memory_, [this](const std::string& name) { return AcquireNow(name).status(); });
   fleet_ = std::make_unique<Fleet>(*journal_, *options_.fleet, std::move(hooks));
 }
 
@@ -29,13 +32,25 @@ void Store::Drop(const std::vector<std::shared_ptr<Model>>& models, bool commit,
                  const absl::Status& why) {
   if (commit && !models.empty()) committer_->Flush();
   // From now on none of them learns.
-  for (const std::shared_ptr<Model>& model : models) model->Close(why);
+  for (const std::shared_ptr<Model>& model : models) {
+    model->core().is_last_copy.store(true, std::memory_order_release);
+    model->Close(why);
+  }
   // After this nothing of them is being written. Updates made meanwhile are not acknowledged, and lost.
   if (commit && !models.empty()) committer_->Flush();
   for (const std::shared_ptr<Model>& model : models) {
     streams_.EndAll(model->uid(), why);
-    cache_.Remove(*model);
+    RemoveFromMemory(*model);
   }
+}
+
+void Store::RemoveFromMemory(Model& model) {
+  // A torn one is of no use.
+  if (last_copies_ != nullptr && !model.ledger().torn()) {
+    std::shared_ptr<const Model> copy = cache_.Find(model.name());
+    if (copy.get() == &model) last_copies_->Keep(std::move(copy));
+  }
+  cache_.Remove(model);
 }
 
 void Store::OnModelChanged(const storage::ModelHeader& header, bool deleted) {
@@ -46,6 +61,7 @@ void Store::OnModelChanged(const storage::ModelHeader& header, bool deleted) {
     if (same) loaded->Change(header.model());
     return;
   }
+  last_copies_->Remove(name);
   if (same) cache_.CloseAndRemove(name, ModelNotFound(name));
   streams_.EndAll(header.model().uid(), ModelNotFound(name));
 }

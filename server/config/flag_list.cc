@@ -224,13 +224,15 @@ void FlagList::Name(const std::string& name, std::string* field, const std::stri
 }
 
 void FlagList::Address(const std::string& name, std::string* field, const std::string& help) {
-  const auto set = [field](const std::string& value) -> std::string {
-    if (!HostOf(value).has_value() || absl::EndsWith(value, ":0"))
+  const bool optional = field->empty();
+  const auto set = [=](const std::string& value) -> std::string {
+    const bool absent = optional && value.empty();
+    if (!absent && (!HostOf(value).has_value() || absl::EndsWith(value, ":0")))
       return "expected HOST:PORT, with a port that other servers know";
     *field = value;
     return "";
   };
-  Add(name, "HOST:PORT", absl::StrCat(help, "\nDefault ", *field, "."), set,
+  Add(name, "HOST:PORT", absl::StrCat(help, "\nDefault ", optional ? "none" : *field, "."), set,
       [field] { return Quoted(*field); });
 }
 

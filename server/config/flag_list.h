@@ -74,7 +74,7 @@ class FlagList {
                const std::string& help);
   // Letters, digits and dashes.
   void Name(const std::string& name, std::string* field, const std::string& help);
-  // HOST:PORT, with a port.
+  // HOST:PORT, with a port; or nothing, if the field is empty.
   void Address(const std::string& name, std::string* field, const std::string& help);
   // The same, or empty.
   void OptionalAddress(const std::string& name, std::string* field, const std::string& help);

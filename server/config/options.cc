@@ -52,6 +52,8 @@ std::vector<Flag> MakeFlags(Options* o) {
       "client-address", &o->client_address,
       "Where clients reach this server of a fleet, with which it names itself to those that it\n"
       "writes most rows of. Empty: the host of --fleet-address with the port of --address.");
+  flags.Address("fleet-advertise", &o->fleet_advertise,
+                "Where they reach it if not at --fleet-address, as behind NAT. Empty: there.");
   flags.Number("fleet-partitions", "Partitions", &o->fleet_partitions, 1, 256,
                "Partitions of the fleet's models, each of which one server writes. Fixed when the\n"
                "fleet is created.");

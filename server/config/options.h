@@ -38,6 +38,8 @@ struct Options {
   std::string fleet_address = "127.0.0.1:7602";
   // Empty: the host of fleet_address, with the port of the first TCP address.
   std::string client_address;
+  // Empty: fleet_address.
+  std::string fleet_advertise;
   uint64_t fleet_partitions = 16;
   uint64_t fleet_replicas = 3;
   absl::Duration fleet_timeout = absl::Seconds(2);

@@ -176,6 +176,9 @@ absl::Status FleetServer::Listen() {
       &port);
   builder.SetMaxReceiveMessageSize(-1);
   builder.SetMaxSendMessageSize(-1);
+  // Other servers ask often whether this one is there.
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 1);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
   acceptor_.AddTo(builder);
   grpc_ = builder.BuildAndStart();
   if (grpc_ == nullptr || port == 0) {

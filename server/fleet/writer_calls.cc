@@ -8,6 +8,12 @@
 #include "server/rpc/trace_context.h"
 
 namespace perceptrond {
+namespace {
+
+// How often another server is asked whether it is there, and how long an answer may take.
+constexpr int kKeepaliveMs = 1000;
+
+}  // namespace
 
 CallOrigin::CallOrigin(const Call& call)
     : traceparent(TraceparentOf(call.context())), principal(PrincipalOf(call)) {}
@@ -35,6 +41,10 @@ std::shared_ptr<grpc::Channel> WriterCalls::ChannelTo(const std::string& address
     if (!name_.empty()) arguments.SetSslTargetNameOverride(name_);
     // A server that went away at this address may be back soon.
     arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
+    // One that is cut off answers no ping: without them a call to it would wait for ever.
+    arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
+    arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveMs);
+    arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
     channel = grpc::CreateCustomChannel(address, credentials_, arguments);
   }
   return channel;

@@ -15,7 +15,10 @@ namespace perceptrond {
 absl::Status MessagePredictor::Predict(const std::string& model_name, const Request& request,
                                        ::perceptron::v1::PredictResponse& response) {
   if (absl::Status status = CheckModelName(model_name, "model"); !status.ok()) return status;
-  absl::StatusOr<std::shared_ptr<Model>> model = handle_.Acquire(model_name);
+  const auto min_revision =
+      static_cast<uint64_t>(std::max<int64_t>(request.message.min_revision(), 0));
+  const absl::StatusOr<std::shared_ptr<const Model>> model =
+      handle_.AcquireToPredict(model_name, min_revision);
   if (!model.ok()) return model.status();
   return Predict(**model, request, response);
 }

@@ -23,6 +23,8 @@ namespace {
 constexpr int kForever = -1;
 constexpr int64_t kReconnectWaitMs = 250;
 constexpr absl::Duration kRefreshInterval = absl::Seconds(1);
+// A stream without a leader answers nothing: it is asked again.
+constexpr absl::Duration kAnswerTime = absl::Seconds(2);
 // How often the same problem is reported.
 constexpr absl::Duration kRepeatInterval = absl::Seconds(30);
 // Different ones within that time: subjects may have random parts.
@@ -31,6 +33,10 @@ constexpr size_t kMaxCredentialsBytes = 64 << 10;
 constexpr absl::string_view kJwt = "-----BEGIN NATS USER JWT-----";
 // Of libnats's prefix for inboxes, which natsInbox_Create always has.
 constexpr absl::string_view kLibraryPrefix = "_INBOX";
+// A server that is silent for about four of these is taken for lost, and another one is tried: a machine that loses
+// power ends no connection.
+constexpr int64_t kPingIntervalMs = 1000;
+constexpr int kMaxPingsOut = 3;
 
 struct OptionsDeleter {
   void operator()(natsOptions* options) const { natsOptions_Destroy(options); }
@@ -93,6 +99,10 @@ natsStatus Apply(const ConnectionOptions& from, natsOptions* options) {
   set(natsOptions_SetTimeout(options, absl::ToInt64Milliseconds(from.timeout)));
   set(natsOptions_SetMaxReconnect(options, kForever));
   set(natsOptions_SetReconnectWait(options, kReconnectWaitMs));
+  set(natsOptions_SetPingInterval(options, kPingIntervalMs));
+  set(natsOptions_SetMaxPingsOut(options, kMaxPingsOut));
+  // Without it a full socket would block whoever sends, and the pings.
+  set(natsOptions_SetWriteDeadline(options, absl::ToInt64Milliseconds(from.timeout)));
   // An append is waited for.
   set(natsOptions_SetSendAsap(options, true));
   set(natsOptions_SetFailRequestsOnDisconnect(options, true));
@@ -224,6 +234,13 @@ Connection::~Connection() {
   if (thread_.joinable()) thread_.join();
 }
 
+int MakeContext(__natsConnection* connection, __jsCtx** context) {
+  jsOptions options;
+  jsOptions_Init(&options);
+  options.Wait = absl::ToInt64Milliseconds(kAnswerTime);
+  return natsConnection_JetStream(context, connection, &options);
+}
+
 absl::StatusOr<std::shared_ptr<Link>> Connection::Connect() const {
   natsOptions* created = nullptr;
   if (const natsStatus status = natsOptions_Create(&created); status != NATS_OK)
@@ -245,7 +262,7 @@ absl::StatusOr<std::shared_ptr<Link>> Connection::Connect() const {
     return absl::FailedPreconditionError(ToAbsl(status, 0, what).message());
   }
   if (status == NATS_OK)
-    status = natsConnection_JetStream(&link->context, link->connection, nullptr);
+    status = static_cast<natsStatus>(MakeContext(link->connection, &link->context));
   if (status != NATS_OK) return ToAbsl(status, 0, what);
   return link;
 }
@@ -256,6 +273,12 @@ std::string Connection::Fingerprint() const {
        {options_.credentials_file, options_.ca_file, options_.certificate_file, options_.key_file})
     absl::StrAppend(&fingerprint, FingerprintOf(path));
   return fingerprint;
+}
+
+absl::Status Connection::Check() const {
+  return natsConnection_Status(link()->connection) == NATS_CONN_STATUS_CONNECTED
+             ? absl::OkStatus()
+             : absl::UnavailableError("NATS: none of its servers can be reached");
 }
 
 std::shared_ptr<Link> Connection::link() const {

@@ -58,6 +58,9 @@ struct Link {
   __jsCtx* context = nullptr;
 };
 
+// What calls JetStream on this connection, for a natsStatus.
+int MakeContext(__natsConnection* connection, __jsCtx** context);
+
 // Thread contract: safe for any number of threads.
 class Connection {
  public:
@@ -83,6 +86,8 @@ class Connection {
 
   // Bytes that a message may have, its headers included.
   size_t max_payload() const { return max_payload_; }
+  // UNAVAILABLE while no server is connected: requests would wait for one.
+  absl::Status Check() const;
 
  private:
   class Problems;

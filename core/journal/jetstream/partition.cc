@@ -16,6 +16,15 @@ constexpr size_t kMostBytesAtOnce = 4 << 20;
 // A model that gets a new snapshot while it is read is read again.
 constexpr int kAttempts = 10;
 
+// A log cannot have an entry of a writer whose take-over it lacks; a replica that NATS let diverge may (nats-server's
+// issue 5957). What it has is not to be relied on: another leader has all of it.
+absl::Status LacksTakeOver(uint64_t sequence, int64_t epoch) {
+  return absl::UnavailableError(
+      absl::StrCat("NATS: a server has message ", sequence, " of the writer ", epoch,
+                   " and lacks that writer's take-over: its copy of the stream is not that of the "
+                   "others; make another one the stream's leader, and remove this copy"));
+}
+
 // The whole messages of a subject after one sequence number, up to one that exists.
 absl::StatusOr<std::vector<StreamMessage>> ReadRange(const Stream& stream,
                                                      const std::string& subject, uint64_t after,
@@ -123,6 +132,7 @@ class PartitionTail final : public JournalTail {
       entries.push_back(std::move(entry));
       return absl::OkStatus();
     }
+    if (log.epoch() > epoch_) return LacksTakeOver(message.sequence, log.epoch());
     if (log.epoch() != epoch_) {
       ++superseded_;
       return absl::OkStatus();
@@ -286,6 +296,7 @@ absl::StatusOr<bool> Partition::IsValid(int64_t epoch, uint64_t sequence) {
   MutexLock lock(&mutex_);
   const auto next = std::upper_bound(take_overs_.begin(), take_overs_.end(), sequence);
   const uint64_t current = next == take_overs_.begin() ? 0 : *std::prev(next);
+  if (static_cast<uint64_t>(epoch) > current) return LacksTakeOver(sequence, epoch);
   return current == static_cast<uint64_t>(epoch);
 }
 

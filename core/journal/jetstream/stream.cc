@@ -20,6 +20,9 @@ constexpr char kPartHeader[] = "Perceptrond-Part";
 constexpr char kTraceHeader[] = "traceparent";
 // What the headers of a message may take.
 constexpr size_t kHeaderBytes = 1024;
+// Creating a stream takes an election.
+constexpr absl::Duration kCreateTime = absl::Seconds(5);
+constexpr absl::Duration kHeartbeat = absl::Milliseconds(500);
 
 absl::Time TimeOf(int64_t nanos) { return absl::UnixEpoch() + absl::Nanoseconds(nanos); }
 
@@ -61,6 +64,15 @@ std::optional<uint64_t> NumberIn(absl::string_view answer, absl::string_view nam
   return absl::SimpleAtoi(answer.substr(0, digits), &number) ? std::optional(number) : std::nullopt;
 }
 
+// The description of an error in such an answer.
+std::string DescriptionIn(absl::string_view answer) {
+  constexpr absl::string_view kKey = "\"description\":\"";
+  const size_t at = answer.find(kKey);
+  if (at == absl::string_view::npos) return std::string(answer);
+  answer.remove_prefix(at + kKey.size());
+  return std::string(answer.substr(0, answer.find('"')));
+}
+
 }  // namespace
 
 // The answers to the messages of one append.
@@ -80,7 +92,8 @@ class Stream::Answers {
     --missing_;
     if (const std::optional<uint64_t> error = NumberIn(answer, "err_code"); error.has_value()) {
       kinds_[number] = *error == JSStreamWrongLastSequenceErr ? Kind::kStale : Kind::kRefused;
-      if (kinds_[number] == Kind::kRefused && refused_.empty()) refused_ = std::string(answer);
+      if (kinds_[number] == Kind::kRefused && refused_.empty())
+        refused_ = absl::StrCat(DescriptionIn(answer), ", JetStream error ", *error);
     } else if (const std::optional<uint64_t> sequence = NumberIn(answer, "seq");
                sequence.has_value()) {
       kinds_[number] = Kind::kWritten;
@@ -143,8 +156,7 @@ absl::StatusOr<std::optional<StreamMessage>> StreamReader::Next(absl::Duration t
     if (connection_->link() != link_)
       return absl::UnavailableError("NATS: the connection was replaced");
     // The library waits for its return in silence.
-    if (natsConnection_Status(link_->connection) == NATS_CONN_STATUS_CONNECTED)
-      return std::nullopt;
+    if (natsConnection_Status(link_->connection) == NATS_CONN_STATUS_CONNECTED) return std::nullopt;
     return absl::UnavailableError("NATS: no server is connected");
   }
   jsMsgMetaData* metadata = nullptr;
@@ -160,6 +172,16 @@ absl::StatusOr<std::optional<StreamMessage>> StreamReader::Next(absl::Duration t
 uint64_t StreamReader::queued() const {
   uint64_t queued = 0;
   return natsSubscription_QueuedMsgs(subscription_, &queued) == NATS_OK ? queued : 0;
+}
+
+absl::StatusOr<bool> StreamReader::HasMessages() const {
+  jsConsumerInfo* info = nullptr;
+  jsErrCode error = static_cast<jsErrCode>(0);
+  const natsStatus status = natsSubscription_GetConsumerInfo(&info, subscription_, nullptr, &error);
+  if (status != NATS_OK) return ToAbsl(status, error, "reading a stream");
+  const bool any = info->NumPending > 0 || info->Delivered.Consumer > 0;
+  jsConsumerInfo_Destroy(info);
+  return any;
 }
 
 Stream::Stream(std::shared_ptr<Connection> connection, StreamOptions options)
@@ -218,7 +240,10 @@ absl::Status Stream::CreateOrCheck() {
   const bool is_missing = status == NATS_NOT_FOUND || error == JSStreamNotFoundErr;
   if (is_missing && !options_.must_exist) {
     error = static_cast<jsErrCode>(0);
-    status = js_AddStream(&info, link->context, &config, nullptr, &error);
+    jsOptions slow;
+    jsOptions_Init(&slow);
+    slow.Wait = absl::ToInt64Milliseconds(kCreateTime);
+    status = js_AddStream(&info, link->context, &config, &slow, &error);
     if (error == JSStreamNameExistErr) status = find();
   }
   if (status != NATS_OK) {
@@ -290,6 +315,7 @@ absl::StatusOr<AppendOutcome> Stream::Append(std::span<const NewMessage> message
 }
 
 absl::StatusOr<uint64_t> Stream::LastSequence() const {
+  if (absl::Status status = connection_->Check(); !status.ok()) return status;
   jsStreamInfo* info = nullptr;
   jsErrCode error = static_cast<jsErrCode>(0);
   const absl::Time begin = absl::Now();
@@ -319,6 +345,7 @@ absl::StatusOr<int64_t> Stream::Readers() const {
 }
 
 absl::StatusOr<std::optional<StreamMessage>> Stream::Last(const std::string& subject) const {
+  if (absl::Status status = connection_->Check(); !status.ok()) return status;
   natsMsg* found = nullptr;
   jsErrCode error = static_cast<jsErrCode>(0);
   const absl::Time begin = absl::Now();
@@ -332,11 +359,17 @@ absl::StatusOr<std::optional<StreamMessage>> Stream::Last(const std::string& sub
 
 absl::StatusOr<std::unique_ptr<StreamReader>> Stream::Read(const std::string& subject,
                                                            uint64_t after) const {
+  return Subscribe(subject, after, false);
+}
+
+absl::StatusOr<std::unique_ptr<StreamReader>> Stream::Subscribe(const std::string& subject,
+                                                                uint64_t after,
+                                                                bool headers_only) const {
+  if (absl::Status status = connection_->Check(); !status.ok()) return status;
   jsCtx* context = nullptr;
   const std::shared_ptr<Link> link = connection_->link();
   const absl::Time begin = absl::Now();
-  if (const natsStatus status = natsConnection_JetStream(&context, link->connection, nullptr);
-      status != NATS_OK)
+  if (const int status = MakeContext(link->connection, &context); status != NATS_OK)
     return ToAbsl(status, 0, "JetStream");
   jsSubOptions options;
   jsSubOptions_Init(&options);
@@ -344,6 +377,9 @@ absl::StatusOr<std::unique_ptr<StreamReader>> Stream::Read(const std::string& su
   options.Ordered = true;
   options.Config.DeliverPolicy = js_DeliverByStartSequence;
   options.Config.OptStartSeq = after + 1;
+  options.Config.HeadersOnly = headers_only;
+  // The library makes another consumer when it misses two: that of a server of NATS that died says nothing.
+  options.Config.Heartbeat = absl::ToInt64Nanoseconds(kHeartbeat);
   natsSubscription* subscription = nullptr;
   jsErrCode error = static_cast<jsErrCode>(0);
   const natsStatus status =
@@ -355,19 +391,6 @@ absl::StatusOr<std::unique_ptr<StreamReader>> Stream::Read(const std::string& su
   // The server sends no more than is read: flow control.
   natsSubscription_SetPendingLimits(subscription, -1, -1);
   return std::unique_ptr<StreamReader>(new StreamReader(connection_, link, context, subscription));
-}
-
-absl::Status Stream::Purge(const std::string& subject, uint64_t before) const {
-  jsOptions options;
-  jsOptions_Init(&options);
-  options.Stream.Purge.Subject = subject.c_str();
-  options.Stream.Purge.Sequence = before;
-  jsErrCode error = static_cast<jsErrCode>(0);
-  const absl::Time begin = absl::Now();
-  const natsStatus status =
-      js_PurgeStream(connection_->link()->context, options_.name.c_str(), &options, &error);
-  return status == NATS_OK ? absl::OkStatus()
-                           : Failed(status, error, "deleting in " + options_.name, begin);
 }
 
 size_t Stream::max_data() const { return connection_->max_payload() - kHeaderBytes; }

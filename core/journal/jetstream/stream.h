@@ -4,10 +4,12 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -76,6 +78,8 @@ class StreamReader {
   absl::StatusOr<std::optional<StreamMessage>> Next(absl::Duration timeout);
   // Messages that have arrived and Next has not returned.
   uint64_t queued() const;
+  // Whether there was any message to read yet.
+  absl::StatusOr<bool> HasMessages() const;
 
  private:
   friend class Stream;
@@ -124,10 +128,11 @@ class Stream {
                                                      uint64_t after) const;
   // Deletes the messages of a subject, which may end in ".>": up to a sequence number, or all.
   absl::Status DeleteUpTo(const std::string& subject, uint64_t sequence) const {
-    // A purge before the first message would delete all.
-    return sequence == 0 ? absl::OkStatus() : Purge(subject, sequence + 1);
+    return sequence == 0 ? absl::OkStatus() : Delete(subject, sequence + 1);
   }
-  absl::Status DeleteAll(const std::string& subject) const { return Purge(subject, 0); }
+  absl::Status DeleteAll(const std::string& subject) const {
+    return Delete(subject, std::numeric_limits<uint64_t>::max());
+  }
 
   const StreamOptions& options() const { return options_; }
   // Bytes of data that a message may have.
@@ -142,8 +147,12 @@ class Stream {
   absl::Status CreateOrCheck();
   // The state of an API call that failed.
   absl::Status Failed(int status, int js_error, absl::string_view what, absl::Time since) const;
-  // Deletes what lies before a sequence number; 0: everything.
-  absl::Status Purge(const std::string& subject, uint64_t before) const;
+  // As Read; without the messages' data, if `headers_only`.
+  absl::StatusOr<std::unique_ptr<StreamReader>> Subscribe(const std::string& subject,
+                                                          uint64_t after, bool headers_only) const;
+  // Those of a subject's messages below `end`.
+  absl::StatusOr<std::vector<uint64_t>> SequencesOf(const std::string& subject, uint64_t end) const;
+  absl::Status Delete(const std::string& subject, uint64_t end) const;
 
   const std::shared_ptr<Connection> connection_;
   const StreamOptions options_;

@@ -7,6 +7,7 @@
 #include "core/learner/catalogue.h"
 #include "core/model/model.h"
 #include "core/store/store.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/learners.h"
 #include "tests/support/traffic.h"
@@ -105,6 +106,26 @@ TEST_F(Following, ThatMissedRecordsSaysSoAndChangesNothing) {
   EXPECT_TRUE(absl::IsOutOfRange(Follow(late, follower->core())));
   EXPECT_EQ(follower->revision(), 0U);
   EXPECT_EQ(StateBytes(*Load()), StateBytes(*writer));
+}
+
+TEST_F(Following, TakesNoUpdateWhoseArithmeticItDoesNotKnow) {
+  testing::TrafficOptions traffic;
+  ASSERT_NO_FATAL_FAILURE(Create(testing::DenseSettings("models/m", traffic.dimension)));
+  const std::unique_ptr<JournalTail> tail = Tail();
+  const std::shared_ptr<Model> follower = Load();
+  for (const Message& message : MakeTraffic(1, traffic))
+    ASSERT_OK(SendMessage(*store_, "models/m", Space::kDense, message).status);
+  auto entries = tail->Next(absl::ZeroDuration());
+  ASSERT_OK(entries.status());
+  ASSERT_FALSE(entries->empty());
+  JournalEntry& first = entries->front().entry;
+  ASSERT_FALSE(first.records.empty());
+  first.records.back().set_arithmetic_version(1);
+  const std::string state = StateBytes(*follower);
+  const absl::Status refused = Follow(first, follower->core());
+  EXPECT_TRUE(absl::IsUnavailable(refused)) << refused;
+  EXPECT_THAT(std::string(refused.message()), ::testing::HasSubstr("newer server"));
+  if (first.records.size() == 1) EXPECT_EQ(StateBytes(*follower), state);
 }
 
 TEST_F(Following, AnEntryThatItHasAlreadyChangesNothing) {

@@ -117,7 +117,9 @@ TEST_F(JournalCopyTest, HasEachModelToTheBitAndItsHistory) {
   EXPECT_EQ(after.SerializeAsString(), before.SerializeAsString());
   EXPECT_EQ((*journal)->Find("models/new")->request_id(), "request");
   std::map<std::string, std::vector<std::string>> positions;
-  for (const storage::ModelHeader& header : (*journal)->List("", Models()).value())
+  const auto headers = (*journal)->List("", Models());
+  ASSERT_OK(headers.status());
+  for (const storage::ModelHeader& header : *headers)
     positions[header.model().name()] = Positions(**journal, header.model().name());
   // By the means of a server, not of the copy.
   Store one(std::make_unique<testing::JournalDecorator>(source_), Store::Options());

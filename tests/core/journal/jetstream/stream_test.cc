@@ -337,6 +337,30 @@ TEST_P(ClusterTest, AStreamWithoutAMajorityIsUnavailableUntilItIsBack) {
   EXPECT_EQ(last(true).value_or(0), 1U);
 }
 
+// nats-server before 2.9.18 repeats the purge of one subject as one of all, once it is started again.
+TEST_P(ClusterTest, OnlyWhatIsDeletedIsMissingAfterAllServersHaveRestarted) {
+  const auto connection = ConnectToAll();
+  const auto stream = Open(connection);
+  ASSERT_NE(stream, nullptr);
+  for (uint64_t i = 0; i < 40; ++i) {
+    const NewMessage message{i % 2 == 0 ? "fleet.p0.a" : "fleet.p0.b", absl::StrCat(i), ""};
+    ASSERT_EQ(stream->Append({&message, 1}, i, kTimeout)->written, 1U);
+  }
+  ASSERT_OK(stream->DeleteUpTo("fleet.p0.a", 30));
+  for (int server = 0; server < cluster_.size(); ++server) cluster_.Kill(server);
+  for (int server = 0; server < cluster_.size(); ++server) cluster_.Start(server);
+  absl::StatusOr<uint64_t> last = stream->LastSequence();
+  for (const absl::Time end = absl::Now() + kLong; !last.ok() && absl::Now() < end;)
+    last = stream->LastSequence();
+  ASSERT_OK(last.status());
+  EXPECT_EQ(*last, 40U);
+  std::vector<std::string> left;
+  for (int i = 0; i < 40; ++i) {
+    if (i % 2 == 1 || i >= 30) left.push_back(absl::StrCat(i));
+  }
+  EXPECT_EQ(Read(*stream, 0, left.size()), left);
+}
+
 INSTANTIATE_TEST_SUITE_P(Three, ClusterTest, ::testing::Values(3));
 
 }  // namespace

@@ -1,0 +1,70 @@
+// How messages of a stream are deleted.
+#include <nats/nats.h>
+
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "core/journal/jetstream/stream.h"
+
+namespace perceptrond::jetstream {
+namespace {
+
+// Deletions that are under way at once, and how long one may take.
+constexpr size_t kMostDeletions = 256;
+constexpr absl::Duration kDeleteTimeout = absl::Seconds(5);
+
+}  // namespace
+
+absl::StatusOr<std::vector<uint64_t>> Stream::SequencesOf(const std::string& subject,
+                                                          uint64_t end) const {
+  std::vector<uint64_t> sequences;
+  const absl::StatusOr<std::unique_ptr<StreamReader>> reader = Subscribe(subject, 0, true);
+  if (!reader.ok()) return reader.status();
+  absl::StatusOr<bool> more = (*reader)->HasMessages();
+  while (more.ok() && *more) {
+    const absl::StatusOr<std::optional<StreamMessage>> message = (*reader)->Next(kDeleteTimeout);
+    if (!message.ok()) return message.status();
+    if (!message->has_value() || (*message)->sequence >= end) break;
+    sequences.push_back((*message)->sequence);
+    more = (*message)->pending > 0;
+  }
+  if (!more.ok()) return more.status();
+  return sequences;
+}
+
+// One by one: nats-server before 2.9.18 may repeat a purge of one subject as one of all subjects when it starts again
+// (its issue 4196), and before 2.9.15 consumers pass over messages of other subjects (3838).
+absl::Status Stream::Delete(const std::string& subject, uint64_t end) const {
+  const absl::StatusOr<std::vector<uint64_t>> sequences = SequencesOf(subject, end);
+  if (!sequences.ok()) return sequences.status();
+  if (sequences->empty()) return absl::OkStatus();
+  const std::shared_ptr<Link> link = connection_->link();
+  const absl::Time begin = absl::Now();
+  const std::string inbox = connection_->NewInbox();
+  natsSubscription* answers = nullptr;
+  natsStatus status = natsConnection_SubscribeSync(&answers, link->connection, inbox.c_str());
+  const std::string subject_of_api = absl::StrCat("$JS.API.STREAM.MSG.DELETE.", options_.name);
+  // What fails is deleted with the next snapshot.
+  for (size_t sent = 0, answered = 0; status == NATS_OK && answered < sequences->size();) {
+    if (sent < sequences->size() && sent - answered < kMostDeletions) {
+      const std::string request =
+          absl::StrCat("{\"seq\":", (*sequences)[sent++], ",\"no_erase\":true}");
+      status =
+          natsConnection_PublishRequest(link->connection, subject_of_api.c_str(), inbox.c_str(),
+                                        request.data(), static_cast<int>(request.size()));
+      continue;
+    }
+    natsMsg* received = nullptr;
+    status =
+        natsSubscription_NextMsg(&received, answers, absl::ToInt64Milliseconds(kDeleteTimeout));
+    natsMsg_Destroy(received);
+    ++answered;
+  }
+  if (answers != nullptr) natsSubscription_Destroy(answers);
+  return status == NATS_OK ? absl::OkStatus()
+                           : Failed(status, 0, "deleting in " + options_.name, begin);
+}
+
+}  // namespace perceptrond::jetstream

@@ -1,0 +1,65 @@
+// Of models that had to leave a fleet's memory while their journal could not be read: the copies that predict until the
+// models are loaded again.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "core/model/model.h"
+#include "core/store/memory_budget.h"
+#include "core/sync/cancellation.h"
+#include "core/sync/mutex.h"
+
+namespace perceptrond {
+
+// A copy may have updates that were never committed: it answers no one who asks for a revision.
+//
+// Thread contract: safe for any number of threads.
+class LastCopies {
+ public:
+  // Loads the model of that name.
+  using Load = std::function<absl::Status(const std::string& name)>;
+
+  LastCopies(MemoryBudget& budget, Load load);
+  ~LastCopies() { Stop(); }
+
+  // Keeps a model that is closed and about to leave memory, and loads it again as soon as the journal can be read.
+  void Keep(std::shared_ptr<const Model> model) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The copy of that name, or null.
+  std::shared_ptr<const Model> Find(absl::string_view name) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // OK if there is no copy of that name. Otherwise waits a moment for its model to be loaded; UNAVAILABLE if it is not.
+  absl::Status AwaitLoad(absl::string_view name) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // The model was deleted.
+  void Remove(absl::string_view name) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Keeps and loads nothing from now on.
+  void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  struct Copy {
+    std::shared_ptr<const Model> model;
+    std::unique_ptr<ModelCopyMemory> memory;
+    // Why it could not be loaded last.
+    absl::Status why;
+  };
+
+  void Run() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  MemoryBudget& budget_;
+  const Load load_;
+  CancellationToken token_;
+  // Most of the time there are none.
+  std::atomic<bool> any_ = false;
+  mutable Mutex mutex_;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::map<std::string, Copy, std::less<>> copies_ ABSL_GUARDED_BY(mutex_);
+  // The last member: it uses all the others.
+  std::thread thread_;
+};
+
+}  // namespace perceptrond

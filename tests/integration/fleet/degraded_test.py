@@ -1,0 +1,253 @@
+"""A fleet without parts of what it needs: models go on predicting, learning is refused with a reason, nothing acknowledged is lost, and
+the fleet goes on by itself.
+
+    python3 degraded_test.py PERCEPTROND
+"""
+
+import contextlib
+import pathlib
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import unittest
+
+import grpc
+
+import checker
+import cluster
+from clients import Load, failure_of, longest_gap, rows_of, settings
+from columns import pack
+from nats_client import NatsClient
+from perceptron.v1 import learning_service_pb2, model_service_pb2
+from processes import wait_for
+from proxy import Faults
+
+SIZE = cluster.SIZE
+# Of a reader that asks one server, on a busy machine.
+MOST_WITHOUT_PREDICTIONS = 3
+READS = 100
+
+
+def create(fleet, model):
+    request = model_service_pb2.CreateModelRequest(model_id=model, model=settings())
+    cluster.eventually(f"{model} is created", lambda: fleet.stubs[0].models.CreateModel(request, timeout=10))
+
+
+def learn(fleet, server, model):
+    """What a row that is an update comes to at a server: None, or a Failure."""
+    request = learning_service_pb2.LearnRequest(model=f"models/{model}", columns=pack(rows_of(6, 0)[:1]))
+    try:
+        fleet.stubs[server].learning.Learn(request, timeout=30)
+        return None
+    except grpc.RpcError as error:
+        return failure_of(error, server)
+
+
+class FleetCase(unittest.TestCase):
+    """Has one fleet for all of its tests."""
+
+    ARGUMENTS = {}
+
+    @classmethod
+    def setUpClass(cls):
+        cls.stack = contextlib.ExitStack()
+        cls.directory = pathlib.Path(cls.stack.enter_context(tempfile.TemporaryDirectory(prefix="perceptrond-degraded.")))
+        cls.fleet = cls.stack.enter_context(cluster.Fleet(PERCEPTROND, cls.directory, **cls.ARGUMENTS))
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.stack.close()
+
+    def setUp(self):
+        self.model = self._testMethodName.replace("_", "-")[:60].rstrip("-")
+        self.fleet.settle()
+        create(self.fleet, self.model)
+        self.load = None
+
+    def begin(self):
+        self.load = Load(self.fleet, self.model)
+        self.addCleanup(self.end)
+        self.load.await_progress()
+        return self.load
+
+    def end(self):
+        if self.load is not None:
+            load, self.load = self.load, None
+            load.stop()
+
+    def finish(self, may_diverge=False):
+        """Ends the load and checks all of it."""
+        load = self.load
+        self.end()
+        by_revision = checker.check_history(load.producers)
+        checker.check_servers(self.fleet, self.model, load.producers)
+        checker.check_log(self.fleet, self.model, load.producers, by_revision, may_diverge)
+
+    def await_reads(self, readers=None):
+        """Until each reader has asked its server often."""
+        readers = self.load.readers if readers is None else readers
+        before = [len(reader.times) for reader in readers]
+        wait_for("all servers predict", lambda: all(len(reader.times) >= first + READS for reader, first in zip(readers, before)))
+
+    def refused(self, servers=range(SIZE)):
+        """Learning is refused at these servers, with a time to try again."""
+        for server in servers:
+            failure = learn(self.fleet, server, self.model)
+            self.assertIsNotNone(failure, f"server {server} learned")
+            self.assertEqual((failure.code, failure.retry), ("UNAVAILABLE", True), failure)
+            print(f"{self.model}: server {server} refuses: {failure.reason}: {failure.message}", flush=True)
+
+    def predicted_throughout(self, since, servers=range(SIZE)):
+        now = time.monotonic()
+        gaps = [longest_gap(self.load.readers[server].times, since, now) for server in servers]
+        print(f"{self.model}: without predictions, by server {[round(gap, 2) for gap in gaps]}", flush=True)
+        self.assertLess(max(gaps), MOST_WITHOUT_PREDICTIONS)
+
+
+class WithoutNats(FleetCase):
+    def without(self, nats_servers):
+        self.begin()
+        since = time.monotonic()
+        for i in nats_servers:
+            self.fleet.nats.kill(i)
+        # The writer finds out with its next commit, the others by its silence.
+        self.refused()
+        self.await_reads()
+        self.predicted_throughout(since)
+        for i in nats_servers:
+            self.fleet.nats.start(i)
+        self.load.await_progress()
+        self.finish(may_diverge=True)
+
+    def test_no_nats_server(self):
+        self.without(range(SIZE))
+
+    def test_no_quorum(self):
+        self.without([0, 1])
+
+
+class Ways(FleetCase):
+    def test_one_server_does_not_reach_the_writer(self):
+        self.begin()
+        writer = self.fleet.writer(self.model)
+        parted, other = (i for i in range(SIZE) if i != writer)
+        since = time.monotonic()
+        self.fleet.fleet_ways[writer].fail(Faults.BLACK_HOLE, self.fleet.programs[parted].process.pid)
+        self.refused([parted])
+        self.assertIsNone(learn(self.fleet, other, self.model))
+        # Producers go to other servers.
+        self.load.await_progress()
+        self.await_reads()
+        self.predicted_throughout(since)
+        self.assertEqual(self.fleet.writers(self.model), [writer])
+        self.fleet.heal()
+        cluster.eventually("it learns there", lambda: self.fleet.stubs[parted].learning.Learn(
+            learning_service_pb2.LearnRequest(model=f"models/{self.model}", columns=pack(rows_of(7, 1)[:1])), timeout=30))
+        self.load.await_progress()
+        self.end()
+
+    def test_slow_nats(self):
+        self.begin()
+        before = [len(producer.failures) for producer in self.load.producers]
+        writer = self.fleet.writer(self.model)
+        for ways in self.fleet.nats_ways:
+            for proxy in ways:
+                proxy.delay(0.1)
+        since = time.monotonic()
+        self.load.await_progress()
+        self.predicted_throughout(since)
+        self.assertEqual(self.fleet.writer(self.model), writer)
+        self.assertEqual([len(producer.failures) for producer in self.load.producers], before)
+        self.fleet.heal()
+        self.load.await_progress()
+        self.finish()
+
+
+class FullStore(FleetCase):
+    ARGUMENTS = {"max_file": "48M"}
+
+    def test_no_space_in_jetstream(self):
+        self.begin()
+        with NatsClient(self.fleet.nats.ports[0]) as nats:
+            nats.api("STREAM.CREATE.filler", name="filler", subjects=["filler"], num_replicas=SIZE, storage="file")
+            # What does not fit is refused, or not answered if JetStream ends there.
+            with contextlib.suppress(OSError):
+                wait_for("the store is full", lambda: "error" in nats.request("filler", bytes(900_000)))
+        since = time.monotonic()
+        failures = wait_for("learning is refused everywhere", lambda: self.refusals())
+        for failure in failures:
+            print(f"{self.model}: {failure.reason}: {failure.message}", flush=True)
+            self.assertIn(failure.code, ("UNAVAILABLE", "RESOURCE_EXHAUSTED"))
+            self.assertTrue(failure.retry)
+        self.await_reads()
+        self.predicted_throughout(since)
+        self.fleet.nats.max_file = "1G"
+        for i in range(SIZE):
+            self.fleet.nats.kill(i)
+            self.fleet.nats.start(i)
+        self.load.await_progress()
+        self.finish(may_diverge=True)
+
+    def refusals(self):
+        failures = [learn(self.fleet, server, self.model) for server in range(SIZE)]
+        return None if None in failures else failures
+
+
+class OlderLog(FleetCase):
+    """The store of all nats-servers is one from before, as after restoring a backup of it."""
+
+    def copy_stores(self):
+        self.fleet.nats.kill_all()
+        copies = [self.directory / f"copy{i}-{self._testMethodName}" for i in range(SIZE)]
+        for i, copy in enumerate(copies):
+            shutil.copytree(self.fleet.nats.store(i), copy)
+            self.fleet.nats.start(i)
+        return copies
+
+    def restore(self, stop_servers):
+        load = self.begin()
+        copies = self.copy_stores()
+        load.await_progress(messages=100)
+        self.end()
+        newest = [producer.messages for producer in load.producers]
+        if stop_servers:
+            for i in range(SIZE):
+                self.fleet.end(i, signal.SIGTERM)
+        self.fleet.nats.restart_with(copies)
+        for i in range(SIZE):
+            if not stop_servers:
+                # What it has in memory is no longer in the log.
+                wait_for(f"server {i} ends", lambda: self.fleet.programs[i].process.poll() is not None)
+                self.assertIn("the journal has lost entries", self.fleet.programs[i].log.read_text())
+            self.fleet.start(i)
+        for i in range(SIZE):
+            self.fleet.await_serving(i)
+        for producer, messages in zip(load.producers, newest):
+            lost = wait_for(f"{producer.name} is answered", lambda: self.claim(producer))
+            self.assertEqual((lost.code, lost.reason), ("DATA_LOSS", "UPDATES_LOST"), lost)
+            self.assertIn("send the examples from", lost.message)
+
+    def claim(self, producer):
+        """What a stream with the producer's claim comes to, unless it is to be tried again."""
+        for server in range(SIZE):
+            try:
+                next(self.fleet.stubs[server].learning.LearnStream(iter([producer.opening()]), timeout=20))
+                self.fail(f"{producer.name} goes on")
+            except grpc.RpcError as error:
+                failure = failure_of(error, server)
+                if failure.code not in ("UNAVAILABLE", "DEADLINE_EXCEEDED"):
+                    return failure
+        return None
+
+    def test_servers_start_on_an_older_log(self):
+        self.restore(stop_servers=True)
+
+    def test_servers_run_while_an_older_log_comes(self):
+        self.restore(stop_servers=False)
+
+
+if __name__ == "__main__":
+    PERCEPTROND = sys.argv[1]
+    unittest.main(argv=[sys.argv[0], "-v", *sys.argv[2:]])

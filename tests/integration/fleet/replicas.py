@@ -1,0 +1,114 @@
+"""What each nats-server has of the fleet's streams, read from its own files: the replicas of a stream must have the same messages,
+and these must be what servers said that they committed.
+
+The files are nats-server 2.9's: msgs/N.blk has records of a little-endian header (length, sequence, time, length of the subject),
+subject, headers, data, and a checksum of 8 bytes."""
+
+import collections
+import struct
+from typing import NamedTuple
+
+from journal_records import fleet_pb2
+from processes import wait_for
+
+FLEET = "perceptrond"
+HEADER = struct.Struct("<IQqH")
+CHECKSUM_BYTES = 8
+HAS_HEADERS = 1 << 31
+ERASED = 1 << 63
+
+
+class Message(NamedTuple):
+    sequence: int
+    subject: str
+    headers: bytes
+    data: bytes
+
+
+def read_stream(store, stream):
+    """The messages that one nats-server has in its files, by sequence number."""
+    messages = {}
+    for block in (store / "jetstream/$G/streams" / stream / "msgs").glob("*.blk"):
+        content, at = block.read_bytes(), 0
+        while at + HEADER.size <= len(content):
+            length, sequence, _, subject_length = HEADER.unpack_from(content, at)
+            size, end = length & ~HAS_HEADERS, at + (length & ~HAS_HEADERS)
+            if size < HEADER.size + CHECKSUM_BYTES or end > len(content):
+                break
+            if sequence and not sequence & ERASED:
+                body = content[at + HEADER.size : end - CHECKSUM_BYTES]
+                subject, rest, headers = body[:subject_length].decode(), body[subject_length:], b""
+                if length & HAS_HEADERS:
+                    (header_length,) = struct.unpack_from("<I", rest)
+                    headers, rest = rest[4 : 4 + header_length], rest[4 + header_length :]
+                messages[sequence] = Message(sequence, subject, headers, rest)
+            at = end
+    return messages
+
+
+class Replicas:
+    """Of all nats-servers. Nothing is appended meanwhile."""
+
+    def __init__(self, nats):
+        self._nats = nats
+        self._stores = [nats.store(i) for i in range(len(nats.programs))]
+        # Sequence numbers at which one nats-server has another message than the others, by stream.
+        self.divergent = {}
+
+    def await_equal(self, stream):
+        """The messages that all have, or that two have where the third differs; fails if that is not so in the end."""
+        copies, different = [], None
+
+        def equal():
+            nonlocal different
+            states = [(self._nats.streams(i) or {}).get(stream, {}).get("state") for i in range(len(self._stores))]
+            if None in states or len({(state["first_seq"], state["last_seq"], state["messages"]) for state in states}) != 1:
+                different = states
+                return False
+            first, copies[:] = states[0]["first_seq"], []
+            for store in self._stores:
+                copies.append({number: message for number, message in read_stream(store, stream).items() if number >= first})
+            # Deleted messages are only marked, in memory.
+            different = [number for number in set().union(*copies) if len({copy.get(number) for copy in copies}) != 1]
+            return not different and len(copies[0]) >= states[0]["messages"]
+
+        try:
+            wait_for(f"equal replicas of {stream}", equal, 20)
+        except AssertionError as late:
+            if not copies or any(max(copy, default=0) != max(copies[0], default=0) for copy in copies):
+                raise AssertionError(f"replicas of {stream} differ: {different}") from late
+            self.divergent[stream] = sorted(different)
+        agreed = {number: collections.Counter(copy.get(number) for copy in copies).most_common(1)[0] for number in set().union(*copies)}
+        for number, (message, count) in agreed.items():
+            if message is None or count < 2:
+                raise AssertionError(f"no two replicas of {stream} agree on message {number}")
+        return [agreed[number][0] for number in sorted(agreed)]
+
+    def model_id(self, name):
+        """The number of the newest model of this name."""
+        found = 0
+        for message in self.await_equal(f"{FLEET}-catalogue"):
+            entry = fleet_pb2.CatalogueEntry.FromString(message.data)
+            if entry.model.model.name in (name, f"models/{name}"):
+                found = entry.model.id
+        assert found, f"{name} is not in the catalogue"
+        return found
+
+    def stream_of(self, model_id, partitions):
+        return f"{FLEET}-p{model_id % partitions}"
+
+    def committed(self, model_id, partitions):
+        """The model's entries that count, of all replicas alike: an entry counts if its epoch is that of the last take-over before
+        it. Returns them, and how many of superseded writers there are."""
+        entries, superseded, epoch = [], 0, 0
+        for message in self.await_equal(self.stream_of(model_id, partitions)):
+            entry = fleet_pb2.LogEntry.FromString(message.data)
+            if message.subject.endswith(".writer"):
+                epoch = message.sequence
+                assert entry.take_over.epoch == epoch, f"take-over {message.sequence} says that it is {entry.take_over.epoch}"
+            elif entry.epoch != epoch:
+                superseded += 1
+            elif message.subject.endswith(f".m.{model_id}"):
+                assert b"Perceptrond-Part" not in message.headers, "entries in parts are not read here"
+                entries.append(entry)
+        return entries, superseded

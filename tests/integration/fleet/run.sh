@@ -1,0 +1,12 @@
+#!/bin/sh
+# Each fault of a fleet several times, and the degraded modes, on what is built in build/; prints a table.
+#   sh run.sh [ROUNDS]     (default: 10)
+set -eu
+
+root=$(cd "$(dirname "$0")/../../.." && pwd)
+fleet=$root/tests/integration/fleet
+stubs=$root/build/client/python
+[ -d "$stubs/perceptron" ] || sh "$root/client/python/generate.sh" "$stubs"
+export PYTHONPATH="$fleet:$root/tests/deploy:$root/client/python:$stubs"
+/usr/bin/python3 -B "$fleet/degraded_test.py" "$root/build/bin/perceptrond"
+/usr/bin/python3 -B "$fleet/fault_rounds_test.py" "$root/build/bin/perceptrond" --long --rounds "${1:-10}"
