@@ -326,6 +326,18 @@ TEST_F(FleetAccessTest,
   const auto [writer, other] = WriterAndOther("m");
   ASSERT_TRUE(Learn(*other, "m", 2, "admin").ok());
   ASSERT_TRUE(Learn(*other, "m", 2, "admin", kTrace).ok());
+  // Else the stream's first message would be answered while the copy is loaded.
+  {
+    grpc::ClientContext context;
+    Authorize(context, "admin");
+    v1::PredictRequest request;
+    request.set_model("models/m");
+    *request.mutable_columns() = Rows(1);
+    request.mutable_columns()->clear_labels();
+    v1::PredictResponse response;
+    const grpc::Status loaded = other->member.predictions->Predict(&context, request, &response);
+    ASSERT_TRUE(loaded.ok()) << loaded.error_message();
+  }
   // A stream, whose rows call for updates and go to the writer.
   {
     grpc::ClientContext context;
@@ -380,7 +392,8 @@ TEST(FleetAddress, OneThatOtherMachinesReachNeedsCertificatesOrInsecure) {
               HasSubstr("add --fleet-cert, --fleet-key and --fleet-ca; or --insecure"));
   EXPECT_THAT(RunServer(fleet + "127.0.0.1:7602 --access-file /dev/null").out,
               HasSubstr("must know one another"));
-  EXPECT_THAT(RunServer(fleet + "127.0.0.1:7602 --fleet-cert x").out, HasSubstr("go together"));
+  EXPECT_THAT(RunServer(fleet + "127.0.0.1:7602 --fleet-cert /etc/passwd").out,
+              HasSubstr("go together"));
 }
 
 }  // namespace

@@ -355,7 +355,7 @@ TEST_F(MigrationTest, SaysWhatIsWrongWithItsArguments) {
   EXPECT_THAT(both.out, HasSubstr("nats://HOST:PORT"));
   EXPECT_EQ(RunServer("migrate").exit_code, 2);
   EXPECT_THAT(RunServer("migrate nats://user:secret@n:1 " + data()).out,
-              HasSubstr("without credentials"));
+              HasSubstr("go into the file of --nats-credentials"));
   const CommandResult absent = RunOnFleet("verify " + url());
   EXPECT_EQ(absent.exit_code, 1);
   EXPECT_THAT(absent.out, HasSubstr(fleet_));

@@ -222,7 +222,9 @@ TEST_P(StreamTest, OtherSettingsAreRefused) {
   const auto connection = ConnectToAll();
   const auto stream = Open(connection);
   ASSERT_NE(stream, nullptr);
-  const auto other = Stream::Open(connection, {"fleet-p0", "fleet.p0", GetParam(), true});
+  StreamOptions options = stream->options();
+  options.in_memory = !options.in_memory;
+  const auto other = Stream::Open(connection, options);
   EXPECT_TRUE(absl::IsFailedPrecondition(other.status())) << other.status();
   EXPECT_OK(Stream::Open(connection, stream->options()).status());
 }
