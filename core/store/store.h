@@ -117,10 +117,6 @@ class Store {
   // (core/error/stopped.h). Loads a model again whose update was cut short by a failed allocation
   // (Ledger::torn).
   absl::StatusOr<std::shared_ptr<Model>> Acquire(absl::string_view name);
-  // The same, to predict only. While a model of a fleet cannot be loaded because the journal is out of reach, the copy
-  // that left memory last, if `min_revision` is 0.
-  absl::StatusOr<std::shared_ptr<const Model>> AcquireToPredict(absl::string_view name,
-                                                                uint64_t min_revision);
   // The model if it is in memory, else null. Does not count as a use.
   std::shared_ptr<Model> GetIfLoaded(absl::string_view name) const { return cache_.Find(name); }
 
@@ -166,6 +162,12 @@ class Store {
   MemoryBudget& memory() { return memory_; }
 
  private:
+  friend class ModelHandle;
+
+  // As Acquire, to predict only. While a model of a fleet cannot be loaded because the journal is out of reach, the copy
+  // that left memory last, if `min_revision` is 0.
+  absl::StatusOr<std::shared_ptr<const Model>> AcquireToPredict(absl::string_view name,
+                                                                uint64_t min_revision);
   // As Acquire, also while a copy predicts.
   absl::StatusOr<std::shared_ptr<Model>> AcquireNow(absl::string_view name);
   absl::Status DeleteLoaded(absl::string_view name);
@@ -236,7 +238,8 @@ class ModelHandle {
     }
     return model;
   }
-  // As Store::AcquireToPredict.
+  // As Acquire, to predict only. While a model of a fleet cannot be loaded because the journal is out of reach, the copy
+  // that left memory last, if `min_revision` is 0.
   absl::StatusOr<std::shared_ptr<const Model>> AcquireToPredict(const std::string& name,
                                                                 uint64_t min_revision) {
     if (GetIfLoaded() != nullptr && name == name_) return Acquire(name);

@@ -21,7 +21,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests/deploy")]
 
 from certificates import Authority
-from processes import Program, wait_for
+from processes import Program, free_ports, wait_for
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
@@ -35,10 +35,11 @@ LACKS = {
     "$JS.API.STREAM.INFO.*": "$JS.API.STREAM.INFO.perceptrond-",
     "$JS.API.STREAM.CREATE.*": "$JS.API.STREAM.CREATE.perceptrond-",
     "$JS.API.CONSUMER.CREATE.*": "$JS.API.CONSUMER.CREATE.perceptrond-",
+    "$JS.API.CONSUMER.INFO.*.*": "$JS.API.CONSUMER.INFO.perceptrond-",
     "$JS.API.CONSUMER.DELETE.*.*": "$JS.API.CONSUMER.DELETE.perceptrond-",
     "$JS.FC.>": "$JS.FC.perceptrond-",
     "$JS.API.STREAM.MSG.GET.*": "$JS.API.STREAM.MSG.GET.perceptrond-",
-    "$JS.API.STREAM.PURGE.*": "$JS.API.STREAM.PURGE.perceptrond-",
+    "$JS.API.STREAM.MSG.DELETE.*": "$JS.API.STREAM.MSG.DELETE.perceptrond-",
     "perceptrond.catalogue.fleet": "perceptrond.catalogue.fleet",
     "perceptrond.*.m.*": "perceptrond.catalogue.m.",
     "perceptrond.*.s.*": "perceptrond.p",
@@ -47,14 +48,6 @@ LACKS = {
     "perceptrond.announcements": "perceptrond.announcements",
     "perceptrond.inbox.>": "perceptrond.inbox.",
 }
-
-
-def free_ports(count):
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
 
 
 def digest(password):

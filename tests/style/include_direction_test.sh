@@ -50,7 +50,7 @@ BEGIN {
   home["prometheus/"] = "^server/metrics/metrics[.]cc$"
   home["microhttpd"] = "^server/http/http_server[.]cc$"
   home["rocksdb/"] = "^core/journal/((rocksdb_(journal|open|format|logs|notes|snapshot)|data_directory|watermark|backups)[.]cc|rocksdb_notes[.]h)$"
-  home["nats/"] = "^core/journal/jetstream/(announcements|connection|stream)[.]cc$"
+  home["nats/"] = "^core/journal/jetstream/(announcements|connection|stream|stream_deletion)[.]cc$"
   home["zlib"] = "^core/journal/watermark[.]cc$"
   home["xxhash"] = "^core/features/names[.]cc$"
   home["libsvm/"] = "^core/convergence/analysis/nearest_point[.]cc$"
