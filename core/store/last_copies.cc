@@ -1,5 +1,6 @@
 #include "core/store/last_copies.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "core/error/error.h"
@@ -10,7 +11,10 @@
 namespace perceptrond {
 namespace {
 
-constexpr absl::Duration kRetry = absl::Milliseconds(200);
+// How soon the next model is tried after one that could not be loaded: at first, and at most.
+constexpr absl::Duration kRetry = absl::Milliseconds(100);
+constexpr absl::Duration kMostRetry = absl::Seconds(1);
+// How long callers wait for the first attempt.
 constexpr absl::Duration kLoadTime = absl::Milliseconds(200);
 
 }  // namespace
@@ -78,6 +82,7 @@ void LastCopies::Run() {
   };
   // They take turns: one that cannot be read does not keep the others from it.
   std::string last;
+  absl::Duration retry = kRetry;
   while (true) {
     std::shared_ptr<const Model> model;
     {
@@ -90,14 +95,16 @@ void LastCopies::Run() {
       model = next->second.model;
     }
     const absl::Status status = load_(last);
-    // Any other error is for whoever uses the model.
-    const bool again = absl::IsUnavailable(status) || absl::IsCancelled(status);
-    // It may have left memory once more.
-    if (!again && Find(last) == model) Remove(last);
-    if (!again) continue;
+    if (status.ok()) {
+      retry = kRetry;
+      // It may have left memory once more.
+      if (Find(last) == model) Remove(last);
+      continue;
+    }
     MutexLock lock(&mutex_);
     if (const auto found = copies_.find(last); found != copies_.end()) found->second.why = status;
-    mutex_.AwaitWithTimeout(absl::Condition(&stopping_), kRetry);
+    mutex_.AwaitWithTimeout(absl::Condition(&stopping_), retry);
+    retry = std::min(2 * retry, kMostRetry);
   }
 }
 

@@ -57,18 +57,23 @@ def get_model(stubs, model):
     return eventually(f"{model} is read", lambda: stubs.models.GetModel(request, timeout=30))
 
 
-def check_servers(fleet, model, producers):
-    """All servers have the model that the producers' rows make, once each; and the same bits of it."""
+def check_servers(fleet, model, producers, probe=None):
+    """All servers have the model that the producers' rows make, once each; and the same bits of it. `probe`: a feature that one more
+    row had."""
     messages = [producer.messages for producer in producers]
-    expected = sum(len(updates_in(count)) for count in messages)
+    probes = 0 if probe is None else 1
+    expected = sum(len(updates_in(count)) for count in messages) + probes
+    weights = weights_after(messages)
+    if probe is not None:
+        weights[probe] = 1.0
     models = [get_model(stubs, model) for stubs in fleet.stubs]
     require({found.revision for found in models} == {expected}, "the revision is not the number of updates that were sent", [found.revision for found in models],
             expected, messages)
     require(len({found.weights.SerializeToString(deterministic=True) for found in models}) == 1, "servers return different weights")
     answers = [score_all(stubs, model, expected) for stubs in fleet.stubs]
     require(len({answer[1] for answer in answers}) == 1, "copies differ", answers)
-    require(answers[0][2] == weights_after(messages), "the weights are not those of the rows", answers[0][2], weights_after(messages))
-    sent = ROWS * sum(messages)
+    require(answers[0][2] == weights, "the weights are not those of the rows", answers[0][2], weights)
+    sent = ROWS * sum(messages) + probes
     examples = models[0].report.examples
     require(examples <= sent, "rows were counted twice", examples, sent)
     return Outcome(expected, models[0].weights.SerializeToString(deterministic=True), answers[0][2]), sent - examples, sent

@@ -99,12 +99,12 @@ class Client(threading.Thread):
     def __init__(self, name, fleet, servers):
         super().__init__(name=name, daemon=True)
         self.fleet, self.servers = fleet, list(servers)
-        self.failures, self._stopping, self._error = [], threading.Event(), None
+        self.failures, self._stopping, self._error, self._abandoned = [], threading.Event(), None, False
         self._turn = 0
 
     def run(self):
         try:
-            while not self.is_done():
+            while not (self._abandoned or self.is_done()):
                 self.step(self.servers[self._turn % len(self.servers)])
         except Exception as error:
             self._error = error
@@ -120,6 +120,11 @@ class Client(threading.Thread):
     def check(self):
         if self._error is not None:
             raise AssertionError(f"{self.name} failed") from self._error
+
+    def abandon(self):
+        """Ends soon, whatever was not acknowledged."""
+        self._abandoned = True
+        self._stopping.set()
 
     def stop(self, seconds=60):
         self._stopping.set()
@@ -284,6 +289,10 @@ class Load:
     def stop(self):
         for client in self.clients():
             client.stop()
+
+    def abandon(self):
+        for client in self.clients():
+            client.abandon()
 
     def without_learning(self, begin, end):
         return max(longest_gap([answer.time for answer in producer.answers], begin, end) for producer in self.producers)

@@ -17,8 +17,9 @@ import grpc
 
 import checker
 import cluster
-from clients import Load, failure_of, longest_gap, rows_of, settings
+from clients import DIMENSION, Load, failure_of, longest_gap, settings
 from columns import pack
+from examples import Row
 from nats_client import NatsClient
 from perceptron.v1 import learning_service_pb2, model_service_pb2
 from processes import wait_for
@@ -35,9 +36,13 @@ def create(fleet, model):
     cluster.eventually(f"{model} is created", lambda: fleet.stubs[0].models.CreateModel(request, timeout=10))
 
 
+# The feature of a row besides those of the producers.
+PROBE = DIMENSION - 1
+
+
 def learn(fleet, server, model):
-    """What a row that is an update comes to at a server: None, or a Failure."""
-    request = learning_service_pb2.LearnRequest(model=f"models/{model}", columns=pack(rows_of(6, 0)[:1]))
+    """What a row that is an update comes to at a server: None, or a Failure. It is always the same row of one producer."""
+    request = learning_service_pb2.LearnRequest(model=f"models/{model}", columns=pack([Row({PROBE: 1.0}, 1)]), producer_id="probe", first_offset=0)
     try:
         fleet.stubs[server].learning.Learn(request, timeout=30)
         return None
@@ -68,7 +73,7 @@ class FleetCase(unittest.TestCase):
 
     def begin(self):
         self.load = Load(self.fleet, self.model)
-        self.addCleanup(self.end)
+        self.addCleanup(self.load.abandon)
         self.load.await_progress()
         return self.load
 
@@ -82,14 +87,19 @@ class FleetCase(unittest.TestCase):
         load = self.load
         self.end()
         by_revision = checker.check_history(load.producers)
-        checker.check_servers(self.fleet, self.model, load.producers)
+        # One that was refused may have been learned.
+        wait_for("the probe is learned", lambda: learn(self.fleet, 0, self.model) is None)
+        checker.check_servers(self.fleet, self.model, load.producers, PROBE)
         checker.check_log(self.fleet, self.model, load.producers, by_revision, may_diverge)
 
     def await_reads(self, readers=None):
         """Until each reader has asked its server often."""
         readers = self.load.readers if readers is None else readers
         before = [len(reader.times) for reader in readers]
-        wait_for("all servers predict", lambda: all(len(reader.times) >= first + READS for reader, first in zip(readers, before)))
+        try:
+            wait_for("all servers predict", lambda: all(len(reader.times) >= first + READS for reader, first in zip(readers, before)))
+        except AssertionError as late:
+            raise AssertionError(f"{late}: {[(len(reader.times), reader.failures[-1:]) for reader in readers]} after {before}") from late
 
     def refused(self, servers=range(SIZE)):
         """Learning is refused at these servers, with a time to try again."""
@@ -143,10 +153,9 @@ class Ways(FleetCase):
         self.predicted_throughout(since)
         self.assertEqual(self.fleet.writers(self.model), [writer])
         self.fleet.heal()
-        cluster.eventually("it learns there", lambda: self.fleet.stubs[parted].learning.Learn(
-            learning_service_pb2.LearnRequest(model=f"models/{self.model}", columns=pack(rows_of(7, 1)[:1])), timeout=30))
+        wait_for("it learns there", lambda: learn(self.fleet, parted, self.model) is None)
         self.load.await_progress()
-        self.end()
+        self.finish()
 
     def test_slow_nats(self):
         self.begin()

@@ -147,8 +147,9 @@ def run(fleet, fault, number, figures):
         getattr(Rounds(fleet), fault)(load)
         load.await_progress()
         end = time.monotonic()
-    finally:
         load.stop()
+    finally:
+        load.abandon()
     by_revision = checker.check_history(load.producers)
     outcome, missing, sent = checker.check_servers(fleet, model, load.producers)
     records, superseded = checker.check_log(fleet, model, load.producers, by_revision, may_diverge=fault in OF_NATS)
