@@ -68,6 +68,11 @@ absl::StatusOr<std::shared_ptr<Model>> ModelCache::Acquire(absl::string_view nam
     RemoveSlot(name);
     return status;
   }
+  if (absl::Status closed = (*model)->closed(); !closed.ok()) {
+    // Whoever closed it since it was loaded found nothing here to remove.
+    RemoveSlot(name);
+    return closed;
+  }
   slots_[name].model = *model;
   ++loads_;
   return model;

@@ -11,7 +11,6 @@ import os
 import pathlib
 import random
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -21,7 +20,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests/deploy")]
 
-from processes import Program, get, wait_for
+from processes import Program, free_ports, get, wait_for
 
 # The large data sets, which the project does not carry.
 DATA = pathlib.Path(os.environ.get("PERCEPTROND_DATA", ROOT.parent / "shared/data"))
@@ -37,14 +36,6 @@ PASSES = 20
 # The part of all rows, correct ones, that streams send at most until a server tells the writer of them, or until another is the
 # writer.
 MOST_LOST = 0.2
-
-
-def free_ports(count):
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
 
 
 class Nats:

@@ -1,29 +1,19 @@
 """Three nats-servers and three servers of a fleet on free ports, with a proxy on every way between two of them."""
 
-import contextlib
 import json
 import pathlib
 import shutil
-import socket
 
 import grpc
 
 from perceptron.v1 import learning_service_pb2_grpc, model_service_pb2, model_service_pb2_grpc, prediction_service_pb2_grpc
-from processes import Program, get, wait_for
+from processes import Program, free_ports, get, wait_for
 from proxy import Proxies
 
 SIZE = 3
 PARTITIONS = 4
 # A server that is silent for this time is taken for dead.
 TIMEOUT_SECONDS = 1
-
-
-def free_ports(count):
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
 
 
 class Nats:
