@@ -46,6 +46,8 @@ std::shared_ptr<grpc::Channel> WriterCalls::ChannelTo(const std::string& address
     arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveMs);
     arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
     channel = grpc::CreateCustomChannel(address, credentials_, arguments);
+    // The end of the last channel joins gRPC's threads for callbacks, and these may free the last call.
+    [[maybe_unused]] static const auto* const kept = new std::shared_ptr<grpc::Channel>(channel);
   }
   return channel;
 }
