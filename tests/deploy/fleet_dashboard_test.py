@@ -127,9 +127,10 @@ class FleetDashboardTest(unittest.TestCase):
         deadline = time.monotonic() + DEADLINE_SECONDS
         stale = {which for which, query in asked.items() if "superseded" in query}
         while asked and time.monotonic() < deadline:
-            self.pause_the_writer()
             if asked.keys() - stale:
                 self.pause_a_follower()
+            self.pause_the_writer()
+            if asked.keys() - stale:
                 self.lose_the_majority()
             asked = self.asker.unmoved(asked)
         # Whether a paused writer was about to write is up to chance.
