@@ -71,7 +71,7 @@ class Client {
   // meanwhile, several times; freeze it then.
   absl::StatusOr<v1::Model> GetModel(std::string_view name,
                                      v1::ModelView view = v1::MODEL_VIEW_BASIC) const;
-  // Lists all models. The result has no page token; `unreachable` has the names of damaged models.
+  // Lists all models. The result has no page token; `unreachable` has those that cannot be read.
   absl::StatusOr<v1::ListModelsResponse> ListModels() const;
   // Changes the fields in `paths` ("description", "margin_of_interest") of the model model.name.
   // With a non-empty model.etag only if it still matches, else ABORTED (ETAG_MISMATCH). NOT_FOUND.

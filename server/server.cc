@@ -116,8 +116,7 @@ TransportOptions Server::Parts::MakeTransportOptions() {
   transport.on_probe_failure = ExitForSupervisor;
   transport.on_second = [this] {
     acceptor.EndLateRequests(options.receive_timeout);
-    if (store->fleet() != nullptr)
-      health.SetLearning(store->fleet()->since_contact() < 2 * options.fleet_timeout);
+    if (store->fleet() != nullptr) health.SetLearning(store->fleet()->can_commit());
   };
   return transport;
 }

@@ -1,5 +1,7 @@
 #include "client/ctl/report.h"
 
+#include <google/protobuf/util/time_util.h>
+
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -168,6 +170,11 @@ std::string DescribeModel(const v1::Model& model) {
     absl::StrAppend(&text, "stores:       ", DescribeStored(stored), "\n");
   }
   absl::StrAppend(&text, "revision:     ", model.revision(), "\n");
+  if (model.has_stale_since()) {
+    absl::StrAppend(
+        &text, "stale since:  ", google::protobuf::util::TimeUtil::ToString(model.stale_since()),
+        ": the server that writes the model does not answer\n");
+  }
   absl::StrAppend(&text, "etag:         ", model.etag(), "\n");
   absl::StrAppend(&text, "convergence:\n", DescribeReport(model.report()));
   const std::vector<std::string> names(model.label_names().begin(), model.label_names().end());

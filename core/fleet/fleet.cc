@@ -89,11 +89,11 @@ absl::Time Fleet::StateTimeOf(uint64_t model_id) {
   return absl::Now() - absl::FromChrono(Members::Clock::now() - seen);
 }
 
-absl::Duration Fleet::since_contact() const {
-  Members::Clock::time_point first = Members::Clock::now();
-  for (const std::unique_ptr<PartitionRole>& role : roles_)
-    first = std::min(first, role->contact());
-  return absl::FromChrono(Members::Clock::now() - first);
+bool Fleet::can_commit() const {
+  return std::all_of(roles_.begin(), roles_.end(), [&](const auto& role) {
+    const PartitionRole::Stats stats = role->stats();
+    return stats.answers && stats.since_contact < 2 * options_.writer_timeout;
+  });
 }
 
 std::vector<PartitionRole::Stats> Fleet::stats() const {

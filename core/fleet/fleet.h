@@ -63,8 +63,9 @@ class Fleet {
   // The time that the state of a model that another server writes has here: its writer was alive then, and the
   // log has been read to its end since.
   absl::Time StateTimeOf(uint64_t model_id);
-  // The longest time since a partition's log was read to its end: with no contact nothing can be learned.
-  absl::Duration since_contact() const;
+  // Whether what is learned can be committed, as far as is known: the log of each partition was read to its end
+  // lately, and answers where this server writes or wants to.
+  bool can_commit() const;
   void OnWriteFailure(uint64_t model_id) { RoleOf(model_id).OnWriteFailure(); }
   // Releases all partitions, so that other servers take them over at once, and waits for it.
   void Leave();

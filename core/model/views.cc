@@ -237,7 +237,7 @@ TopWeights FindTopWeights(const Model& model, size_t limit) {
 }
 
 absl::StatusOr<ModelSummary> Summarize(const storage::ModelHeader& header,
-                                       const std::shared_ptr<Model>& loaded, Journal& journal,
+                                       const std::shared_ptr<const Model>& loaded, Journal& journal,
                                        ComponentAccess access) {
   ModelSummary summary;
   summary.id = header.id();
@@ -246,7 +246,7 @@ absl::StatusOr<ModelSummary> Summarize(const storage::ModelHeader& header,
     summary.report = MakeReport(*loaded, access);
     summary.journal = *Guarded<JournalUse>::Reader(loaded->core().journal_use);
     summary.memory_bytes = MeasureMemory(*loaded).total;
-    summary.stored_examples = loaded->ledger().stored_examples().statistics();
+    summary.stored_examples = loaded->core().ledger.stored_examples().statistics();
     summary.in_memory = true;
     if (loaded->settings().new_classes == NewClasses::kNamed) {
       const std::vector<std::string> names = LabelNames(*loaded);
@@ -262,7 +262,7 @@ absl::StatusOr<ModelSummary> Summarize(const storage::ModelHeader& header,
 }
 
 absl::StatusOr<ModelSummary> SummarizeForList(const storage::ModelHeader& header,
-                                              const std::shared_ptr<Model>& loaded,
+                                              const std::shared_ptr<const Model>& loaded,
                                               Journal& journal) {
   absl::StatusOr<ModelSummary> summary =
       Summarize(header, loaded, journal, ComponentAccess::kOnlyInMemory);

@@ -195,12 +195,12 @@ struct ModelSummary {
 // The summary of `header`, from the model in memory, or from the journal's counters if `loaded` is
 // null or another model of that name. Errors of the journal.
 absl::StatusOr<ModelSummary> Summarize(const storage::ModelHeader& header,
-                                       const std::shared_ptr<Model>& loaded, Journal& journal,
+                                       const std::shared_ptr<const Model>& loaded, Journal& journal,
                                        ComponentAccess access);
 // Summarize for lists: asks only components in memory, and leaves out starting weights, which are
 // as large as the model.
 absl::StatusOr<ModelSummary> SummarizeForList(const storage::ModelHeader& header,
-                                              const std::shared_ptr<Model>& loaded,
+                                              const std::shared_ptr<const Model>& loaded,
                                               Journal& journal);
 
 }  // namespace perceptrond

@@ -112,13 +112,23 @@ absl::StatusOr<std::shared_ptr<Model>> Store::AcquireNow(absl::string_view name)
   return cache_.Acquire(name);
 }
 
+std::shared_ptr<const Model> Store::LastCopyOf(absl::string_view name) const {
+  if (last_copies_ == nullptr) return nullptr;
+  std::shared_ptr<const Model> copy = last_copies_->Find(name);
+  if (copy == nullptr) return nullptr;
+  const std::shared_ptr<Model> loaded = GetIfLoaded(name);
+  return loaded == nullptr || !loaded->closed().ok() ? copy : nullptr;
+}
+
+std::shared_ptr<const Model> Store::InMemory(absl::string_view name) const {
+  std::shared_ptr<const Model> copy = LastCopyOf(name);
+  return copy != nullptr ? copy : GetIfLoaded(name);
+}
+
 absl::StatusOr<std::shared_ptr<const Model>> Store::AcquireToPredict(absl::string_view name,
                                                                      uint64_t min_revision) {
-  if (last_copies_ != nullptr && min_revision == 0) {
-    if (std::shared_ptr<const Model> copy = last_copies_->Find(name); copy != nullptr) {
-      const std::shared_ptr<Model> loaded = GetIfLoaded(name);
-      if (loaded == nullptr || !loaded->closed().ok()) return copy;
-    }
+  if (min_revision == 0) {
+    if (std::shared_ptr<const Model> copy = LastCopyOf(name); copy != nullptr) return copy;
   }
   return Acquire(name);
 }
@@ -205,12 +215,11 @@ absl::Status Store::DropLeftovers(uint64_t model_id) {
 }
 
 absl::StatusOr<ModelSummary> Store::Get(absl::string_view name) {
-  const absl::StatusOr<std::shared_ptr<Model>> model = Acquire(name);
-  if (!model.ok()) return model.status();
+  if (const auto model = AcquireToPredict(name, 0); !model.ok()) return model.status();
   const absl::StatusOr<storage::ModelHeader> header = catalogue_.Find(name);
   if (!header.ok()) return header.status();
   absl::StatusOr<ModelSummary> summary =
-      Summarize(*header, GetIfLoaded(name), *journal_, ComponentAccess::kLoad);
+      Summarize(*header, InMemory(name), *journal_, ComponentAccess::kLoad);
   if (summary.ok()) SetStateTime(header->id(), *summary);
   return summary;
 }
@@ -222,7 +231,7 @@ void Store::SetStateTime(uint64_t model_id, ModelSummary& summary) {
 
 absl::StatusOr<ModelSummary> Store::ListedSummary(const storage::ModelHeader& header) {
   absl::StatusOr<ModelSummary> summary =
-      SummarizeForList(header, GetIfLoaded(header.model().name()), *journal_);
+      SummarizeForList(header, InMemory(header.model().name()), *journal_);
   if (summary.ok()) SetStateTime(header.id(), *summary);
   return summary;
 }
@@ -240,6 +249,7 @@ absl::StatusOr<Store::Found> Store::Search(absl::string_view after, size_t limit
   constexpr size_t kHeaderWork = 10'000;
   Found found;
   std::string last(after);
+  bool journal_is_away = false;
   for (size_t read = 0; read < most_read && found.size() < limit;) {
     const size_t asked = std::min(kHeadersAtOnce, most_read - read);
     const absl::StatusOr<std::vector<storage::ModelHeader>> headers = catalogue_.List(last, asked);
@@ -250,10 +260,15 @@ absl::StatusOr<Store::Found> Store::Search(absl::string_view after, size_t limit
       if (!KeepGoing(kHeaderWork)) return StoppedError();
       last = header.model().name();
       if (!wanted(header.model())) continue;
-      absl::StatusOr<ModelSummary> summary = ListedSummary(header);
+      absl::StatusOr<ModelSummary> summary = journal_is_away && InMemory(last) == nullptr
+                                                 ? absl::UnavailableError("")
+                                                 : ListedSummary(header);
+      // That of a fleet may be away for long: it is asked once.
+      journal_is_away |= fleet_ != nullptr && absl::IsUnavailable(summary.status());
       if (summary.ok()) {
         found.models.push_back(*std::move(summary));
-      } else if (absl::IsDataLoss(summary.status())) {
+      } else if (absl::IsDataLoss(summary.status()) ||
+                 (journal_is_away && absl::IsUnavailable(summary.status()))) {
         found.unreachable.push_back(last);
       } else {
         return summary.status();

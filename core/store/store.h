@@ -131,7 +131,8 @@ class Store {
   struct Found {
     size_t size() const { return models.size() + unreachable.size(); }
     std::vector<ModelSummary> models;
-    // The names of models whose journal is damaged. They have no summary.
+    // The names of models that cannot be read: their journal is damaged, or that of a fleet is out of reach. They have
+    // no summary.
     std::vector<std::string> unreachable;
     // The last model read, after which to continue; empty: there are no more.
     std::string next;
@@ -168,6 +169,10 @@ class Store {
   // that left memory last, if `min_revision` is 0.
   absl::StatusOr<std::shared_ptr<const Model>> AcquireToPredict(absl::string_view name,
                                                                 uint64_t min_revision);
+  // The copy that predicts while the model cannot be loaded; null if there is none.
+  std::shared_ptr<const Model> LastCopyOf(absl::string_view name) const;
+  // That copy, or the model if it is loaded; else null.
+  std::shared_ptr<const Model> InMemory(absl::string_view name) const;
   // As Acquire, also while a copy predicts.
   absl::StatusOr<std::shared_ptr<Model>> AcquireNow(absl::string_view name);
   absl::Status DeleteLoaded(absl::string_view name);

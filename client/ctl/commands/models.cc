@@ -62,7 +62,8 @@ int RunList(const Globals& globals) {
     return kExitOk;
   }
   for (const std::string& name : all->unreachable())
-    PrintStderr(absl::StrCat(PrintableInLine(name), " is damaged; 'perceptronctl get' says how"));
+    PrintStderr(
+        absl::StrCat(PrintableInLine(name), " cannot be read; 'perceptronctl get' says why"));
   if (all->models().empty() && all->unreachable().empty()) {
     PrintStderr("there are no models; 'perceptronctl create' creates one");
   } else {

@@ -94,7 +94,9 @@ absl::Status JetStreamJournal::OpenStreams(
                                   .must_exist = options_.read_only,
                                   .in_memory = options_.in_memory});
     if (opened.ok()) stream = *std::move(opened);
-    return opened.status();
+    if (!absl::IsNotFound(opened.status())) return opened.status();
+    return absl::NotFoundError(absl::StrCat("NATS has no fleet ", options_.fleet,
+                                            ": there is no stream ", options_.fleet, "-", name));
   };
   absl::Status status = open("catalogue", catalogue_stream_);
   if (status.ok()) status = open("snapshots", snapshots_);

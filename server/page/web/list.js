@@ -139,10 +139,10 @@ function unloaded(entries) {
   return `${who} in memory: state and learning curve appear once a model is used or its page is opened.`;
 }
 
-// Models that have no figures, since their journal fails its checks.
-function damaged(names) {
+// Models that have no figures, since they cannot be read.
+function unread(names) {
   if (names.length === 0) return '';
-  return `Damaged: ${names.map((name) => printable(name.slice('models/'.length))).join(', ')}. “perceptronctl get NAME” says how.`;
+  return `Cannot be read: ${names.map((name) => printable(name.slice('models/'.length))).join(', ')}. “perceptronctl get NAME” says why.`;
 }
 
 // A search may need several requests: each searches at most 10,000 models.
@@ -171,7 +171,7 @@ keepLooking(async () => {
   showServer(server);
   showModels(entries);
   setText(document.getElementById('summary'), summary(entries.length + unreachable.length, server, next !== '' || pageToken !== ''));
-  setText(document.getElementById('damaged'), damaged(unreachable));
+  setText(document.getElementById('unread'), unread(unreachable));
   setText(document.getElementById('unloaded'), unloaded(entries));
   showPages(next);
 }, search === '' ? INTERVAL : 2 * INTERVAL);
