@@ -74,8 +74,8 @@ class Connection {
   // Prepare a stream; reactor->StartCall() starts it.
   virtual void LearnStream(grpc::ClientContext*, LearnReactor* reactor) = 0;
   virtual void PredictStream(grpc::ClientContext*, PredictReactor* reactor) = 0;
-  // A connection to that one of this connection's several servers which the address, "host:port", is of;
-  // null if it has no several, or none of that address. May block.
+  // A connection to the one of several servers that has this address, "host:port"; null if there is none.
+  // May block.
   virtual std::shared_ptr<Connection> ConnectTo(const std::string& /*address*/) { return nullptr; }
 };
 
@@ -94,8 +94,8 @@ struct TlsOptions {
 // Returns a connection over the channel.
 std::shared_ptr<Connection> MakeConnection(std::shared_ptr<grpc::Channel> channel);
 
-// Returns a connection over a channel of MakeChannel. One to several servers of a fleet has streams that send most
-// rows to a model's writer go on there, if it is one of them.
+// Returns a connection over a channel of MakeChannel. With several servers of a fleet, a numbered stream whose
+// rows mostly go to the model's writer goes on there.
 std::shared_ptr<Connection> MakeConnection(const std::string& address,
                                            const std::optional<TlsOptions>& tls = std::nullopt,
                                            const CallMetadata& metadata = {});

@@ -15,7 +15,7 @@
 namespace perceptrond::client {
 
 // A state machine between the caller's thread, which the batch belongs to, and the worker's.
-// Threads: as LearnStream.
+// Public methods and threads: as LearnStream.
 class LearnStreamCore final
     : public StreamWorker<perceptron::v1::LearnStreamRequest, perceptron::v1::LearnStreamResponse> {
  public:
@@ -24,7 +24,6 @@ class LearnStreamCore final
 
   // Starts the worker and waits for the server's first response.
   absl::Status Open() ABSL_LOCKS_EXCLUDED(mutex_);
-  // The methods of LearnStream, with the same contracts.
   absl::Status Push(const Row& row, uint64_t tag) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Flush() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<perceptron::v1::PassSummary> MarkPass() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -258,7 +257,7 @@ absl::Status LearnStreamCore::OnResponse(perceptron::v1::LearnStreamResponse* re
   for (const perceptron::v1::LearnResult& result : response->results()) {
     if (absl::Status status = OnResult(result); !status.ok()) return status;
   }
-  if (server_.Prefer(response->writer_address())) {
+  if (numbered() && server_.Prefer(response->writer_address())) {
     MutexLock lock(&mutex_);
     Move();
   }
@@ -267,6 +266,7 @@ absl::Status LearnStreamCore::OnResponse(perceptron::v1::LearnStreamResponse* re
 
 absl::Status LearnStreamCore::OnOpened(const perceptron::v1::StreamOpened& opened) {
   encoder_.StartConnection(opened.name_table_size());
+  server_.OnReached();
   std::vector<std::shared_ptr<Outgoing>> settled;
   {
     MutexLock lock(&mutex_);

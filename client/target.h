@@ -22,8 +22,7 @@ struct Target {
 // looked up now, which may block; one that is not found is left out.
 Target MakeTarget(const std::string& addresses);
 
-// The one of several servers that this address, "host:port", is of; absent if it is of none. A name is
-// looked up, which may block.
+// The server that has this address, "host:port"; absent if none has. A name is looked up, which may block.
 std::optional<Target> FindServer(const Target& servers, const std::string& address);
 
 }  // namespace perceptrond::client

@@ -136,22 +136,27 @@ def numeric(servers: str) -> list[str]:
         try:
             for family, *_, (number, *_) in socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM):
                 found[family].append(f"[{number}]:{port}" if family == socket.AF_INET6 else f"{number}:{port}")
-        except socket.gaierror:
+        except (socket.gaierror, UnicodeError):
             continue
     return found[socket.AF_INET] or found[socket.AF_INET6]
 
 
+def _is_list(servers: str) -> bool:
+    """Not gRPC's own lists."""
+    return "," in servers and not servers.startswith(("ipv4:", "ipv6:"))
+
+
 def _target(servers: str) -> str:
     """One address as it is; of several, gRPC uses the first that it can connect to, and another when that connection ends."""
-    found = numeric(servers) if "," in servers and not servers.startswith(("ipv4:", "ipv6:")) else []
+    found = numeric(servers) if _is_list(servers) else []
     return f"ipv{6 if found[0].startswith('[') else 4}:{','.join(found)}" if found else servers
 
 
 def _options(flags: argparse.Namespace) -> list[tuple[str, object]]:
     """With several servers their certificates are for the first one's name."""
-    if "," not in flags.server or flags.tls_ca is None:
+    if not _is_list(flags.server) or flags.tls_ca is None:
         return CHANNEL_OPTIONS
-    return [*CHANNEL_OPTIONS, ("grpc.ssl_target_name_override", flags.server.split(",")[0].strip().rpartition(":")[0])]
+    return [*CHANNEL_OPTIONS, ("grpc.ssl_target_name_override", flags.server.split(",")[0].strip().rpartition(":")[0].strip("[]"))]
 
 
 def channel(flags: argparse.Namespace, server: str | None = None) -> grpc.Channel:
@@ -178,7 +183,7 @@ def aio_channel(flags: argparse.Namespace, server: str | None = None) -> grpc.ai
 
 def known_server(flags: argparse.Namespace, address: str) -> str | None:
     """The one of several servers of the flags that has this address; None if none has."""
-    if "," not in flags.server:
+    if not _is_list(flags.server):
         return None
     known = numeric(flags.server)
     return next((one for one in numeric(address) if one in known), None)

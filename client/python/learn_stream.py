@@ -31,8 +31,8 @@ class LearnStream:
                  writer_stub: Callable[[str], Optional[learning_service_pb2_grpc.LearningServiceStub]] = lambda address: None):
         """Opens the stream and waits for the position of the producer.
 
-        window: most unanswered examples. writer_stub: as in servers.py. name_table_size: most names in the stream's table, which sends each name once; 0:
-        each message has its names. give_up_after: seconds without progress before giving up.
+        window: most unanswered examples. name_table_size: most names in the stream's table, which sends each name once; 0:
+        each message has its names. give_up_after: seconds without progress before giving up. writer_stub: as in servers.py.
         """
         self._servers, self._on_reconnect = Servers(stub, writer_stub), on_reconnect
         self._backoff = Backoff(give_up_after)
@@ -150,6 +150,7 @@ class LearnStream:
         with self._changed:
             if response.HasField("opened"):
                 self._window.opened(response.opened)
+                self._servers.reached()
             for result in response.results:
                 if self._window.answered(result):
                     self._backoff.progress()

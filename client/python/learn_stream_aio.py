@@ -145,6 +145,7 @@ class LearnStream:
         async with self._changed:
             if response.HasField("opened"):
                 self._window.opened(response.opened)
+                self._servers.reached()
             for result in response.results:
                 if self._window.answered(result):
                     self._backoff.progress()

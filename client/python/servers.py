@@ -8,20 +8,28 @@ class Servers:
         """writer_stub: the stub of the server that clients reach at this address, if the program knows it."""
         self._any, self._writer_stub = stub, writer_stub
         self._writer: Optional[Any] = None
-        self._named = ""
+        # The address that was named last, until it is reached.
+        self._unreached = ""
 
     @property
     def stub(self) -> Any:
         return self._writer or self._any
 
     def prefer(self, address: str) -> bool:
-        """Whether the stream should go on at this address. Not if that was named last: a server that could not be reached,
-        or did not remain the writer, is not tried again at once."""
-        if not address or address == self._named:
+        """Whether the stream should go on at this address. Not if that was named last and could not be reached."""
+        if not address or address == self._unreached:
             return False
-        self._named = address
-        self._writer = self._writer_stub(address)
+        self._unreached = address
+        try:
+            self._writer = self._writer_stub(address)
+        except OSError:  # of a file with certificates or a token
+            self._writer = None
         return self._writer is not None
+
+    def reached(self) -> None:
+        """The server has opened the stream."""
+        if self._writer is not None:
+            self._unreached = ""
 
     def reset(self) -> None:
         """The connection was lost: any server will do."""

@@ -61,6 +61,7 @@ Fleet::~Fleet() {
 }
 
 void Fleet::Leave() {
+  if (hooks_.on_leave != nullptr) hooks_.on_leave();
   {
     MutexLock lock(&mutex_);
     leaving_ = true;

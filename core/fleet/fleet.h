@@ -43,6 +43,8 @@ class Fleet {
         drop;
     Followers::OnFollowed on_followed;
     std::function<void(uint32_t partition, uint64_t read, uint64_t last)> on_log_cut;
+    // The server is about to leave the fleet. May be null.
+    std::function<void()> on_leave;
     // Another server changed or deleted a model. On a thread that may block.
     Journal::ModelWatcher on_model_changed;
   };
@@ -64,7 +66,7 @@ class Fleet {
   // log has been read to its end since.
   absl::Time StateTimeOf(uint64_t model_id);
   // Whether what is learned can be committed, as far as is known: the log of each partition was read to its end
-  // lately, and answers where this server writes or wants to.
+  // lately, and answered when it was last asked.
   bool can_commit() const;
   void OnWriteFailure(uint64_t model_id) { RoleOf(model_id).OnWriteFailure(); }
   // Releases all partitions, so that other servers take them over at once, and waits for it.

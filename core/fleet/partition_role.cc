@@ -139,9 +139,18 @@ void PartitionRole::OnTailError(const absl::Status& why) {
     // Entries are no longer there. The models are loaded again, with all of them.
     read_to_.reset();
     hooks_.drop(followers_.All(), false, ReloadedError("", why));
-  } else {
-    Pause();
+    return;
   }
+  if (leaving_.load(std::memory_order_acquire)) {
+    // There is nothing to release it in.
+    StopWriting(false, WriterChangedError());
+    MutexLock lock(&mutex_);
+    left_ = true;
+    return;
+  }
+  // Also a log that was cut cannot be read from where it was.
+  CheckLog(Clock::now());
+  Pause();
 }
 
 void PartitionRole::Take(const SequencedEntry& entry) {
@@ -220,10 +229,7 @@ void PartitionRole::Decide() {
   const absl::Duration silence =
       (free ? absl::ZeroDuration() : settings_.writer_timeout) +
       settings_.rank_delay * static_cast<double>(members_.RankOf(partition_, now));
-  if (now - since >= Steady(silence)) return TryTakeOver();
-  // What it asked when it wanted to write says nothing any more.
-  MutexLock lock(&mutex_);
-  stats_.answers = true;
+  if (now - since >= Steady(silence)) TryTakeOver();
 }
 
 absl::StatusOr<uint64_t> PartitionRole::AskForEnd() {
@@ -250,7 +256,7 @@ bool PartitionRole::IsCut(uint64_t last) {
 void PartitionRole::CheckLog(Clock::time_point now) {
   if (now - last_asked_ < Steady(kAskInterval)) return;
   const absl::StatusOr<uint64_t> last = AskForEnd();
-  if (last.ok()) IsCut(*last);
+  last.ok() ? void(IsCut(*last)) : short_since_.reset();
 }
 
 void PartitionRole::TryTakeOver() {
@@ -258,8 +264,8 @@ void PartitionRole::TryTakeOver() {
   awaited_epoch_ = 0;
   reopened_ = false;
   const absl::StatusOr<uint64_t> last = AskForEnd();
-  if (!last.ok()) return Pause();
-  if (IsCut(*last)) return Pause();
+  if (!last.ok()) short_since_.reset();
+  if (!last.ok() || IsCut(*last)) return Pause();
   const absl::StatusOr<CommitOutcome> outcome =
       journal_.TakeOver(partition_, settings_.address, *last);
   if (!outcome.ok()) return Pause();

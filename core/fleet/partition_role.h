@@ -66,7 +66,7 @@ class PartitionRole {
     absl::Duration delay;
     // Entries of the log that are not read yet.
     uint64_t pending = 0;
-    // The journal answered when this server, to write the partition, last asked for its end.
+    // The journal answered when it was last asked for the partition's end.
     bool answers = true;
   };
 
@@ -108,7 +108,7 @@ class PartitionRole {
   void TryTakeOver();
   // The journal's last sequence number. Notes whether it answered.
   absl::StatusOr<uint64_t> AskForEnd() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Whether a log that ends there lacks what was read of it, for whatever reason.
+  // Whether a log that ends there lacks entries that were read.
   bool IsCut(uint64_t last);
   // Asks now and then where the log ends.
   void CheckLog(Clock::time_point now);

@@ -68,14 +68,24 @@ std::string RocksDbJournal::Id() {
 
 absl::Status RocksDbJournal::BeginImport() {
   if (!options_.import.has_value()) return Journal::BeginImport();
-  if (HasImportMark(options_.directory)) return absl::OkStatus();
-  const absl::StatusOr<uint64_t> models = Count();
-  if (!models.ok()) return models.status();
-  if (*models > 0) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(options_.directory, " has ", *models, " models: name an empty directory"));
+  if (!HasImportMark(options_.directory)) {
+    const absl::StatusOr<uint64_t> models = Count();
+    if (!models.ok()) return models.status();
+    if (*models > 0) {
+      return absl::FailedPreconditionError(
+          absl::StrCat(options_.directory, " has ", *models, " models: name an empty directory"));
+    }
+    if (absl::Status status = WriteImportMark(env(), options_.directory); !status.ok())
+      return status;
   }
-  if (absl::Status status = WriteImportMark(env(), options_.directory); !status.ok()) return status;
+  std::string id;
+  const absl::StatusOr<bool> found = Get(std::string(keys::kId), id);
+  if (!found.ok()) return found.status();
+  if (*found && id == options_.import->id) return absl::OkStatus();
+  if (*found) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(options_.directory, " is an unfinished copy of another journal: delete it"));
+  }
   rocksdb::WriteBatch batch;
   batch.Put(std::string(keys::kId), options_.import->id);
   return Write(batch, Through::kSyncedLog);

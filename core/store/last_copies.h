@@ -29,12 +29,17 @@ class LastCopies {
   LastCopies(MemoryBudget& budget, Load load);
   ~LastCopies() { Stop(); }
 
-  // Keeps a model that is closed and about to leave memory, and loads it again as soon as the journal can be read.
-  void Keep(std::shared_ptr<const Model> model) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Keeps a model that is closed and about to leave memory, and loads it again as soon as its journal can be
+  // read. `why`: the journal is known to be out of reach, for this reason. Then call Count.
+  void Keep(std::shared_ptr<const Model> model, const absl::Status& why)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Counts the memory of a copy, once the model is no longer counted elsewhere.
+  void Count(const Model& model) ABSL_LOCKS_EXCLUDED(mutex_);
   // The copy of that name, or null.
   std::shared_ptr<const Model> Find(absl::string_view name) const ABSL_LOCKS_EXCLUDED(mutex_);
-  // OK if there is no copy of that name. Otherwise waits a moment for its model to be loaded; UNAVAILABLE if it is not.
-  absl::Status AwaitLoad(absl::string_view name) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // UNAVAILABLE if the model of that name was not loaded since the journal was out of reach: it is tried
+  // again anyway, and callers need not wait for it.
+  absl::Status CheckReadable(absl::string_view name) const ABSL_LOCKS_EXCLUDED(mutex_);
   // The model was deleted.
   void Remove(absl::string_view name) ABSL_LOCKS_EXCLUDED(mutex_);
   // Keeps and loads nothing from now on.
@@ -49,6 +54,8 @@ class LastCopies {
   };
 
   void Run() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Removes the copy of that name if it is this one; null: any.
+  void Remove(absl::string_view name, const Model* copy) ABSL_LOCKS_EXCLUDED(mutex_);
 
   MemoryBudget& budget_;
   const Load load_;
@@ -57,6 +64,8 @@ class LastCopies {
   std::atomic<bool> any_ = false;
   mutable Mutex mutex_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  // A copy was kept since the last attempt to load one.
+  bool kept_ ABSL_GUARDED_BY(mutex_) = false;
   std::map<std::string, Copy, std::less<>> copies_ ABSL_GUARDED_BY(mutex_);
   // The last member: it uses all the others.
   std::thread thread_;

@@ -34,8 +34,6 @@ Store::Store(std::unique_ptr<Journal> journal, const Options& options)
 
 Store::~Store() {
   SaveSamples();
-  // Models that leave memory from now on are not loaded again.
-  if (last_copies_ != nullptr) last_copies_->Stop();
   // Other servers take over at once. Until then its models write.
   if (fleet_ != nullptr) fleet_->Leave();
   // The snapshotter waits for commits, and commits request snapshots: it stops first, but exists
@@ -99,7 +97,7 @@ absl::Status Store::DeleteLoaded(absl::string_view name) {
 
 absl::StatusOr<std::shared_ptr<Model>> Store::Acquire(absl::string_view name) {
   if (last_copies_ != nullptr) {
-    if (absl::Status status = last_copies_->AwaitLoad(name); !status.ok()) return status;
+    if (absl::Status status = last_copies_->CheckReadable(name); !status.ok()) return status;
   }
   return AcquireNow(name);
 }
@@ -130,7 +128,12 @@ absl::StatusOr<std::shared_ptr<const Model>> Store::AcquireToPredict(absl::strin
   if (min_revision == 0) {
     if (std::shared_ptr<const Model> copy = LastCopyOf(name); copy != nullptr) return copy;
   }
-  return Acquire(name);
+  absl::StatusOr<std::shared_ptr<const Model>> model = Acquire(name);
+  // It may have left memory meanwhile.
+  if (!model.ok() && min_revision == 0) {
+    if (std::shared_ptr<const Model> copy = LastCopyOf(name); copy != nullptr) return copy;
+  }
+  return model;
 }
 
 absl::StatusOr<std::shared_ptr<Model>> Store::Load(absl::string_view name) {
@@ -294,7 +297,7 @@ void Store::OnCommitFailure(Model& model, const absl::Status& why) {
     MutexLock lock(&mutex_);
     failed_.insert(model.id());
   }
-  RemoveFromMemory(model);
+  RemoveFromMemory(model, why);
   if (fleet_ != nullptr) fleet_->OnWriteFailure(model.id());
 }
 

@@ -188,8 +188,9 @@ class Store {
   void OnModelChanged(const storage::ModelHeader& header, bool deleted);
   void SetStateTime(uint64_t model_id, ModelSummary& summary);
   absl::StatusOr<ModelSummary> ListedSummary(const storage::ModelHeader& header);
-  // Takes a closed model out of memory; that of a fleet goes on predicting until it is loaded again.
-  void RemoveFromMemory(Model& model);
+  // Takes a closed model out of memory; that of a fleet goes on predicting until it is loaded again. `why`: its journal
+  // is known to be out of reach, for this reason.
+  void RemoveFromMemory(Model& model, const absl::Status& why);
   // Drops what a failed write of the model may have left in the journal.
   absl::Status DropLeftovers(uint64_t model_id) ABSL_LOCKS_EXCLUDED(mutex_);
   // Writes the samples that are nowhere but in memory.
@@ -248,10 +249,15 @@ class ModelHandle {
   absl::StatusOr<std::shared_ptr<const Model>> AcquireToPredict(const std::string& name,
                                                                 uint64_t min_revision) {
     if (GetIfLoaded() != nullptr && name == name_) return Acquire(name);
-    const absl::StatusOr<std::shared_ptr<const Model>> model =
+    absl::StatusOr<std::shared_ptr<const Model>> model =
         store_.AcquireToPredict(name, min_revision);
-    if (model.ok() && (*model)->closed().ok()) return Acquire(name);
+    // One that is loaded is remembered.
+    if (model.ok() && (*model)->closed().ok()) (void)Acquire(name);
     return model;
+  }
+  // What predicts without loading anything: the copy, or the model; null without either.
+  static std::shared_ptr<const Model> FindInMemory(const Store& store, absl::string_view name) {
+    return store.InMemory(name);
   }
   // The model of the last Acquire if it is still in memory and open, else null. Does not count as a
   // use.

@@ -19,6 +19,8 @@ void Store::JoinFleet() {
   };
   last_copies_ = std::make_unique<LastCopies>(
       memory_, [this](const std::string& name) { return AcquireNow(name).status(); });
+  // What leaves memory from now on is not loaded again.
+  hooks.on_leave = [this] { last_copies_->Stop(); };
   fleet_ = std::make_unique<Fleet>(*journal_, *options_.fleet, std::move(hooks));
 }
 
@@ -40,17 +42,18 @@ void Store::Drop(const std::vector<std::shared_ptr<Model>>& models, bool commit,
   if (commit && !models.empty()) committer_->Flush();
   for (const std::shared_ptr<Model>& model : models) {
     streams_.EndAll(model->uid(), why);
-    RemoveFromMemory(*model);
+    RemoveFromMemory(*model, absl::OkStatus());
   }
 }
 
-void Store::RemoveFromMemory(Model& model) {
+void Store::RemoveFromMemory(Model& model, const absl::Status& why) {
   // A torn one is of no use.
-  if (last_copies_ != nullptr && !model.ledger().torn()) {
-    std::shared_ptr<const Model> copy = cache_.Find(model.name());
-    if (copy.get() == &model) last_copies_->Keep(std::move(copy));
-  }
+  const bool keeps = last_copies_ != nullptr && !model.ledger().torn();
+  std::shared_ptr<const Model> copy = keeps ? cache_.Find(model.name()) : nullptr;
+  if (copy.get() != &model) return cache_.Remove(model);
+  last_copies_->Keep(copy, why);
   cache_.Remove(model);
+  last_copies_->Count(model);
 }
 
 void Store::OnModelChanged(const storage::ModelHeader& header, bool deleted) {
@@ -61,8 +64,8 @@ void Store::OnModelChanged(const storage::ModelHeader& header, bool deleted) {
     if (same) loaded->Change(header.model());
     return;
   }
-  last_copies_->Remove(name);
   if (same) cache_.CloseAndRemove(name, ModelNotFound(name));
+  last_copies_->Remove(name);
   streams_.EndAll(header.model().uid(), ModelNotFound(name));
 }
 

@@ -51,7 +51,9 @@ std::vector<Flag> MakeFlags(Options* o) {
   flags.OptionalAddress(
       "client-address", &o->client_address,
       "Where clients reach this server of a fleet, with which it names itself to those that it\n"
-      "writes most rows of. Empty: the host of --fleet-address with the port of --address.");
+      "writes most rows of. Empty: the host of --fleet-advertise, else of --fleet-address, with "
+      "the\n"
+      "port of --address.");
   flags.Address("fleet-advertise", &o->fleet_advertise,
                 "Where they reach it if not at --fleet-address, as behind NAT. Empty: there.");
   flags.Number("fleet-partitions", "Partitions", &o->fleet_partitions, 1, 256,

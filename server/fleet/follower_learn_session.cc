@@ -357,8 +357,8 @@ bool FollowerLearnSession::Take(Response& response) {
   response.Clear();
   if (opened_ != nullptr) response.set_allocated_opened(opened_.release());
   if (!writer_is_named_ && progress_->mostly_forwarded()) {
-    writer_is_named_ = true;
     response.set_writer_address(writer_address_());
+    writer_is_named_ = !response.writer_address().empty();
   }
   for (; ready_answers_ > 0; --ready_answers_) {
     Answer& answer = answers_.front();

@@ -58,6 +58,8 @@ absl::StatusOr<Migration> Migrate(const std::string& from, const std::string& to
   const ImportOptions import{(*source)->Id(), may_lack ? "" : (*source)->HistoryId()};
   const absl::StatusOr<MadeCopy> copy = MakeCopy(**source, to, options, import);
   if (!copy.ok()) return copy.status();
+  // A server that came meanwhile may have learned.
+  if (absl::Status status = (*source)->ExcludeOthers(); !status.ok()) return status;
   if (absl::Status status = copy->journal->FinishImport(); !status.ok()) return status;
   Migration migration;
   migration.set_from(from);

@@ -16,10 +16,21 @@
 #include "server/rpc/message.h"
 
 namespace perceptrond {
+namespace {
+
+// The most models of a fleet of which those in memory are looked for.
+constexpr size_t kMostRead = 10'000;
+
+}  // namespace
 
 std::vector<ModelMetrics> CollectModels(Store& store, size_t limit) {
   std::vector<ModelMetrics> metrics;
-  absl::StatusOr<Store::Found> models = store.List("", limit);
+  // A scrape does not wait for the journal of a fleet, nor read it again and again.
+  const auto wanted = [&store](const ::perceptron::v1::Model& model) {
+    return store.fleet() == nullptr || ModelHandle::FindInMemory(store, model.name()) != nullptr;
+  };
+  const size_t most_read = store.fleet() == nullptr ? limit : kMostRead;
+  absl::StatusOr<Store::Found> models = store.Search("", limit, most_read, wanted);
   if (!models.ok()) {
     Log(LogLevel::kWarning, "cannot list the models for metrics",
         {{"error", models.status().ToString()}});

@@ -12,7 +12,8 @@ namespace perceptrond {
 class InFlightMemory;
 class Store;
 
-// The figures of at most `limit` models, in the order of their names. Loads none. Any thread.
+// The figures of at most `limit` models, in the order of their names; in a fleet, of those in memory.
+// Loads none. Any thread.
 std::vector<ModelMetrics> CollectModels(Store& store, size_t limit);
 
 // Any thread.

@@ -132,8 +132,7 @@ void AppendFleetFamilies(const ServerStats::Fleet& fleet, MetricFamilies& famili
   gauge("perceptrond_fleet_partitions_written", "Partitions that this server writes.",
         static_cast<double>(fleet.partitions_written));
   gauge("perceptrond_fleet_partitions_without_quorum",
-        "Partitions whose stream did not answer when this server, to write them, last asked for "
-        "its end.",
+        "Partitions whose stream did not answer when this server last asked for its end.",
         static_cast<double>(fleet.partitions_without_quorum));
   AppendSingle("perceptrond_fleet_take_overs_total",
                "Times that this server became a partition's writer.", kCounter,

@@ -158,7 +158,9 @@ void AwaitRevision(const Call& call, const AwaitedRevision& awaited, std::functi
   std::make_shared<RevisionWait>(call, awaited, std::move(resume))->Start();
 }
 
-void LoadModel(Store& store, const std::string& name) { (void)store.Acquire(name); }
+absl::Status LoadModel(Store& store, const std::string& name) {
+  return store.Acquire(name).status();
+}
 
 absl::Status HoldRequest(Call& call, const Backend& backend, const grpc::ByteBuffer& request) {
   if (absl::Status status = CheckMessageSize(request, backend.max_message_bytes); !status.ok())

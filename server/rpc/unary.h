@@ -81,8 +81,8 @@ using AwaitRule = AwaitedRevision (*)(Store&, const Request&);
 // 10 s.
 void AwaitRevision(const Call& call, const AwaitedRevision& awaited, std::function<void()> resume);
 
-// Loads the model, if it can be loaded. May block.
-void LoadModel(Store& store, const std::string& name);
+// Loads the model. May block. Errors as Store::Acquire's.
+absl::Status LoadModel(Store& store, const std::string& name);
 
 // The same with a parsed request. The handler runs where `placement_of` says, for a call that is not
 // over: KeepGoing (core/sync/cancellation.h) asks the call. `awaits` may be null.
@@ -111,7 +111,8 @@ Call::Method OnRequest(const Backend& backend, std::function<void(Call&, const R
       const auto own = std::make_shared<Request>(std::move(request));
       ScheduleCall(backend.workers, size, call, [this, &call, own, bytes, name] {
         call.timing().Switch(Part::kWork);
-        LoadModel(backend.store, name);
+        if (absl::Status status = LoadModel(backend.store, name); !status.ok())
+          return call.Finish(ToGrpc(status));
         const AwaitedRevision awaited = awaits(backend.store, *own);
         if (awaited.waiters != nullptr) return Await(call, *own, bytes, awaited);
         Choose(call, *own, bytes, false);

@@ -98,7 +98,7 @@ void AddPredictionService(Router& router, const Backend& backend) {
   const UnaryMethods unary(backend);
   router.AddService(
       "perceptron.v1.PredictionService",
-      {{"Predict", unary(PredictBatch, PlacementOfExamples<v1::PredictRequest>,
+      {{"Predict", unary(PredictBatch, PlacementOfPrediction<v1::PredictRequest>,
                          AwaitMinRevision<MessagePredictor::Request>)},
        {"PredictStream", OnStream<PredictSession>(backend)},
        {"Explain", unary(ExplainBatch, PlacementOfExplain,

@@ -41,6 +41,13 @@ Placement PlacementOfExamples(Store& store, const RequestWithExamples<Message>& 
   return PlacementOfExamples(store, store.GetIfLoaded(request.model()).get(), request);
 }
 
+// The same for predictions, which a copy may answer while the model cannot be loaded.
+template <typename Message>
+Placement PlacementOfPrediction(Store& store, const RequestWithExamples<Message>& request) {
+  return PlacementOfExamples(store, ModelHandle::FindInMemory(store, request.model()).get(),
+                             request);
+}
+
 // A method of the management, which changes one model: kLarge if that must be loaded.
 Placement PlacementOfManagement(const Store& store, const std::string& model);
 // One that reads the model's state: kLarge also if something large holds that.

@@ -58,9 +58,9 @@ absl::Status TableSizeDiffers() {
 }  // namespace
 
 WorkSize PredictSession::SizeOf(const Request& request) const {
-  std::shared_ptr<Model> model = predictor_.GetIfLoaded();
+  std::shared_ptr<const Model> model = predictor_.GetIfLoaded();
   const std::string& name = request.model().empty() ? model_name_ : request.model();
-  if (model == nullptr || name != model_name_) model = store_.GetIfLoaded(name);
+  if (model == nullptr || name != model_name_) model = ModelHandle::FindInMemory(store_, name);
   return PlacementOfExamples(store_, model.get(), request).size;
 }
 

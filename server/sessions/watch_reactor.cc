@@ -21,8 +21,7 @@ constexpr absl::Duration kMinInterval = absl::Milliseconds(50);
 absl::StatusOr<ModelSummary> GetSummary(Store& store, const std::string& name) {
   absl::StatusOr<ModelSummary> summary = store.Get(name);
   if (!summary.ok() || !summary->stale_since.has_value()) return summary;
-  const absl::StatusOr<uint64_t> id = store.FindId(name);
-  if (id.ok() && store.fleet()->HasOtherWriter(*id)) return WriterChangedError();
+  if (store.fleet()->HasOtherWriter(summary->id)) return WriterChangedError();
   return summary;
 }
 

@@ -99,7 +99,12 @@ class FleetDashboardTest(unittest.TestCase):
             with self.pause(follower):
                 before = self.appended(writer)
                 wait_for("something is appended", lambda: self.appended(writer) > before + 20)
-            wait_for("it goes on", lambda: get(f"http://{follower}:7601/metrics"))
+            wait_for("it goes on", lambda: self.metrics_of_a_running(follower))
+
+    def metrics_of_a_running(self, name):
+        program = self.programs[name]
+        self.assertIsNone(program.process.poll(), program.log.read_text(errors="replace")[-3000:])
+        return get(f"http://{name}:7601/metrics")
 
     @staticmethod
     def appended(name):
@@ -137,7 +142,9 @@ class FleetDashboardTest(unittest.TestCase):
         missed = asked.keys() <= stale and asked
         self.assertTrue(not asked or missed, "\n".join(self.asker.describe(asked)))
         self.assertEqual([stream.process.poll() for stream in streams], [None] * len(streams), [stream.log.read_text()[-500:] for stream in streams])
-        if not missed:
+        if missed:
+            print("not seen:", sorted(asked))
+        else:
             self.asker.seen('max_over_time(ALERTS{alertname="PerceptrondFleetStaleEpoch", alertstate="firing"}[10m])')
         for stream in streams:
             stream.kill()

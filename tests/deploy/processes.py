@@ -40,6 +40,23 @@ def free_ports(count):
         return [one.getsockname()[1] for one in sockets]
 
 
+def await_settled(metrics, seconds):
+    """Waits until the servers of a fleet know of one another and no partition has changed hands for this time: a server that came last
+    is given some a moment later. `metrics`: the addresses of their metrics."""
+    since, before = time.monotonic(), None
+
+    def settled():
+        nonlocal since, before
+        pages = [get(f"http://{address}/metrics") or "" for address in metrics]
+        now = [re.findall(r"^perceptrond_fleet_(servers|take_overs_total) (\S+)$", page, re.MULTILINE) for page in pages]
+        together = all(("servers", str(len(metrics))) in values for values in now)
+        if now != before or not together:
+            since, before = time.monotonic(), now
+        return time.monotonic() - since > seconds
+
+    wait_for("the servers are settled", settled)
+
+
 class Program:
     """Runs until it is killed; what it says goes to a file. A context manager."""
 

@@ -19,7 +19,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests/deploy"), str(ROOT / "tests/integration")]
 
 from fleet_test import Nats, free_ports
-from processes import Program, get, wait_for
+from processes import Program, await_settled, get, wait_for
 
 # The large data sets, which the project does not carry.
 DATA = pathlib.Path(os.environ.get("PERCEPTROND_DATA", ROOT.parent / "shared/data"))
@@ -59,7 +59,7 @@ class FleetSetsTest(unittest.TestCase):
         cls.fleet = [cls.start(f"fleet{i}", "--journal", cls.nats.url(), "--fleet-partitions", 1) for i in range(SERVERS)]
         for server in [cls.alone, *cls.fleet]:
             wait_for("the server serves", lambda: cls.ctl(server, "health").returncode == 0)
-        cls.settle()
+        await_settled([f"127.0.0.1:{ports[2]}" for ports in cls.fleet], 5)
 
     @classmethod
     def tearDownClass(cls):
@@ -73,20 +73,6 @@ class FleetSetsTest(unittest.TestCase):
         cls.stack.enter_context(Program([PERCEPTROND, "--address", f"127.0.0.1:{serve}", "--metrics-address", f"127.0.0.1:{metrics}",
                                          "--data-dir", cls.directory / name, *at, *flags], cls.directory / f"{name}.log"))
         return serve, metrics
-
-    @classmethod
-    def settle(cls):
-        """Waits until no server hands the partition over to another, which happens some seconds after that one came."""
-        since, before = time.monotonic(), None
-
-        def settled():
-            nonlocal since, before
-            now = [cls.figure(server, f"perceptrond_fleet_{name}") for server in cls.fleet for name in ("servers", "take_overs_total")]
-            if now != before or now[::2] != [SERVERS] * SERVERS:
-                since, before = time.monotonic(), now
-            return time.monotonic() - since > 5
-
-        wait_for("the servers are settled", settled)
 
     @classmethod
     def command(cls, server, *arguments):

@@ -20,7 +20,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests/deploy")]
 
-from processes import Program, free_ports, get, wait_for
+from processes import Program, await_settled, free_ports, get, wait_for
 
 # The large data sets, which the project does not carry.
 DATA = pathlib.Path(os.environ.get("PERCEPTROND_DATA", ROOT.parent / "shared/data"))
@@ -143,40 +143,23 @@ class FleetTest(unittest.TestCase):
         values = [line.rpartition(" ")[2] for page in pages for line in page.splitlines() if line.startswith(name + " ")]
         return [float(value) for value in values] if len(values) == SERVERS else None
 
-    def settle(self):
-        """Waits until the servers have shared the partitions out: a server that hands one over may lose counts, too."""
-        since, before = time.monotonic(), None
-
-        def settled():
-            nonlocal since, before
-            now = self.metrics("perceptrond_fleet_take_overs_total")
-            if now is None or now != before or self.metrics("perceptrond_fleet_servers") != [SERVERS] * SERVERS:
-                since, before = time.monotonic(), now
-            return time.monotonic() - since > 3 * TIMEOUT_SECONDS
-
-        wait_for("the servers are settled", settled)
-
     def learn_during(self, model, fail, loses=True):
         """A stream at each server, with a producer of its own; fails the fleet meanwhile; checks what came of it. `loses`:
         correct rows that were evaluated just before a server ended, or a commit failed, may be missing from the counts."""
         if not loses:
-            self.settle()
+            # A server that hands a partition over may lose counts, too.
+            await_settled([f"127.0.0.1:{ports[2]}" for ports in self.ports], 3 * TIMEOUT_SECONDS)
         wait_for(f"{model} is created", lambda: self.ctl(0, "create", model, "--named", "--labels", "ham,spam").returncode == 0)
         streams = []
         for i in range(SERVERS):
             log = self.directory / f"{model}{i}.log"
             command = [PERCEPTRONCTL, "--server", self.addresses(i), "learn", model, self.directory / f"stream{i}.tsv", "--producer", f"p{i}", "--start-offset", 0, "--passes", PASSES]
-            streams.append(self.enterContext_(Program(command, log)))
+            streams.append(self.enterContext(Program(command, log)))
         wait_for("they learn", lambda: int(self.report(0, model)["report"].get("examples", 0)) > 0)
         fail(model)
         for i, stream in enumerate(streams):
             self.assertEqual(stream.process.wait(120), 0, stream.log.read_text())
         self.check(model, loses)
-
-    def enterContext_(self, context):
-        result = context.__enter__()
-        self.addCleanup(context.__exit__, None, None, None)
-        return result
 
     def check(self, model, loses):
         expected = PASSES * sum(map(len, self.streams))
@@ -223,7 +206,7 @@ class FleetTest(unittest.TestCase):
             command = [PERCEPTRONCTL, "--server", f"127.0.0.1:{self.ports[i][0]}", "learn", "mushrooms",
                        self.directory / f"mushrooms{i}.svm", "--format", "svmlight", "--index-base", 1, "--producer", f"p{i}",
                        "--start-offset", 0, "--passes", 30]
-            streams.append(self.enterContext_(Program(command, self.directory / f"mushrooms{i}.log")))
+            streams.append(self.enterContext(Program(command, self.directory / f"mushrooms{i}.log")))
         for stream in streams:
             self.assertEqual(stream.process.wait(120), 0, stream.log.read_text())
         report = self.report(0, "mushrooms")

@@ -24,8 +24,10 @@ inline constexpr int kFeatures = 30;
 inline constexpr int kRows = 40;
 inline constexpr int kMessages = 150;
 inline constexpr int kPartitions = 8;
-// Without a take-over for this time, none follows: servers are given partitions after three seconds.
-inline constexpr absl::Duration kQuiet = absl::Seconds(4);
+// A server that is not heard of for this time is taken for dead: longer than a busy machine stands still.
+inline constexpr char kFleetTimeout[] = "4s";
+// Without a take-over for this time, none follows: a new server waits 1.5 times that long for its share.
+inline constexpr absl::Duration kQuiet = absl::Seconds(7);
 
 // A server, and what is called on it.
 struct Member {
@@ -73,6 +75,33 @@ struct Member {
   std::unique_ptr<v1::PredictionService::Stub> predictions;
 };
 
+// Waits until the servers, which are Members or like them, have shared the partitions out: the first had all of them and
+// hands some over to the others, at about the same time.
+template <typename Servers>
+void AwaitShares(const Servers& servers, int partitions) {
+  const auto of = [](const auto& server, const char* metric) {
+    if constexpr (requires { server->Metric(metric); }) {
+      return server->Metric(metric);
+    } else {
+      return server.Metric(metric);
+    }
+  };
+  double take_overs = 0;
+  const absl::Time end = absl::Now() + kLong;
+  for (absl::Time since = absl::Now(); absl::Now() < end && absl::Now() < since + kQuiet;) {
+    double written = 0;
+    double now = 0;
+    bool known = true;
+    for (const auto& server : servers) {
+      written += of(server, "perceptrond_fleet_partitions_written");
+      now += of(server, "perceptrond_fleet_take_overs_total");
+      known &= of(server, "perceptrond_fleet_servers") == static_cast<double>(servers.size());
+    }
+    if (now != take_overs || written != partitions || !known) since = absl::Now();
+    take_overs = now;
+  }
+}
+
 inline constexpr char kEvaluatedHere[] = "perceptrond_fleet_rows_total{evaluated=\"here\"}";
 inline constexpr char kEvaluatedByWriter[] = "perceptrond_fleet_rows_total{evaluated=\"writer\"}";
 
@@ -83,7 +112,7 @@ class Servers {
       : nats_(nats), alone_(dir_.path() + "/alone", {"--journal", "memory"}) {
     for (int i = 0; i < members; ++i)
       members_.emplace_back(absl::StrCat(dir_.path(), "/", i), Flags());
-    AwaitShares();
+    AwaitShares(members_, kPartitions);
   }
 
   Member& alone() { return alone_; }
@@ -103,25 +132,8 @@ class Servers {
     return {"--journal",          absl::StrJoin(nats_.urls(), ","),
             "--fleet-replicas",   absl::StrCat(nats_.size()),
             "--fleet-partitions", absl::StrCat(kPartitions),
+            "--fleet-timeout",    kFleetTimeout,
             "--fleet-address",    absl::StrCat("127.0.0.1:", OwnPort())};
-  }
-  // The first server had all partitions and hands some over to the others, at about the same time.
-  void AwaitShares() {
-    double take_overs = 0;
-    const absl::Time end = absl::Now() + kLong;
-    for (absl::Time since = absl::Now(); absl::Now() < end && absl::Now() < since + kQuiet;) {
-      double written = 0;
-      double now = 0;
-      bool known = true;
-      for (const Member& member : members_) {
-        written += member.Metric("perceptrond_fleet_partitions_written");
-        now += member.Metric("perceptrond_fleet_take_overs_total");
-        known = known &&
-                member.Metric("perceptrond_fleet_servers") == static_cast<double>(members_.size());
-      }
-      if (now != take_overs || written != kPartitions || !known) since = absl::Now();
-      take_overs = now;
-    }
   }
   size_t FindWriter(const std::string& id) {
     const std::string written = absl::StrCat("perceptrond_model_written{model_name=\"", id, "\"}");

@@ -173,10 +173,11 @@ export class LearnStream {
   #done;
   #finishing = false;
   #finished = false;
-  // The stub of the model's writer, if the stream goes there; how to get it; and the address that was named last.
+  // The stub of the model's writer, if the stream goes there; how to get it; and the address that was named last, until it
+  // is reached.
   #writer;
   #writerStub;
-  #named;
+  #unreached;
   // The connection ends once what was sent is answered, and another one follows.
   #moving = false;
   #waiting = new Set();
@@ -292,6 +293,7 @@ export class LearnStream {
 
   #handle({ opened, results, writerAddress }) {
     if (opened) this.#window.opened(opened);
+    if (opened && this.#writer) this.#unreached = undefined;
     for (const result of results) if (this.#window.answered(result)) this.#backoff.progress();
     if (writerAddress) this.#prefer(writerAddress, this.#call);
     this.#flush();
@@ -299,13 +301,14 @@ export class LearnStream {
   }
 
   /**
-   * Goes on at the model's writer once what was sent is answered, if the program knows that server. One that was named
-   * before, and could not be reached or did not remain the writer, is not tried again at once.
+   * Goes on at the model's writer once what was sent is answered, if the program knows that server. Not if it was named
+   * last and could not be reached.
    */
   async #prefer(address, call) {
-    if (address === this.#named) return;
-    this.#named = address;
-    const stub = await this.#writerStub(address);
+    if (address === this.#unreached) return;
+    this.#unreached = address;
+    // It may read files.
+    const stub = await this.#writerStub(address).catch(() => undefined);
     if (!stub || !call || call !== this.#call) return;
     [this.#writer, this.#moving] = [stub, true];
     this.#flush();

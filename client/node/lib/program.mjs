@@ -108,7 +108,8 @@ async function target(servers) {
   return found.length > 0 ? `ipv${found[0].startsWith('[') ? 6 : 4}:${found.join(',')}` : servers[0];
 }
 
-const serversOf = (flags) => flags.server.split(',').map((server) => server.trim());
+// gRPC's own lists are one address.
+const serversOf = (flags) => (/^ipv[46]:/.test(flags.server) ? [flags.server] : flags.server.split(',').map((server) => server.trim()));
 
 /** Returns a client of this service at that one of several servers which has this address; undefined if none has. */
 export async function connectTo(Service, flags, address) {
@@ -132,7 +133,7 @@ export async function connect(Service, flags, servers = serversOf(flags)) {
   const credentials = tls ? grpc.credentials.createSsl(fs.readFileSync(tls)) : grpc.credentials.createInsecure();
   return new Service(await target(servers), credentials, {
     // With several servers their certificates are for the first one's name.
-    ...(tls && flags.server.includes(',') ? { 'grpc.ssl_target_name_override': serversOf(flags)[0].replace(/:\d+$/, '') } : {}),
+    ...(tls && serversOf(flags).length > 1 ? { 'grpc.ssl_target_name_override': serversOf(flags)[0].replace(/:\d+$/, '').replace(/^\[|\]$/g, '') } : {}),
     // Reconnect quickly; the default backoff of gRPC grows to two minutes.
     'grpc.initial_reconnect_backoff_ms': 100,
     'grpc.max_reconnect_backoff_ms': 1000,

@@ -71,7 +71,7 @@ class Connection {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  // The one in use. Who holds another one should leave it when it has nothing under way there.
+  // The one in use. Users of an older one should finish what they began there, and change to this one.
   std::shared_ptr<Link> link() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // A subject for answers that nothing else has.

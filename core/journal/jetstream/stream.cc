@@ -22,7 +22,7 @@ constexpr char kTraceHeader[] = "traceparent";
 constexpr size_t kHeaderBytes = 1024;
 // Creating a stream takes an election.
 constexpr absl::Duration kCreateTime = absl::Seconds(5);
-constexpr absl::Duration kHeartbeat = absl::Milliseconds(500);
+constexpr absl::Duration kHeartbeat = absl::Seconds(2);
 
 absl::Time TimeOf(int64_t nanos) { return absl::UnixEpoch() + absl::Nanoseconds(nanos); }
 
@@ -272,12 +272,13 @@ absl::Status Stream::CreateOrCheck() {
 absl::StatusOr<AppendOutcome> Stream::Append(std::span<const NewMessage> messages,
                                              std::optional<uint64_t> expected,
                                              absl::Duration timeout) {
+  // Else it would be sent once there is a connection, and its outcome not known.
+  if (absl::Status status = connection_->Check(); !status.ok()) return status;
   MutexLock lock(&append_mutex_);
   if (answers_ == nullptr || link_ != connection_->link()) {
     if (absl::Status status = SubscribeToAnswers(); !status.ok()) return status;
   }
   const absl::Time begin = absl::Now();
-  const absl::Time deadline = begin + timeout;
   const std::string inbox = absl::StrCat(inbox_, ".", ++appends_, ".");
   Answers answers(messages.size());
   for (size_t i = 0; i < messages.size(); ++i) {
@@ -290,7 +291,7 @@ absl::StatusOr<AppendOutcome> Stream::Append(std::span<const NewMessage> message
     break;
   }
   while (!answers.complete()) {
-    const int64_t left = absl::ToInt64Milliseconds(deadline - absl::Now());
+    const int64_t left = absl::ToInt64Milliseconds(begin + timeout - absl::Now());
     natsMsg* received = nullptr;
     const natsStatus status =
         natsSubscription_NextMsg(&received, answers_, std::max<int64_t>(left, 1));
@@ -332,6 +333,7 @@ absl::StatusOr<uint64_t> Stream::LastSequence() const {
 }
 
 absl::StatusOr<int64_t> Stream::Readers() const {
+  if (absl::Status status = connection_->Check(); !status.ok()) return status;
   jsStreamInfo* info = nullptr;
   jsErrCode error = static_cast<jsErrCode>(0);
   const std::shared_ptr<Link> link = connection_->link();

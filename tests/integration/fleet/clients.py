@@ -203,7 +203,7 @@ class Producer(Client):
                 continue
             assert not result.HasField("error"), f"{self.name}: {result.error}"
             self._note(server, waiting.popleft(), result)
-            time.sleep(PAUSE_SECONDS)
+            self._stopping.wait(PAUSE_SECONDS)
 
     def _note(self, server, message, result):
         updates = [(message * ROWS + row, revision) for row, revision in zip(result.updated_rows, result.update_revisions)]
@@ -244,7 +244,7 @@ class Reader(Client):
         try:
             self.fleet.stubs[server].predictions.Predict(self._request, timeout=PREDICT_SECONDS)
             self.times.append(time.monotonic())
-            time.sleep(4 * PAUSE_SECONDS)
+            self._stopping.wait(4 * PAUSE_SECONDS)
         except grpc.RpcError as error:
             self.failed(error, server)
 

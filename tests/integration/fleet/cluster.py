@@ -43,6 +43,10 @@ class Nats:
         self.configure(i)
         self.programs[i] = Program(["nats-server", "-c", self.directory / f"nats{i}.conf"], self.directory / f"nats{i}.log")
 
+    def start_if_ended(self, i):
+        if self.programs[i].process.poll() is not None:
+            self.start(i)
+
     def kill(self, i):
         self.programs[i].kill()
 

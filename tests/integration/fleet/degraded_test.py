@@ -122,6 +122,8 @@ class WithoutNats(FleetCase):
         since = time.monotonic()
         for i in nats_servers:
             self.fleet.nats.kill(i)
+            # Also for the next test, if this one fails.
+            self.addCleanup(self.fleet.nats.start_if_ended, i)
         # The writer finds out with its next commit, the others by its silence.
         self.refused()
         self.await_reads()

@@ -29,7 +29,7 @@ using ::testing::HasSubstr;
 
 constexpr size_t kMostBytes = 64 << 10;
 // Time enough for a call to reach the writer.
-constexpr absl::Duration kDeadline = absl::Seconds(2);
+constexpr absl::Duration kDeadline = absl::Seconds(4);
 constexpr char kModel[] = "models/m";
 constexpr char kLearn[] = "/perceptron.v1.LearningService/Learn";
 constexpr char kLearnStream[] = "/perceptron.v1.LearningService/LearnStream";

@@ -20,7 +20,7 @@ using namespace ::perceptrond::testing;
 
 constexpr size_t kMostBytes = 64 << 10;
 // Time enough for a call to reach the writer.
-constexpr absl::Duration kDeadline = absl::Seconds(2);
+constexpr absl::Duration kDeadline = absl::Seconds(4);
 constexpr int64_t kEpoch = 3;
 
 // Sends one answer, then the end, once the first message came.
