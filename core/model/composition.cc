@@ -103,7 +103,7 @@ absl::Status MarkAll(Journal& journal, const storage::ModelHeader& header, bool 
 }  // namespace
 
 absl::Status Composition::Compose(const Batch& batch, std::span<const RowError> row_errors,
-                                  ComposedBatch& composed) const {
+                                  ComponentAccess access, ComposedBatch& composed) const {
   const std::vector<Component>& components = settings().components;
   composed.row_errors.assign(row_errors.begin(), row_errors.end());
   composed.revisions.clear();
@@ -114,8 +114,8 @@ absl::Status Composition::Compose(const Batch& batch, std::span<const RowError> 
   uint64_t cost = 0;
   for (size_t i = 0; i < components.size(); ++i) {
     if (!KeepGoing()) return StoppedError();
-    const absl::StatusOr<std::shared_ptr<Model>> model =
-        components_(components[i].name, ComponentAccess::kLoad);
+    const absl::StatusOr<std::shared_ptr<const Model>> model =
+        components_(components[i].name, access);
     if (!model.ok()) return model.status();
     if (well_formed) cost += (*model)->EstimateCost(batch);
     absl::Status status = CheckCost(cost, core().limits.max_message_cost);
@@ -149,7 +149,7 @@ absl::Status Composition::Compose(const Batch& batch, std::span<const RowError> 
 absl::Status Composition::Learn(const LearnCall& call, LearnOutcome& outcome) {
   outcome.Clear();
   ComposedBatch composed;
-  absl::Status status = Compose(call.batch, call.row_errors, composed);
+  absl::Status status = Compose(call.batch, call.row_errors, ComponentAccess::kLoad, composed);
   if (!status.ok()) return status;
   LearnCall predictions = call;
   predictions.batch = composed.batch;
@@ -164,7 +164,7 @@ absl::Status Composition::Predict(const Batch& batch, std::span<const RowError> 
                                   uint64_t min_revision, PredictOutcome& outcome,
                                   bool include_class_scores) const {
   ComposedBatch composed;
-  absl::Status status = Compose(batch, row_errors, composed);
+  absl::Status status = Compose(batch, row_errors, ComponentAccess::kToPredict, composed);
   if (!status.ok()) return status;
   status = PredictBatch(core(), composed.batch, composed.row_errors, min_revision,
                         include_class_scores, outcome);
@@ -176,7 +176,7 @@ absl::Status Composition::Predict(const Batch& batch, std::span<const RowError> 
 absl::Status Composition::Explain(const Batch& batch, std::span<const RowError> row_errors,
                                   const ExplainOptions& options, ExplainOutcome& outcome) const {
   ComposedBatch composed;
-  absl::Status status = Compose(batch, row_errors, composed);
+  absl::Status status = Compose(batch, row_errors, ComponentAccess::kToPredict, composed);
   if (status.ok())
     status = ExplainBatch(core(), composed.batch, composed.row_errors, options, outcome);
   outcome.component_revisions = std::move(composed.revisions);
@@ -196,7 +196,7 @@ uint64_t Composition::EstimateCost(const Batch& batch) const {
   row.dense_width = static_cast<uint32_t>(values.size());
   uint64_t cost = batch.rows() * core().EstimateCost(row);
   for (const Component& component : settings().components) {
-    const absl::StatusOr<std::shared_ptr<Model>> model =
+    const absl::StatusOr<std::shared_ptr<const Model>> model =
         components_(component.name, ComponentAccess::kOnlyInMemory);
     if (model.ok()) cost += (*model)->EstimateCost(batch);
   }
@@ -206,7 +206,7 @@ uint64_t Composition::EstimateCost(const Batch& batch) const {
 std::optional<StateFingerprint> Composition::ComponentsFingerprint(ComponentAccess access) const {
   std::vector<StateFingerprint> fingerprints;
   for (const Component& component : settings().components) {
-    const absl::StatusOr<std::shared_ptr<Model>> model = components_(component.name, access);
+    const absl::StatusOr<std::shared_ptr<const Model>> model = components_(component.name, access);
     if (!model.ok()) return std::nullopt;
     const std::optional<StateFingerprint> fingerprint = (*model)->Fingerprint(access);
     if (!fingerprint.has_value()) return std::nullopt;

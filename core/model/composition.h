@@ -55,7 +55,7 @@ class Composition final : public Model {
   // RESOURCE_EXHAUSTED (MESSAGE_TOO_COSTLY) if all of them together cost too much; an error of the
   // source or of a component if one cannot be asked.
   absl::Status Compose(const Batch& batch, std::span<const RowError> row_errors,
-                       ComposedBatch& composed) const;
+                       ComponentAccess access, ComposedBatch& composed) const;
 
   const ComponentSource components_;
 };

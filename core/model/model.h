@@ -122,12 +122,12 @@ struct NewWeights {
 class Model;
 
 // Which components of a composition are asked for their state: all, loading those that are not in
-// memory; those in memory; or none.
-enum class ComponentAccess : uint8_t { kLoad, kOnlyInMemory, kNone };
+// memory; all, by copies of those whose journal is out of reach; those in memory; or none.
+enum class ComponentAccess : uint8_t { kLoad, kToPredict, kOnlyInMemory, kNone };
 
-// The model of a name, as Store::Acquire returns it; with kOnlyInMemory NOT_FOUND unless it is in
-// memory.
-using ComponentSource = std::function<absl::StatusOr<std::shared_ptr<Model>>(
+// The model of a name, as Store::Acquire and AcquireToPredict return it; with kOnlyInMemory NOT_FOUND
+// unless it is in memory.
+using ComponentSource = std::function<absl::StatusOr<std::shared_ptr<const Model>>(
     absl::string_view name, ComponentAccess access)>;
 
 // A model: it learns, predicts and explains. There are two implementations. One works on the

@@ -178,19 +178,16 @@ bool Committer::CanWait(Model& model) const {
 
 void Committer::CommitAll(const std::vector<Submission>& submissions, bool all) {
   Results results;
-  std::vector<Batch> batches(journal_.partitions());
+  Batch batch;
   for (const std::shared_ptr<Model>& model : Choose(submissions, all)) {
     absl::Status& result = results[model.get()];
     result = model->closed();
     if (!result.ok() && !model->ledger().torn()) continue;
-    Batch& batch = batches[journal_.PartitionOf(model->id())];
     if (Add(model, batch)) continue;
     result = OutOfMemory();
     on_failure_(*model, OutOfMemory());
   }
-  for (Batch& batch : batches) {
-    if (!batch.entries.empty()) Write(batch, results);
-  }
+  if (!batch.entries.empty()) Write(batch, results);
   // One that was not chosen has nothing to write that cannot wait.
   for (const Submission& submission : submissions)
     submission.waiter->Committed(submission.count, results[submission.model.get()]);

@@ -1,6 +1,6 @@
 // Makes what was learned durable, for many models and streams at once (group commit): one thread
 // takes the pending updates of every model that was submitted, writes them in one batch with at
-// most one fsync, and notifies everybody who waits.
+// most one fsync, and notifies everybody who waits. All models are of one partition of the journal.
 #pragma once
 
 #include <atomic>
@@ -79,7 +79,7 @@ class Committer {
   void Submit(std::shared_ptr<Model> model, Done done) ABSL_LOCKS_EXCLUDED(mutex_);
   // Writes what the model has learned, counters too, and waits for it.
   absl::Status Commit(std::shared_ptr<Model> model) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Writes what all submitted models have learned, counters too, and waits for it.
+  // Writes what all models that were submitted here have learned, counters too, and waits for it.
   void Flush() ABSL_LOCKS_EXCLUDED(mutex_) { (void)Commit(nullptr); }
 
   // Batches written, and batches that could not be.
@@ -118,7 +118,7 @@ class Committer {
   // counters wait from now on.
   std::vector<std::shared_ptr<Model>> Choose(const std::vector<Submission>& submissions, bool all);
   using Results = absl::flat_hash_map<Model*, absl::Status>;
-  // What is written at once: models of one partition, and an entry of each.
+  // What is written at once: models, and an entry of each.
   struct Batch {
     std::vector<std::shared_ptr<Model>> models;
     std::vector<JournalEntry> entries;

@@ -27,7 +27,6 @@ void LastCopies::Keep(std::shared_ptr<const Model> model, const absl::Status& wh
   MutexLock lock(&mutex_);
   if (stopping_) return;
   std::swap(copies_[copy.model->name()], copy);
-  kept_ = true;
   any_.store(true, std::memory_order_release);
 }
 
@@ -36,8 +35,9 @@ void LastCopies::Count(const Model& model) {
   auto memory = std::make_unique<ModelCopyMemory>(budget_, MeasureMemory(model).total);
   MutexLock lock(&mutex_);
   const auto found = copies_.find(model.name());
-  if (found != copies_.end() && found->second.model.get() == &model)
-    std::swap(found->second.memory, memory);
+  if (found == copies_.end() || found->second.model.get() != &model) return;
+  std::swap(found->second.memory, memory);
+  left_ = true;
 }
 
 std::shared_ptr<const Model> LastCopies::Find(absl::string_view name) const {
@@ -76,13 +76,22 @@ void LastCopies::Stop() {
   if (thread_.joinable()) thread_.join();
 }
 
+LastCopies::Copies::iterator LastCopies::Next(const std::string& name) {
+  const auto left = [](const auto& one) { return one.second.memory != nullptr; };
+  const auto after = copies_.upper_bound(name);
+  const auto next = std::find_if(after, copies_.end(), left);
+  if (next != copies_.end()) return next;
+  const auto first = std::find_if(copies_.begin(), after, left);
+  return first == after ? copies_.end() : first;
+}
+
 void LastCopies::Run() {
   NameThisThread("reloading");
   const CancellationScope scope(&token_);
   const auto any = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return !copies_.empty() || stopping_;
+    return Next("") != copies_.end() || stopping_;
   };
-  const auto news = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return kept_ || stopping_; };
+  const auto news = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return left_ || stopping_; };
   // They take turns: one that cannot be read does not keep the others from it.
   std::string last;
   absl::Duration retry = kRetry;
@@ -92,9 +101,8 @@ void LastCopies::Run() {
       MutexLock lock(&mutex_);
       mutex_.Await(absl::Condition(&any));
       if (stopping_) return;
-      kept_ = false;
-      auto next = copies_.upper_bound(last);
-      if (next == copies_.end()) next = copies_.begin();
+      left_ = false;
+      const auto next = Next(last);
       last = next->first;
       model = next->second.model;
     }

@@ -29,11 +29,11 @@ class LastCopies {
   LastCopies(MemoryBudget& budget, Load load);
   ~LastCopies() { Stop(); }
 
-  // Keeps a model that is closed and about to leave memory, and loads it again as soon as its journal can be
-  // read. `why`: the journal is known to be out of reach, for this reason. Then call Count.
+  // Keeps a model that is closed and about to leave memory. `why`: the journal is known to be out of reach, for this
+  // reason. Then call Count.
   void Keep(std::shared_ptr<const Model> model, const absl::Status& why)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // Counts the memory of a copy, once the model is no longer counted elsewhere.
+  // The model has left memory: counts the copy's, and loads the model again as soon as its journal can be read.
   void Count(const Model& model) ABSL_LOCKS_EXCLUDED(mutex_);
   // The copy of that name, or null.
   std::shared_ptr<const Model> Find(absl::string_view name) const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -48,12 +48,17 @@ class LastCopies {
  private:
   struct Copy {
     std::shared_ptr<const Model> model;
+    // Null: the model is about to leave memory.
     std::unique_ptr<ModelCopyMemory> memory;
     // Why it could not be loaded last.
     absl::Status why;
   };
 
+  using Copies = std::map<std::string, Copy, std::less<>>;
+
   void Run() ABSL_LOCKS_EXCLUDED(mutex_);
+  // The copy to load after that of this name; the end if there is none.
+  Copies::iterator Next(const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Removes the copy of that name if it is this one; null: any.
   void Remove(absl::string_view name, const Model* copy) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -64,9 +69,9 @@ class LastCopies {
   std::atomic<bool> any_ = false;
   mutable Mutex mutex_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  // A copy was kept since the last attempt to load one.
-  bool kept_ ABSL_GUARDED_BY(mutex_) = false;
-  std::map<std::string, Copy, std::less<>> copies_ ABSL_GUARDED_BY(mutex_);
+  // A model has left memory since the last attempt to load one.
+  bool left_ ABSL_GUARDED_BY(mutex_) = false;
+  Copies copies_ ABSL_GUARDED_BY(mutex_);
   // The last member: it uses all the others.
   std::thread thread_;
 };

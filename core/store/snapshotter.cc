@@ -10,7 +10,7 @@
 
 namespace perceptrond {
 
-Snapshotter::Snapshotter(Journal& journal, Committer& committer, MemoryBudget& memory,
+Snapshotter::Snapshotter(Journal& journal, Committers& committer, MemoryBudget& memory,
                          FailureCallback on_failure)
     : journal_(journal),
       committer_(committer),

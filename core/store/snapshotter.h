@@ -11,7 +11,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "core/journal/journal.h"
-#include "core/store/committer.h"
+#include "core/store/committers.h"
 #include "core/store/memory_budget.h"
 #include "core/sync/mutex.h"
 
@@ -24,7 +24,7 @@ class Snapshotter {
   // after one was taken.
   using FailureCallback = std::function<void(const std::string& model, const absl::Status& why)>;
 
-  Snapshotter(Journal& journal, Committer& committer, MemoryBudget& memory,
+  Snapshotter(Journal& journal, Committers& committer, MemoryBudget& memory,
               FailureCallback on_failure);
   ~Snapshotter();
   // Finishes the snapshot in progress and drops the others: they only shorten replay. Later
@@ -47,7 +47,7 @@ class Snapshotter {
   void OnFailure(const Model& model, const absl::Status& why);
 
   Journal& journal_;
-  Committer& committer_;
+  Committers& committer_;
   MemoryBudget& memory_;
   const FailureCallback on_failure_;
   std::atomic<uint64_t> snapshots_ = 0;

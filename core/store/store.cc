@@ -23,7 +23,7 @@ Store::Store(std::unique_ptr<Journal> journal, const Options& options)
                  {options.max_model_bytes, options.max_models, options.max_model_features}),
       cache_(memory_, options.max_model_bytes,
              [this](absl::string_view name) { return Load(name); }) {
-  committer_ = std::make_unique<Committer>(
+  committer_ = std::make_unique<Committers>(
       *journal_, options_.committer,
       [this](Model& model, const absl::Status& why) { OnCommitFailure(model, why); },
       [this](const std::shared_ptr<Model>& model) { OnCommit(model); });
@@ -174,12 +174,14 @@ absl::StatusOr<std::shared_ptr<Model>> Store::LoadFromJournal(absl::string_view 
 }
 
 absl::StatusOr<std::shared_ptr<Model>> Store::Restore(const storage::ModelHeader& header) {
-  const auto component = [this](absl::string_view name, ComponentAccess access) {
+  const auto component =
+      [this](absl::string_view name,
+             ComponentAccess access) -> absl::StatusOr<std::shared_ptr<const Model>> {
     if (access == ComponentAccess::kLoad) return Acquire(name);
-    std::shared_ptr<Model> model = GetIfLoaded(name);
-    if (model == nullptr)
-      return absl::StatusOr<std::shared_ptr<Model>>(absl::NotFoundError("not in memory"));
-    return absl::StatusOr<std::shared_ptr<Model>>(std::move(model));
+    if (access == ComponentAccess::kToPredict) return AcquireToPredict(name, 0);
+    std::shared_ptr<const Model> model = GetIfLoaded(name);
+    if (model == nullptr) return absl::NotFoundError("not in memory");
+    return model;
   };
   if (fleet_ == nullptr) return Model::Load(header, *journal_, options_.limits, component);
   Followers& followers = fleet_->FollowersOf(header.id());

@@ -16,7 +16,7 @@
 #include "core/journal/journal.h"
 #include "core/model/model.h"
 #include "core/model/views.h"
-#include "core/store/committer.h"
+#include "core/store/committers.h"
 #include "core/store/last_copies.h"
 #include "core/store/memory_budget.h"
 #include "core/store/model_cache.h"
@@ -157,7 +157,7 @@ class Store {
   absl::StatusOr<Backup> CreateBackup(uint32_t keep) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<std::vector<Backup>> ListBackups();
 
-  Committer& committer() { return *committer_; }
+  Committers& committer() { return *committer_; }
   OpenStreams& streams() { return streams_; }
   Stats stats() const;
   MemoryBudget& memory() { return memory_; }
@@ -213,7 +213,7 @@ class Store {
   // Names that on_damage was called for.
   absl::flat_hash_set<std::string> damaged_ ABSL_GUARDED_BY(mutex_);
 
-  std::unique_ptr<Committer> committer_;
+  std::unique_ptr<Committers> committer_;
   std::unique_ptr<Snapshotter> snapshotter_;
   // Null without a fleet.
   std::unique_ptr<LastCopies> last_copies_;

@@ -32,14 +32,14 @@ absl::StatusOr<uint64_t> Store::FindId(absl::string_view name) {
 
 void Store::Drop(const std::vector<std::shared_ptr<Model>>& models, bool commit,
                  const absl::Status& why) {
-  if (commit && !models.empty()) committer_->Flush();
+  if (commit && !models.empty()) committer_->FlushPartitionOf(*models.front());
   // From now on none of them learns.
   for (const std::shared_ptr<Model>& model : models) {
     model->core().is_last_copy.store(true, std::memory_order_release);
     model->Close(why);
   }
   // After this nothing of them is being written. Updates made meanwhile are not acknowledged, and lost.
-  if (commit && !models.empty()) committer_->Flush();
+  if (commit && !models.empty()) committer_->FlushPartitionOf(*models.front());
   for (const std::shared_ptr<Model>& model : models) {
     streams_.EndAll(model->uid(), why);
     RemoveFromMemory(*model, absl::OkStatus());

@@ -59,7 +59,7 @@ class FleetSetsTest(unittest.TestCase):
         cls.fleet = [cls.start(f"fleet{i}", "--journal", cls.nats.url(), "--fleet-partitions", 1) for i in range(SERVERS)]
         for server in [cls.alone, *cls.fleet]:
             wait_for("the server serves", lambda: cls.ctl(server, "health").returncode == 0)
-        await_settled([f"127.0.0.1:{ports[2]}" for ports in cls.fleet], 5)
+        await_settled([f"127.0.0.1:{ports[1]}" for ports in cls.fleet], 5)
 
     @classmethod
     def tearDownClass(cls):

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "core/journal/memory_journal.h"
@@ -29,18 +30,32 @@ namespace v1 = ::perceptron::v1;
 constexpr uint32_t kPartitions = 4;
 constexpr absl::Duration kLong = absl::Seconds(60);
 
-bool Eventually(const std::function<bool()>& condition) {
-  for (const absl::Time end = absl::Now() + kLong; absl::Now() < end;) {
+bool Eventually(const std::function<bool()>& condition, absl::Duration time = kLong) {
+  for (const absl::Time end = absl::Now() + time; absl::Now() < end;) {
     if (condition()) return true;
     absl::SleepFor(absl::Milliseconds(1));
   }
   return false;
 }
 
+// That of a server whose updates the others cannot repeat.
+class NewerJournal final : public testing::JournalDecorator {
+ public:
+  using JournalDecorator::JournalDecorator;
+  absl::StatusOr<CommitOutcome> Commit(std::span<const JournalEntry> entries,
+                                       const CommitOptions& options) override {
+    std::vector<JournalEntry> newer(entries.begin(), entries.end());
+    for (JournalEntry& entry : newer) {
+      for (storage::UpdateRecord& record : entry.records) record.set_arithmetic_version(1);
+    }
+    return JournalDecorator::Commit(newer, options);
+  }
+};
+
 class FleetTest : public ::testing::Test {
  protected:
   struct Server {
-    // Owned by the store.
+    // Owned by the store. Null of a newer server.
     PausedJournal* journal = nullptr;
     std::unique_ptr<Store> store;
   };
@@ -49,8 +64,13 @@ class FleetTest : public ::testing::Test {
 
   Server& Start() {
     auto journal = std::make_unique<PausedJournal>(journal_.OpenAgain());
+    PausedJournal* const paused = journal.get();
+    Server& server = Start(std::move(journal));
+    server.journal = paused;
+    return server;
+  }
+  Server& Start(std::unique_ptr<Journal> journal) {
     Server& server = servers_.emplace_back();
-    server.journal = journal.get();
     FleetOptions fleet;
     fleet.address = absl::StrCat("server", ++started_);
     fleet.heartbeat = absl::Milliseconds(20);
@@ -250,6 +270,43 @@ TEST_F(FleetTest, ChangesOfAModelReachEveryServer) {
       return absl::IsNotFound(server.store->Acquire("models/m").status());
     });
   }));
+}
+
+TEST_F(FleetTest, OlderServersPredictWithWhatTheyKnewOfAModelThatANewerOneLearns) {
+  Start(2);
+  // Which partitions it is given is up to chance.
+  const auto has_some = [&] {
+    const int written = Written(servers_.back());
+    return WrittenOnce() && written > 0 && written < static_cast<int>(kPartitions);
+  };
+  do {
+    if (servers_.size() == 3) servers_.pop_back();
+    Start(std::make_unique<NewerJournal>(journal_.OpenAgain()));
+  } while (!Eventually(has_some, absl::Seconds(2)));
+  Server& newer = servers_.back();
+  std::string theirs;
+  std::string ours;
+  for (uint32_t i = 0; i < kPartitions; ++i) {
+    const std::string name = absl::StrCat("models/m", i);
+    ASSERT_NO_FATAL_FAILURE(Create(name));
+    (newer.store->fleet()->Writes(IdOf(name)) ? theirs : ours) = name;
+  }
+  ASSERT_NE(theirs, "");
+  ASSERT_NE(ours, "");
+  const auto messages = MakeTraffic(1, traffic_);
+  for (Server& server : servers_) ASSERT_OK(server.store->Acquire(theirs).status());
+  ASSERT_OK(SendMessage(*newer.store, theirs, Space::kDense, messages.front()).status);
+  for (Server& server : servers_) {
+    if (&server == &newer) continue;
+    EXPECT_TRUE(Eventually([&] {
+      const absl::Status status = server.store->Acquire(theirs).status();
+      return absl::IsUnavailable(status) && absl::StrContains(status.message(), "newer server");
+    }));
+    ModelHandle handle(*server.store);
+    EXPECT_OK(handle.AcquireToPredict(theirs, 0).status());
+  }
+  ASSERT_NO_FATAL_FAILURE(Learn(ours, messages.front()));
+  ASSERT_OK(SendMessage(*newer.store, theirs, Space::kDense, messages[1]).status);
 }
 
 TEST_F(FleetTest, ManyModelsAreLearnedWhileServersComeAndGo) {

@@ -175,7 +175,7 @@ TEST_F(WaitingCountersTest, AFlushWritesThemAndSoDoesAWholeCommit) {
   const auto store = Open(absl::Hours(1));
   Learn(*store, 1);
   Learn(*store, 2);
-  store->committer().Flush();
+  store->committer().FlushPartitionOf(*store->GetIfLoaded("a"));
   EXPECT_EQ(Written(*store).report().examples(), 2U);
   Learn(*store, 2);
   EXPECT_OK(store->committer().Commit(store->GetIfLoaded("a")));

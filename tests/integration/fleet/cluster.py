@@ -1,4 +1,4 @@
-"""Three nats-servers and three servers of a fleet on free ports, with a proxy on every way between two of them."""
+"""Three nats-servers and three servers of a fleet, and the ways between them, which can be cut."""
 
 import json
 import pathlib
@@ -6,9 +6,9 @@ import shutil
 
 import grpc
 
+from networks import Loopback
 from perceptron.v1 import learning_service_pb2_grpc, model_service_pb2, model_service_pb2_grpc, prediction_service_pb2_grpc
 from processes import Program, free_ports, get, wait_for
-from proxy import Proxies
 
 SIZE = 3
 PARTITIONS = 4
@@ -17,31 +17,40 @@ TIMEOUT_SECONDS = 1
 
 
 class Nats:
-    """Three nats-servers, each with a directory of its own. All routes go through proxies: routes[i][j] is i's way to j."""
+    """Three nats-servers, each with a directory of its own. routes[i][j] is i's way to j."""
 
-    def __init__(self, directory, proxies, max_file="1G"):
-        self.directory, self.max_file = directory, max_file
+    def __init__(self, directory, network, max_file="1G"):
+        self.directory, self.network, self.max_file = directory, network, max_file
         ports = free_ports(3 * SIZE)
         self.ports, self._route_ports, self._monitors = ports[:SIZE], ports[SIZE : 2 * SIZE], ports[2 * SIZE :]
-        self.routes = [{j: proxies.add(self._route_ports[j]) for j in range(SIZE) if j != i} for i in range(SIZE)]
+        self.routes = [{j: network.way([self.node(i)], self.node(j), self._route_ports[j]) for j in range(SIZE) if j != i} for i in range(SIZE)]
         self.programs = [None] * SIZE
         for i in range(SIZE):
             self.start(i)
 
+    @staticmethod
+    def node(i):
+        return f"nats{i}"
+
+    def address(self, i):
+        return f"{self.network.host(self.node(i))}:{self.ports[i]}"
+
     def configure(self, i):
-        routes = ", ".join(f"nats-route://127.0.0.1:{proxy.port}" for proxy in self.routes[i].values())
-        # What it advertises is wrong: the others must use their proxies.
+        host = self.network.host(self.node(i))
+        routes = ", ".join(f"nats-route://{way.address}" for way in self.routes[i].values())
+        # What it advertises is wrong: the others must use the ways there are.
         (self.directory / f"nats{i}.conf").write_text(
-            f"server_name: n{i}\nlisten: 127.0.0.1:{self.ports[i]}\nhttp: 127.0.0.1:{self._monitors[i]}\n"
+            f"server_name: n{i}\nlisten: {host}:{self.ports[i]}\nhttp: {host}:{self._monitors[i]}\n"
             f'jetstream {{ store_dir: "{self.store(i)}", max_mem: 64M, max_file: {self.max_file} }}\n'
-            f"cluster {{ name: c, listen: 127.0.0.1:{self._route_ports[i]}, advertise: \"127.0.0.1:1\", no_advertise: true, routes: [{routes}] }}\n")
+            f"cluster {{ name: c, listen: {host}:{self._route_ports[i]}, advertise: \"127.0.0.1:1\", no_advertise: true, routes: [{routes}] }}\n")
 
     def store(self, i):
         return self.directory / f"nats{i}"
 
     def start(self, i):
         self.configure(i)
-        self.programs[i] = Program(["nats-server", "-c", self.directory / f"nats{i}.conf"], self.directory / f"nats{i}.log")
+        command = self.network.command(self.node(i), ["nats-server", "-c", self.directory / f"nats{i}.conf"])
+        self.programs[i] = Program(command, self.directory / f"nats{i}.log")
 
     def start_if_ended(self, i):
         if self.programs[i].process.poll() is not None:
@@ -65,19 +74,19 @@ class Nats:
 
     def cut_off(self, k, fault):
         """Parts a nats-server from the others."""
-        for proxy in self._ways_of(k):
-            proxy.fail(fault)
+        for way in self._ways_of(k):
+            way.fail(fault)
 
     def join(self, k):
-        for proxy in self._ways_of(k):
-            proxy.heal()
+        for way in self._ways_of(k):
+            way.heal()
 
     def _ways_of(self, k):
-        return [proxy for i in range(SIZE) for j, proxy in self.routes[i].items() if k in (i, j)]
+        return [way for i in range(SIZE) for j, way in self.routes[i].items() if k in (i, j)]
 
     def streams(self, i):
         """What a nats-server knows of each stream: stream_detail of its monitoring. None if it does not answer."""
-        page = get(f"http://127.0.0.1:{self._monitors[i]}/jsz?accounts=1&streams=1&config=1")
+        page = get(f"http://{self.network.host(self.node(i))}:{self._monitors[i]}/jsz?accounts=1&streams=1&config=1")
         if page is None:
             return None
         accounts = json.loads(page).get("account_details", [])
@@ -129,16 +138,17 @@ def eventually(what, call):
 class Fleet:
     """Servers: i reaches nats-server j through nats_ways[i][j], and the others reach i through fleet_ways[i]."""
 
-    def __init__(self, perceptrond, directory, flags=(), max_file="1G", environment=None):
+    def __init__(self, perceptrond, directory, flags=(), max_file="1G", environment=None, network=None):
         self.perceptrond, self.directory, self.flags = perceptrond, pathlib.Path(directory), flags
         # Of one server: variables of its environment.
         self.environment = environment or {}
-        self.proxies = Proxies()
-        self.nats = Nats(self.directory, self.proxies, max_file)
+        self.network = network or Loopback()
+        self.nats = Nats(self.directory, self.network, max_file)
         ports = free_ports(3 * SIZE)
         self._ports = [ports[3 * i : 3 * i + 3] for i in range(SIZE)]
-        self.nats_ways = [[self.proxies.add(port) for port in self.nats.ports] for _ in range(SIZE)]
-        self.fleet_ways = [self.proxies.add(fleet) for _, fleet, _ in self._ports]
+        self.nats_ways = [[self.network.way([self.node(i)], self.nats.node(j), self.nats.ports[j]) for j in range(SIZE)] for i in range(SIZE)]
+        others = lambda i: [self.node(j) for j in range(SIZE) if j != i]
+        self.fleet_ways = [self.network.way(others(i), self.node(i), fleet) for i, (_, fleet, _) in enumerate(self._ports)]
         self.programs = [None] * SIZE
         self.stubs = [Stubs(self.address(i)) for i in range(SIZE)]
 
@@ -158,19 +168,27 @@ class Fleet:
             if program is not None:
                 program.kill()
         self.nats.kill_all()
-        self.proxies.close()
+        self.network.close()
+
+    @staticmethod
+    def node(i):
+        return f"server{i}"
+
+    def host(self, i):
+        return self.network.host(self.node(i))
 
     def address(self, i):
-        return f"127.0.0.1:{self._ports[i][0]}"
+        return f"{self.host(i)}:{self._ports[i][0]}"
 
     def start(self, i):
-        serve, fleet, metrics = self._ports[i]
-        urls = ",".join(f"nats://127.0.0.1:{proxy.port}" for proxy in self.nats_ways[i])
+        serve, fleet, metrics = (f"{self.host(i)}:{port}" for port in self._ports[i])
+        urls = ",".join(f"nats://{way.address}" for way in self.nats_ways[i])
         command = [self.perceptrond, "--journal", urls, "--fleet-partitions", PARTITIONS, "--fleet-timeout", f"{TIMEOUT_SECONDS}s",
-                   "--address", f"127.0.0.1:{serve}", "--fleet-address", f"127.0.0.1:{fleet}",
-                   "--fleet-advertise", f"127.0.0.1:{self.fleet_ways[i].port}", "--metrics-address", f"127.0.0.1:{metrics}", *self.flags]
+                   "--address", serve, "--fleet-address", fleet, "--fleet-advertise", self.fleet_ways[i].address, "--metrics-address", metrics,
+                   *self.network.flags, *self.flags]
         variables = [f"{name}={value}" for name, value in self.environment.get(i, {}).items()]
-        self.programs[i] = Program(["env", *variables, *command] if variables else command, self.directory / f"server{i}.log")
+        command = ["env", *variables, *command] if variables else command
+        self.programs[i] = Program(self.network.command(self.node(i), command), self.directory / f"server{i}.log")
 
     def end(self, i, by):
         self.programs[i].process.send_signal(by)
@@ -194,19 +212,19 @@ class Fleet:
         wait_for(f"server {i} serves", serves)
 
     def cut_from_nats(self, i, fault):
-        for proxy in self.nats_ways[i]:
-            proxy.fail(fault)
+        for way in self.nats_ways[i]:
+            way.fail(fault)
 
     def heal(self):
-        """Ends every fault of a proxy."""
-        for proxies in (*self.nats_ways, self.fleet_ways):
-            for proxy in proxies:
-                proxy.heal()
+        """Ends every fault of a way."""
+        for ways in (*self.nats_ways, self.fleet_ways):
+            for way in ways:
+                way.heal()
         for k in range(SIZE):
             self.nats.join(k)
 
     def page(self, i):
-        return get(f"http://127.0.0.1:{self._ports[i][2]}/metrics") or ""
+        return get(f"http://{self.host(i)}:{self._ports[i][2]}/metrics") or ""
 
     def metric(self, i, name):
         """A figure without labels; None if the server does not answer."""

@@ -1,13 +1,14 @@
 """A fleet without parts of what it needs: models go on predicting, learning is refused with a reason, nothing acknowledged is lost, and
 the fleet goes on by itself.
 
-    python3 degraded_test.py PERCEPTROND
+    python3 degraded_test.py PERCEPTROND WALL_CLOCK [CLASS]...        # the library tests/support/wall_clock.cc
 """
 
 import contextlib
 import pathlib
 import shutil
 import signal
+import struct
 import sys
 import tempfile
 import time
@@ -176,6 +177,69 @@ class Ways(FleetCase):
         self.finish()
 
 
+class Clocks(FleetCase):
+    """Each server has a wall clock of its own, which is set while it runs."""
+
+    @classmethod
+    def setUpClass(cls):
+        clocks = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory(prefix="perceptrond-clocks.")))
+        cls.clocks = [clocks / str(i) for i in range(SIZE)]
+        for i in range(SIZE):
+            cls.set(i, 0)
+        cls.ARGUMENTS = {"environment": {i: {"LD_PRELOAD": WALL_CLOCK, "WALL_CLOCK": cls.clocks[i]} for i in range(SIZE)}}
+        super().setUpClass()
+
+    @classmethod
+    def set(cls, i, seconds):
+        """The clock is ahead by this, or behind."""
+        cls.clocks[i].touch()
+        with open(cls.clocks[i], "r+b") as clock:
+            clock.write(struct.pack("<q", int(seconds * 1e9)))
+
+    def jump(self, who, seconds):
+        since = time.monotonic()
+        self.set(who, seconds)
+        self.load.await_progress()
+        print(f"{self.model}: {seconds:+} s: without learning {self.load.without_learning(since, time.monotonic()):.2f} s", flush=True)
+
+    def test_a_clock_is_set_forward(self):
+        self.begin()
+        since = time.monotonic()
+        writer = self.fleet.writer(self.model)
+        for who in range(SIZE):
+            self.jump(who, 3600)
+        self.predicted_throughout(since)
+        self.assertEqual(self.fleet.writer(self.model), writer)
+        self.finish()
+
+    def test_a_clock_is_set_back(self):
+        """A server whose waits take longer then is taken for dead, at worst, and comes back."""
+        self.begin()
+        since = time.monotonic()
+        for who in range(SIZE):
+            self.jump(who, -3)
+        self.predicted_throughout(since)
+        self.fleet.settle()
+        self.finish()
+
+
+    def test_a_clock_is_set_back_by_an_hour(self):
+        """Its server may stand still for that long; the others go on, and it can be restarted."""
+        self.begin()
+        since = time.monotonic()
+        who = self.fleet.writer(self.model)
+        self.jump(who, -3600)
+        wait_for("it goes on for longer than a server may be silent", lambda: time.monotonic() - since > 5 * cluster.TIMEOUT_SECONDS)
+        self.load.await_progress()
+        print(f"{self.model}: without learning {self.load.without_learning(since, time.monotonic()):.2f} s", flush=True)
+        self.predicted_throughout(since)
+        self.fleet.end(who, signal.SIGTERM)
+        self.fleet.start(who)
+        self.fleet.await_serving(who)
+        self.fleet.settle()
+        self.finish()
+
+
 class FullStore(FleetCase):
     ARGUMENTS = {"max_file": "48M"}
 
@@ -260,5 +324,5 @@ class OlderLog(FleetCase):
 
 
 if __name__ == "__main__":
-    PERCEPTROND = sys.argv[1]
-    unittest.main(argv=[sys.argv[0], "-v", *sys.argv[2:]])
+    PERCEPTROND, WALL_CLOCK = sys.argv[1:3]
+    unittest.main(argv=[sys.argv[0], "-v", *sys.argv[3:]])

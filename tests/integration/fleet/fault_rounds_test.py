@@ -19,6 +19,7 @@ import grpc
 import checker
 import cluster
 from clients import Load, settings
+from networks import Loopback, Namespaces
 from perceptron.v1 import model_service_pb2
 from proxy import Faults
 from replicas import Replicas
@@ -188,12 +189,14 @@ def main():
     arguments.add_argument("perceptrond")
     arguments.add_argument("--long", action="store_true", help="also the faults that are much like others")
     arguments.add_argument("--rounds", type=int, default=1)
+    arguments.add_argument("--namespaces", action="store_true", help="each program in a network namespace; else with proxies between them")
     arguments.add_argument("--only", action="append", choices=FAULTS)
     arguments.add_argument("--directory", help="where logs and stores are kept")
     options = arguments.parse_args()
     figures = {fault: Figures() for fault in options.only or [fault for fault in FAULTS if options.long or fault not in LONG]}
     outcomes = {}
-    with tempfile.TemporaryDirectory(prefix="perceptrond-faults.") as directory, cluster.Fleet(options.perceptrond, options.directory or directory) as fleet:
+    with tempfile.TemporaryDirectory(prefix="perceptrond-faults.") as directory, cluster.Fleet(
+            options.perceptrond, options.directory or directory, network=Namespaces() if options.namespaces else Loopback()) as fleet:
         for number in range(options.rounds):
             for fault in figures:
                 model, outcome = run(fleet, fault, number, figures[fault])

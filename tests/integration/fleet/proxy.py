@@ -42,7 +42,7 @@ class Proxies:
     async def _add(self, target):
         proxy = Proxy(self, target)
         proxy.server = await asyncio.start_server(proxy.serve, "127.0.0.1", 0)
-        proxy.port = proxy.server.sockets[0].getsockname()[1]
+        proxy.address = f"127.0.0.1:{proxy.server.sockets[0].getsockname()[1]}"
         return proxy
 
     def close(self):
@@ -63,7 +63,7 @@ class Proxy:
 
     def __init__(self, proxies, target):
         self._proxies, self._target = proxies, target
-        self.port, self.server = 0, None
+        self.address, self.server = "", None
         self._fault, self._delay, self._pid = None, 0, None
         self._healed = asyncio.Event()
         self._healed.set()

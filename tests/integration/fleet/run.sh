@@ -1,5 +1,6 @@
 #!/bin/sh
-# Each fault of a fleet several times, and the degraded modes, on what is built in build/; prints a table.
+# Each fault of a fleet several times, each program in a network namespace of its own, and the degraded modes, on what is
+# built in build/; prints a table. Needs root.
 #   sh run.sh [ROUNDS]     (default: 10)
 set -eu
 
@@ -8,5 +9,6 @@ fleet=$root/tests/integration/fleet
 stubs=$root/build/client/python
 [ -d "$stubs/perceptron" ] || sh "$root/client/python/generate.sh" "$stubs"
 export PYTHONPATH="$fleet:$root/tests/deploy:$root/client/python:$stubs"
-/usr/bin/python3 -B "$fleet/degraded_test.py" "$root/build/bin/perceptrond"
-/usr/bin/python3 -B "$fleet/fault_rounds_test.py" "$root/build/bin/perceptrond" --long --rounds "${1:-10}"
+/usr/bin/python3 -B "$fleet/degraded_test.py" "$root/build/bin/perceptrond" "$root/build/lib/libperceptrond_wall_clock.so"
+unshare --net --mount /usr/bin/python3 -B "$fleet/fault_rounds_test.py" "$root/build/bin/perceptrond" --long --namespaces \
+  --rounds "${1:-10}"
