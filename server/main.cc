@@ -3,8 +3,10 @@
 #include <pthread.h>
 
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -32,6 +34,34 @@ int NextSignal(const sigset_t& signals) {
     if (errno == EAGAIN) return 0;
   }
 }
+
+// Ends the process if the wall clock was set back far. Abseil waits until moments of that clock: threads that
+// were waiting then, for milliseconds, would wait for as long as it was set back. What was acknowledged is in the
+// journal.
+class WallClockGuard {
+ public:
+  void Check() {
+    const auto offset = Offset();
+    if (offset + kMost < offset_) {
+      Log(LogLevel::kError,
+          "the wall clock was set back; exiting, since timers would stand still for as long",
+          {{"seconds", std::chrono::duration<double>(offset_ - offset).count()}});
+      std::_Exit(1);
+    }
+    // What it was set back by before, little by little, has passed.
+    offset_ = offset;
+  }
+
+ private:
+  static constexpr std::chrono::seconds kMost{10};
+
+  static std::chrono::nanoseconds Offset() {
+    return std::chrono::system_clock::now().time_since_epoch() -
+           std::chrono::steady_clock::now().time_since_epoch();
+  }
+
+  std::chrono::nanoseconds offset_ = Offset();
+};
 
 // Reads the settings again, has those take effect that can, and names the others.
 void ReloadOptions(const std::vector<std::string>& args, Options& options,
@@ -105,6 +135,7 @@ int main(int argc, char** argv) {
                         ? "(memory)"
                         : absl::StrJoin(options.nats_servers, ",")}});
 
+  WallClockGuard clock;
   int signal = 0;
   while (signal != SIGTERM && signal != SIGINT) {
     signal = NextSignal(signals);
@@ -113,6 +144,7 @@ int main(int argc, char** argv) {
       ReloadOptions(args, options, **server);
       (*server)->Reload();
     } else if (signal == 0) {
+      clock.Check();
       if (config.HasChanged()) ReloadOptions(args, options, **server);
       (*server)->ReloadChanged();
     }

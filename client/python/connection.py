@@ -55,6 +55,8 @@ def utf8_list(text: str) -> list[str]:
     return utf8(text).split(",")
 
 
+# While no call waits, gRPC looks at a connection that is being made every five seconds only.
+os.environ.setdefault("GRPC_CLIENT_CHANNEL_BACKUP_POLL_INTERVAL_MS", "100")
 # Reconnect quickly; the default backoff of gRPC grows to two minutes.
 CHANNEL_OPTIONS = [("grpc.initial_reconnect_backoff_ms", 100), ("grpc.max_reconnect_backoff_ms", 1000)]
 

@@ -23,6 +23,8 @@ namespace {
 constexpr int kForever = -1;
 constexpr int64_t kReconnectWaitMs = 250;
 constexpr absl::Duration kRefreshInterval = absl::Seconds(1);
+// A cluster that elects a leader is without one for less.
+constexpr std::chrono::seconds kMostAlone{3};
 // A stream without a leader answers nothing: it is asked again.
 constexpr absl::Duration kAnswerTime = absl::Seconds(2);
 // How often the same problem is reported.
@@ -297,12 +299,26 @@ void Connection::Run() {
   }
 }
 
+void Connection::OnMajority(bool is_with_it) {
+  MutexLock lock(&mutex_);
+  if (is_with_it) {
+    alone_since_.reset();
+  } else if (!alone_since_.has_value()) {
+    alone_since_ = std::chrono::steady_clock::now();
+  }
+}
+
+bool Connection::IsAlone() const {
+  MutexLock lock(&mutex_);
+  return alone_since_.has_value() && std::chrono::steady_clock::now() - *alone_since_ > kMostAlone;
+}
+
 void Connection::Refresh() {
   // Twice the same: nobody writes them any more.
   const std::string files = Fingerprint();
   const bool settled = std::exchange(seen_files_, files) == files;
   const bool changed = settled && files != used_files_;
-  if (!changed && !natsConnection_IsClosed(link()->connection)) return;
+  if (!changed && !natsConnection_IsClosed(link()->connection) && !IsAlone()) return;
   absl::StatusOr<std::shared_ptr<Link>> made = Connect();
   if (!made.ok()) {
     problems_->Report(std::string(made.status().message()));
@@ -314,8 +330,9 @@ void Connection::Refresh() {
     std::shared_ptr<Link> before = *std::move(made);
     MutexLock lock(&mutex_);
     link_.swap(before);
+    alone_since_.reset();
   }
-  if (options_.on_renewed != nullptr) options_.on_renewed();
+  if (changed && options_.on_renewed != nullptr) options_.on_renewed();
 }
 
 std::string Connection::NewInbox() const {

@@ -1,9 +1,12 @@
 // A connection to a NATS cluster. libnats reconnects by itself, to any server of the cluster; what it
-// cannot do, this does: connect with other credentials and certificates once their files change.
+// cannot do, this does: connect with other credentials and certificates once their files change, and
+// leave a server that is parted from the others.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -88,6 +91,9 @@ class Connection {
   size_t max_payload() const { return max_payload_; }
   // UNAVAILABLE while no server is connected: requests would wait for one.
   absl::Status Check() const;
+  // What JetStream said last of the server in use: whether it is with a majority of the cluster. One that is not for some
+  // time, as when it is parted from the others, is left for another one.
+  void OnMajority(bool is_with_it) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   class Problems;
@@ -97,8 +103,9 @@ class Connection {
   absl::StatusOr<std::shared_ptr<Link>> Connect() const;
   std::string Fingerprint() const;
   void Run() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Connects anew if a file has changed or the cluster has closed the connection in use, which stays
-  // if that fails.
+  bool IsAlone() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Connects anew if a file has changed, the cluster has closed the connection in use, or its server is
+  // without a majority; if that fails, the connection stays.
   void Refresh() ABSL_LOCKS_EXCLUDED(mutex_);
 
   const ConnectionOptions options_;
@@ -109,6 +116,8 @@ class Connection {
   std::string seen_files_;
   mutable Mutex mutex_;
   std::shared_ptr<Link> link_ ABSL_GUARDED_BY(mutex_);
+  // When the server in use was first found without a majority since it was last with one.
+  std::optional<std::chrono::steady_clock::time_point> alone_since_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   // The last member: it uses all the others.
   std::thread thread_;

@@ -296,7 +296,12 @@ absl::StatusOr<bool> Partition::IsValid(int64_t epoch, uint64_t sequence) {
   MutexLock lock(&mutex_);
   const auto next = std::upper_bound(take_overs_.begin(), take_overs_.end(), sequence);
   const uint64_t current = next == take_overs_.begin() ? 0 : *std::prev(next);
-  if (static_cast<uint64_t>(epoch) > current) return LacksTakeOver(sequence, epoch);
+  if (static_cast<uint64_t>(epoch) > current) {
+    // They may be those of such a copy: the next reader may find another.
+    take_overs_.clear();
+    take_overs_known_ = 0;
+    return LacksTakeOver(sequence, epoch);
+  }
   return current == static_cast<uint64_t>(epoch);
 }
 

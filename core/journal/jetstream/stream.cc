@@ -202,6 +202,7 @@ absl::StatusOr<std::unique_ptr<Stream>> Stream::Open(std::shared_ptr<Connection>
 absl::Status Stream::Failed(int status, int js_error, absl::string_view what,
                             absl::Time since) const {
   const absl::Status failed = ToAbsl(status, js_error, what);
+  if (js_error == JSClusterNotAvailErr) connection_->OnMajority(false);
   // What the cluster denies it does not answer.
   return status == NATS_TIMEOUT ? connection_->Explain(failed, since) : failed;
 }
@@ -315,24 +316,7 @@ absl::StatusOr<AppendOutcome> Stream::Append(std::span<const NewMessage> message
   return outcome;
 }
 
-absl::StatusOr<uint64_t> Stream::LastSequence() const {
-  if (absl::Status status = connection_->Check(); !status.ok()) return status;
-  jsStreamInfo* info = nullptr;
-  jsErrCode error = static_cast<jsErrCode>(0);
-  const absl::Time begin = absl::Now();
-  const natsStatus status =
-      js_GetStreamInfo(&info, connection_->link()->context, options_.name.c_str(), nullptr, &error);
-  if (status != NATS_OK) return Failed(status, error, "stream " + options_.name, begin);
-  const uint64_t last = info->State.LastSeq;
-  // A server that is left alone answers nevertheless. One that is no cluster has no leader.
-  const bool led =
-      info->Cluster == nullptr || (info->Cluster->Leader != nullptr && *info->Cluster->Leader != 0);
-  jsStreamInfo_Destroy(info);
-  if (led) return last;
-  return absl::UnavailableError(absl::StrCat("NATS: stream ", options_.name, " has no leader"));
-}
-
-absl::StatusOr<int64_t> Stream::Readers() const {
+absl::StatusOr<Stream::State> Stream::ReadState() const {
   if (absl::Status status = connection_->Check(); !status.ok()) return status;
   jsStreamInfo* info = nullptr;
   jsErrCode error = static_cast<jsErrCode>(0);
@@ -341,9 +325,27 @@ absl::StatusOr<int64_t> Stream::Readers() const {
   const natsStatus status =
       js_GetStreamInfo(&info, link->context, options_.name.c_str(), nullptr, &error);
   if (status != NATS_OK) return Failed(status, error, "stream " + options_.name, begin);
-  const int64_t readers = info->State.Consumers;
+  // One that is no cluster has no leader.
+  const bool has_leader =
+      info->Cluster == nullptr || (info->Cluster->Leader != nullptr && *info->Cluster->Leader != 0);
+  const State state = {info->State.LastSeq, info->State.Consumers, has_leader};
   jsStreamInfo_Destroy(info);
-  return readers;
+  return state;
+}
+
+absl::StatusOr<uint64_t> Stream::LastSequence() const {
+  const absl::StatusOr<State> state = ReadState();
+  if (!state.ok()) return state.status();
+  // A server that is left alone answers nevertheless.
+  if (!state->has_leader)
+    return absl::UnavailableError(absl::StrCat("NATS: stream ", options_.name, " has no leader"));
+  connection_->OnMajority(true);
+  return state->last;
+}
+
+absl::StatusOr<int64_t> Stream::Readers() const {
+  const absl::StatusOr<State> state = ReadState();
+  return state.ok() ? absl::StatusOr<int64_t>(state->readers) : state.status();
 }
 
 absl::StatusOr<std::optional<StreamMessage>> Stream::Last(const std::string& subject) const {

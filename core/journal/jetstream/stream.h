@@ -140,11 +140,17 @@ class Stream {
 
  private:
   class Answers;
+  struct State {
+    uint64_t last = 0;
+    int64_t readers = 0;
+    bool has_leader = false;
+  };
 
   Stream(std::shared_ptr<Connection> connection, StreamOptions options);
   // Makes a new inbox: what is still sent to an earlier one is of no interest.
   absl::Status SubscribeToAnswers() ABSL_EXCLUSIVE_LOCKS_REQUIRED(append_mutex_);
   absl::Status CreateOrCheck();
+  absl::StatusOr<State> ReadState() const;
   // The state of an API call that failed.
   absl::Status Failed(int status, int js_error, absl::string_view what, absl::Time since) const;
   // As Read; without the messages' data, if `headers_only`.

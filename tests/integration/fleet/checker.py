@@ -86,7 +86,7 @@ NATS_ISSUE = "nats-server issue 5957"
 
 def check_log(fleet, model, producers, by_revision, may_diverge=False):
     """A majority of the replicas of the log has each update that was acknowledged, at its revision, once. The others are equal to it,
-    unless NATS itself was disturbed: then what differs is printed."""
+    unless NATS itself was disturbed: then what differs is printed, and made equal."""
     replicas = Replicas(fleet.nats)
     model_id = replicas.model_id(model)
     entries, superseded = replicas.committed(model_id, PARTITIONS)
@@ -108,6 +108,7 @@ def check_log(fleet, model, producers, by_revision, may_diverge=False):
     if replicas.divergent:
         require(may_diverge, "replicas of NATS differ", replicas.divergent)
         print(f"{model}: a replica of NATS differs from the two others, {NATS_ISSUE}: {replicas.divergent}", flush=True)
+        replicas.repair(PARTITIONS)
     return len(log), superseded
 
 

@@ -1,6 +1,7 @@
 """Three nats-servers and three servers of a fleet, and the ways between them, which can be cut."""
 
 import json
+import os
 import pathlib
 import shutil
 
@@ -10,6 +11,8 @@ from networks import Loopback
 from perceptron.v1 import learning_service_pb2_grpc, model_service_pb2, model_service_pb2_grpc, prediction_service_pb2_grpc
 from processes import Program, free_ports, get, wait_for
 
+# Connections that no call waits for are otherwise looked at every five seconds only.
+os.environ["GRPC_CLIENT_CHANNEL_BACKUP_POLL_INTERVAL_MS"] = "50"
 SIZE = 3
 PARTITIONS = 4
 # A server that is silent for this time is taken for dead.
@@ -58,6 +61,12 @@ class Nats:
 
     def kill(self, i):
         self.programs[i].kill()
+
+    def empty(self, i):
+        """As after the loss of its disk."""
+        self.kill(i)
+        shutil.rmtree(self.store(i))
+        self.start(i)
 
     def kill_all(self):
         for program in self.programs:

@@ -5,6 +5,7 @@ The files are nats-server 2.9's: msgs/N.blk has records of a little-endian heade
 subject, headers, data, and a checksum of 8 bytes."""
 
 import collections
+import contextlib
 import struct
 from typing import NamedTuple
 
@@ -54,35 +55,50 @@ class Replicas:
         self._stores = [nats.store(i) for i in range(len(nats.programs))]
         # Sequence numbers at which one nats-server has another message than the others, by stream.
         self.divergent = {}
+        # The nats-servers that have those.
+        self.outvoted = set()
 
     def await_equal(self, stream):
-        """The messages that all have, or that two have where the third differs; fails if that is not so in the end."""
-        copies, different = [], None
+        """The messages that all have. If they are not equal in the end, those that two have: the third is noted."""
+        copies = []
 
         def equal():
-            nonlocal different
             states = [(self._nats.streams(i) or {}).get(stream, {}).get("state") for i in range(len(self._stores))]
             if None in states or len({(state["first_seq"], state["last_seq"], state["messages"]) for state in states}) != 1:
-                different = states
                 return False
-            first, copies[:] = states[0]["first_seq"], []
-            for store in self._stores:
-                copies.append({number: message for number, message in read_stream(store, stream).items() if number >= first})
             # Deleted messages are only marked, in memory.
-            different = [number for number in set().union(*copies) if len({copy.get(number) for copy in copies}) != 1]
-            return not different and len(copies[0]) >= states[0]["messages"]
+            copies[:] = self._copies(stream, states[0]["first_seq"])
+            return all(copy == copies[0] for copy in copies) and len(copies[0]) >= states[0]["messages"]
 
-        try:
+        with contextlib.suppress(AssertionError):
             wait_for(f"equal replicas of {stream}", equal, 20)
-        except AssertionError as late:
-            if not copies or any(max(copy, default=0) != max(copies[0], default=0) for copy in copies):
-                raise AssertionError(f"replicas of {stream} differ: {different}") from late
-            self.divergent[stream] = sorted(different)
-        agreed = {number: collections.Counter(copy.get(number) for copy in copies).most_common(1)[0] for number in set().union(*copies)}
-        for number, (message, count) in agreed.items():
-            if message is None or count < 2:
+            return [copies[0][number] for number in sorted(copies[0])]
+        firsts = [(self._nats.streams(i) or {}).get(stream, {}).get("state", {}).get("first_seq", 0) for i in range(len(self._stores))]
+        copies = self._copies(stream, max(firsts))
+        agreed = {}
+        for number in sorted(set().union(*copies)):
+            message, count = collections.Counter(copy.get(number) for copy in copies).most_common(1)[0]
+            if count < 2:
                 raise AssertionError(f"no two replicas of {stream} agree on message {number}")
-        return [agreed[number][0] for number in sorted(agreed)]
+            if count < len(copies):
+                self.divergent.setdefault(stream, []).append(number)
+                self.outvoted |= {i for i, copy in enumerate(copies) if copy.get(number) != message}
+            if message is not None:
+                agreed[number] = message
+        assert self.divergent, f"replicas of {stream} say that they differ, and do not"
+        return list(agreed.values())
+
+    def _copies(self, stream, first):
+        return [{number: message for number, message in read_stream(store, stream).items() if number >= first} for store in self._stores]
+
+    def repair(self, partitions):
+        """Empties the nats-servers that have other messages than the others, one after the other: they read the others' then."""
+        for i in sorted(self.outvoted):
+            self._nats.empty(i)
+            again = Replicas(self._nats)
+            for stream in [f"{FLEET}-catalogue", *(f"{FLEET}-p{partition}" for partition in range(partitions))]:
+                again.await_equal(stream)
+            assert not again.divergent, f"nats-server {i} was emptied, and still differs: {again.divergent}"
 
     def model_id(self, name):
         """The number of the newest model of this name."""
