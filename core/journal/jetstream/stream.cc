@@ -230,7 +230,6 @@ absl::Status Stream::CreateOrCheck() {
   config.Storage = options_.in_memory ? js_MemoryStorage : js_FileStorage;
   jsStreamInfo* info = nullptr;
   jsErrCode error = static_cast<jsErrCode>(0);
-  const std::string what = absl::StrCat("stream ", options_.name);
   const std::shared_ptr<Link> link = connection_->link();
   const absl::Time begin = absl::Now();
   const auto find = [&] {
@@ -248,7 +247,7 @@ absl::Status Stream::CreateOrCheck() {
     if (error == JSStreamNameExistErr) status = find();
   }
   if (status != NATS_OK) {
-    const absl::Status why = Failed(status, error, what, begin);
+    const absl::Status why = Failed(status, error, "stream " + options_.name, begin);
     const bool too_small = error == JSClusterNoPeersErr || error == JSInsufficientResourcesErr ||
                            error == JSStorageResourcesExceededErr ||
                            error == JSStreamReplicasNotSupportedErr;
@@ -265,15 +264,15 @@ absl::Status Stream::CreateOrCheck() {
                     subjects == found.Subjects[0];
   jsStreamInfo_Destroy(info);
   if (same) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat("NATS: ", what, " has other settings than it must have: ", options_.replicas,
-                   " replicas, subjects ", subjects, ", discard new, no limit of age or number"));
+  return absl::FailedPreconditionError(absl::StrCat(
+      "NATS: stream ", options_.name, " has other settings than it must have: ", options_.replicas,
+      " replicas, subjects ", subjects, ", discard new, no limit of age or number"));
 }
 
 absl::StatusOr<AppendOutcome> Stream::Append(std::span<const NewMessage> messages,
                                              std::optional<uint64_t> expected,
                                              absl::Duration timeout) {
-  // Else it would be sent once there is a connection, and its outcome not known.
+  // Else its outcome would not be known.
   if (absl::Status status = connection_->Check(); !status.ok()) return status;
   MutexLock lock(&append_mutex_);
   if (answers_ == nullptr || link_ != connection_->link()) {
@@ -325,10 +324,9 @@ absl::StatusOr<Stream::State> Stream::ReadState() const {
   const natsStatus status =
       js_GetStreamInfo(&info, link->context, options_.name.c_str(), nullptr, &error);
   if (status != NATS_OK) return Failed(status, error, "stream " + options_.name, begin);
-  // One that is no cluster has no leader.
-  const bool has_leader =
-      info->Cluster == nullptr || (info->Cluster->Leader != nullptr && *info->Cluster->Leader != 0);
-  const State state = {info->State.LastSeq, info->State.Consumers, has_leader};
+  State state = {info->State.LastSeq, info->State.Consumers};
+  const jsClusterInfo* const cluster = info->Cluster;
+  state.has_leader = cluster == nullptr || (cluster->Leader != nullptr && *cluster->Leader != 0);
   jsStreamInfo_Destroy(info);
   return state;
 }
