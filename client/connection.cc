@@ -200,6 +200,8 @@ std::shared_ptr<grpc::Channel> ChannelTo(const Target& target, const std::string
   // gRPC servers close connections that ping more often than every five minutes.
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 310'000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20'000);
+  // gRPC 1.51 may hang a call that it sends again because its server ended, even once it is cancelled.
+  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   // The streams wait between attempts themselves, so the channel must reconnect without a backoff
   // of its own.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);

@@ -57,8 +57,9 @@ def utf8_list(text: str) -> list[str]:
 
 # While no call waits, gRPC looks at a connection that is being made every five seconds only.
 os.environ.setdefault("GRPC_CLIENT_CHANNEL_BACKUP_POLL_INTERVAL_MS", "100")
-# Reconnect quickly; the default backoff of gRPC grows to two minutes.
-CHANNEL_OPTIONS = [("grpc.initial_reconnect_backoff_ms", 100), ("grpc.max_reconnect_backoff_ms", 1000)]
+# Reconnect quickly; the default backoff of gRPC grows to two minutes. gRPC 1.51 may hang a call that it sends again because its server
+# ended, even once it is cancelled.
+CHANNEL_OPTIONS = [("grpc.enable_retries", 0), ("grpc.initial_reconnect_backoff_ms", 100), ("grpc.max_reconnect_backoff_ms", 1000)]
 
 
 def parser(description: str) -> argparse.ArgumentParser:

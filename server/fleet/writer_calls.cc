@@ -38,6 +38,8 @@ std::shared_ptr<grpc::Channel> WriterCalls::ChannelTo(const std::string& address
     arguments.SetMaxReceiveMessageSize(-1);
     arguments.SetMaxSendMessageSize(TransportMessageBytes(max_message_bytes_));
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    // gRPC 1.51 may hang a call that it sends again because its server ended, even once it is cancelled.
+    arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
     if (!name_.empty()) arguments.SetSslTargetNameOverride(name_);
     // A server that went away at this address may be back soon.
     arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);

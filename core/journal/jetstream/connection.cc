@@ -318,7 +318,11 @@ void Connection::Refresh() {
   const std::string files = Fingerprint();
   const bool settled = std::exchange(seen_files_, files) == files;
   const bool changed = settled && files != used_files_;
-  if (!changed && !natsConnection_IsClosed(link()->connection) && !IsAlone()) return;
+  const bool alone = IsAlone();
+  if (alone)
+    problems_->Report(
+        "the nats-server in use has no contact to a majority of the others; leaving it");
+  if (!changed && !alone && !natsConnection_IsClosed(link()->connection)) return;
   absl::StatusOr<std::shared_ptr<Link>> made = Connect();
   if (!made.ok()) {
     problems_->Report(std::string(made.status().message()));

@@ -118,7 +118,8 @@ class Stubs:
     """One server's services."""
 
     def __init__(self, address):
-        options = [("grpc.initial_reconnect_backoff_ms", 50), ("grpc.max_reconnect_backoff_ms", 200), ("grpc.use_local_subchannel_pool", 1)]
+        # gRPC 1.51 may hang a call that it sends again because its server ended, even once it is cancelled.
+        options = [("grpc.enable_retries", 0), ("grpc.initial_reconnect_backoff_ms", 50), ("grpc.max_reconnect_backoff_ms", 200), ("grpc.use_local_subchannel_pool", 1)]
         self.channel = grpc.insecure_channel(address, options)
         self.models = model_service_pb2_grpc.ModelServiceStub(self.channel)
         self.learning = learning_service_pb2_grpc.LearningServiceStub(self.channel)
