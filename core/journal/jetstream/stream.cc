@@ -335,10 +335,9 @@ absl::StatusOr<uint64_t> Stream::LastSequence() const {
   const absl::StatusOr<State> state = ReadState();
   if (!state.ok()) return state.status();
   // A server that is left alone answers nevertheless.
-  if (!state->has_leader)
-    return absl::UnavailableError(absl::StrCat("NATS: stream ", options_.name, " has no leader"));
-  connection_->OnMajority(true);
-  return state->last;
+  connection_->OnMajority(state->has_leader);
+  if (state->has_leader) return state->last;
+  return absl::UnavailableError(absl::StrCat("NATS: stream ", options_.name, " has no leader"));
 }
 
 absl::StatusOr<int64_t> Stream::Readers() const {

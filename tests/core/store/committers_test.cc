@@ -48,11 +48,17 @@ TEST(CommittersTest, APartitionThatDoesNotAnswerHoldsUpNoOther) {
   }
   const auto submit = [&](const std::string& name, Committer::Done done) {
     const std::shared_ptr<Model> model = store.Acquire(name).value();
+    const auto producer = model->ledger().FindProducer("p");
+    ASSERT_OK(producer.status());
     LearnCall call;
     const Columns row = Columns().AddDense({1, 2}, 1);
     call.batch = row.batch();
+    call.producer = producer->get();
     LearnOutcome outcome;
-    ASSERT_OK(model->Learn(call, outcome));
+    {
+      MutexLock turn(&(*producer)->turn);
+      ASSERT_OK(model->Learn(call, outcome));
+    }
     store.committer().Submit(model, std::move(done));
   };
   std::string stalled;

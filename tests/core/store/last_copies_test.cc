@@ -90,7 +90,7 @@ TEST_F(LastCopiesTest, AModelIsNotLoadedBeforeItHasLeftMemory) {
   EXPECT_TRUE(loaded);
 }
 
-TEST_F(LastCopiesTest, WhoeverLearnsIsToldAtOnceThatTheJournalIsAway) {
+TEST_F(LastCopiesTest, AModelWhoseJournalIsAwayIsUnavailableToLearners) {
   const auto model = ModelOf("models/m");
   Decide("models/m", away_);
   LastCopies copies(budget_, [this](const std::string& name) { return Load(name); });

@@ -191,7 +191,7 @@ class Clocks(FleetCase):
 
     @classmethod
     def set(cls, i, seconds):
-        """The clock is ahead by this, or behind."""
+        """The clock is ahead by this; below 0: late."""
         cls.clocks[i].touch()
         with open(cls.clocks[i], "r+b") as clock:
             clock.write(struct.pack("<q", int(seconds * 1e9)))

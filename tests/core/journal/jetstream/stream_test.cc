@@ -323,6 +323,7 @@ TEST_P(ClusterTest, AStreamWithoutAMajorityIsUnavailableUntilItIsBack) {
   const auto stream = Open(connection);
   ASSERT_NE(stream, nullptr);
   ASSERT_EQ(Append(*stream, "1", 0)->written, 1U);
+  const std::shared_ptr<Link> before = connection->link();
   cluster_.Kill(1);
   cluster_.Kill(2);
   const auto last = [&](bool there) {
@@ -335,6 +336,11 @@ TEST_P(ClusterTest, AStreamWithoutAMajorityIsUnavailableUntilItIsBack) {
   // By now nobody is in time for an election.
   for (const absl::Time end = absl::Now() + absl::Seconds(15); absl::Now() < end;)
     ASSERT_TRUE(absl::IsUnavailable(stream->LastSequence().status()));
+  // Another server, if there were one, would be tried.
+  for (const absl::Time end = absl::Now() + kLong;
+       connection->link() == before && absl::Now() < end;)
+    ASSERT_TRUE(absl::IsUnavailable(stream->LastSequence().status()));
+  EXPECT_NE(connection->link(), before);
   cluster_.Start(1);
   EXPECT_EQ(last(true).value_or(0), 1U);
 }
