@@ -1,6 +1,7 @@
 #include "server/open_store.h"
 
 #include <algorithm>
+#include <csignal>
 #include <cstdlib>
 #include <string>
 #include <utility>
@@ -27,6 +28,13 @@ constexpr absl::Duration kCountersDelay = absl::Seconds(1);
 
 // How long to wait for the cluster of NATS to have a leader for each stream.
 constexpr absl::Duration kNatsTimeout = absl::Seconds(30);
+
+// Of a process that blocks these signals, as the server does while it starts.
+bool IsAskedToStop() {
+  sigset_t pending;
+  sigpending(&pending);
+  return sigismember(&pending, SIGTERM) == 1 || sigismember(&pending, SIGINT) == 1;
+}
 
 }  // namespace
 
@@ -56,7 +64,7 @@ absl::StatusOr<std::unique_ptr<Journal>> OpenFleetJournal(const Options& options
     if (journal.ok()) return *std::move(journal);
     const bool may_pass =
         absl::IsUnavailable(journal.status()) || absl::IsResourceExhausted(journal.status());
-    if (!may_pass || absl::Now() > deadline) return journal.status();
+    if (!may_pass || absl::Now() > deadline || IsAskedToStop()) return journal.status();
     if (!waited) {
       Log(LogLevel::kWarning, "the journal cannot be opened yet; trying again",
           {{"error", journal.status().message()}, {"timeout", absl::FormatDuration(kNatsTimeout)}});

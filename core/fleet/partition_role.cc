@@ -235,6 +235,8 @@ void PartitionRole::Decide() {
 absl::StatusOr<uint64_t> PartitionRole::AskForEnd() {
   absl::StatusOr<uint64_t> last = journal_.LastSequence(partition_);
   last_asked_ = Clock::now();
+  // It may be another log that answers next.
+  if (!last.ok()) short_since_.reset();
   MutexLock lock(&mutex_);
   stats_.answers = last.ok();
   return last;
@@ -256,7 +258,7 @@ bool PartitionRole::IsCut(uint64_t last) {
 void PartitionRole::CheckLog(Clock::time_point now) {
   if (now - last_asked_ < Steady(kAskInterval)) return;
   const absl::StatusOr<uint64_t> last = AskForEnd();
-  last.ok() ? void(IsCut(*last)) : short_since_.reset();
+  if (last.ok()) IsCut(*last);
 }
 
 void PartitionRole::TryTakeOver() {
@@ -264,7 +266,6 @@ void PartitionRole::TryTakeOver() {
   awaited_epoch_ = 0;
   reopened_ = false;
   const absl::StatusOr<uint64_t> last = AskForEnd();
-  if (!last.ok()) short_since_.reset();
   if (!last.ok() || IsCut(*last)) return Pause();
   const absl::StatusOr<CommitOutcome> outcome =
       journal_.TakeOver(partition_, settings_.address, *last);

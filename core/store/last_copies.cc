@@ -30,7 +30,7 @@ void LastCopies::Keep(std::shared_ptr<const Model> model, const absl::Status& wh
   any_.store(true, std::memory_order_release);
 }
 
-void LastCopies::Count(const Model& model) {
+void LastCopies::OnLeft(const Model& model) {
   // May evict others.
   auto memory = std::make_unique<ModelCopyMemory>(budget_, MeasureMemory(model).total);
   MutexLock lock(&mutex_);

@@ -30,11 +30,11 @@ class LastCopies {
   ~LastCopies() { Stop(); }
 
   // Keeps a model that is closed and about to leave memory. `why`: the journal is known to be out of reach, for this
-  // reason. Then call Count.
+  // reason. Then call OnLeft.
   void Keep(std::shared_ptr<const Model> model, const absl::Status& why)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // The model has left memory: counts the copy's, and loads the model again as soon as its journal can be read.
-  void Count(const Model& model) ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnLeft(const Model& model) ABSL_LOCKS_EXCLUDED(mutex_);
   // The copy of that name, or null.
   std::shared_ptr<const Model> Find(absl::string_view name) const ABSL_LOCKS_EXCLUDED(mutex_);
   // UNAVAILABLE if the model of that name was not loaded since the journal was out of reach: it is tried

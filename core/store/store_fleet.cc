@@ -53,7 +53,7 @@ void Store::RemoveFromMemory(Model& model, const absl::Status& why) {
   if (copy.get() != &model) return cache_.Remove(model);
   last_copies_->Keep(copy, why);
   cache_.Remove(model);
-  last_copies_->Count(model);
+  last_copies_->OnLeft(model);
 }
 
 void Store::OnModelChanged(const storage::ModelHeader& header, bool deleted) {

@@ -23,7 +23,7 @@ namespace {
 constexpr int kForever = -1;
 constexpr int64_t kReconnectWaitMs = 250;
 constexpr absl::Duration kRefreshInterval = absl::Seconds(1);
-// A cluster that elects a leader is without one for less.
+// Elections may take longer: then a new connection does no harm.
 constexpr std::chrono::seconds kMostAlone{3};
 // A stream without a leader answers nothing: it is asked again.
 constexpr absl::Duration kAnswerTime = absl::Seconds(2);

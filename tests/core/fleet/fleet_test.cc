@@ -11,9 +11,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "core/journal/memory_journal.h"
 #include "core/store/store.h"
+#include "tests/support/eventually.h"
 #include "tests/support/paused_journal.h"
 #include "tests/support/traffic.h"
 
@@ -21,6 +21,7 @@ namespace perceptrond::fleet_test {
 namespace {
 
 using testing::DenseSettings;
+using testing::Eventually;
 using testing::Message;
 using testing::PausedJournal;
 using testing::Space;
@@ -28,16 +29,6 @@ using testing::StateBytes;
 namespace v1 = ::perceptron::v1;
 
 constexpr uint32_t kPartitions = 4;
-constexpr absl::Duration kLong = absl::Seconds(60);
-
-bool Eventually(const std::function<bool()>& condition, absl::Duration time = kLong) {
-  for (const absl::Time end = absl::Now() + time; absl::Now() < end;) {
-    if (condition()) return true;
-    absl::SleepFor(absl::Milliseconds(1));
-  }
-  return false;
-}
-
 // That of a server whose updates the others cannot repeat.
 class NewerJournal final : public testing::JournalDecorator {
  public:

@@ -4,28 +4,19 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <functional>
 #include <map>
 #include <memory>
 #include <string>
 
-#include "absl/time/clock.h"
 #include "core/fleet/fleet.h"
 #include "core/journal/memory_journal.h"
 #include "core/store/store.h"
 #include "tests/core/store/store_fixture.h"
+#include "tests/support/eventually.h"
 #include "tests/support/faulty_journal.h"
 
 namespace perceptrond::testing {
 namespace {
-
-bool BecomesTrue(const std::function<bool()>& condition) {
-  for (const absl::Time end = absl::Now() + absl::Seconds(60); absl::Now() < end;) {
-    if (condition()) return true;
-    absl::SleepFor(absl::Milliseconds(1));
-  }
-  return false;
-}
 
 class LastCopiesTest : public StoreTest {
  protected:
@@ -49,7 +40,7 @@ class LastCopiesTest : public StoreTest {
   static void Keep(LastCopies& copies, const std::shared_ptr<const Model>& model,
                    const absl::Status& why = absl::OkStatus()) {
     copies.Keep(model, why);
-    copies.Count(*model);
+    copies.OnLeft(*model);
   }
   size_t counted() const { return budget_.reserved(MemoryUse::kModels); }
 
@@ -69,8 +60,8 @@ TEST_F(LastCopiesTest, ACopyIsFoundAndCountedUntilItsModelIsLoaded) {
   EXPECT_EQ(copies.Find("models/other"), nullptr);
   EXPECT_GT(counted(), before);
   Decide("models/m", absl::OkStatus());
-  EXPECT_TRUE(BecomesTrue([&] { return copies.Find("models/m") == nullptr; }));
-  EXPECT_TRUE(BecomesTrue([&] { return counted() == before; }));
+  EXPECT_TRUE(Eventually([&] { return copies.Find("models/m") == nullptr; }));
+  EXPECT_TRUE(Eventually([&] { return counted() == before; }));
 }
 
 TEST_F(LastCopiesTest, AModelIsNotLoadedBeforeItHasLeftMemory) {
@@ -83,10 +74,10 @@ TEST_F(LastCopiesTest, AModelIsNotLoadedBeforeItHasLeftMemory) {
   });
   copies.Keep(model, absl::OkStatus());
   Keep(copies, other);
-  EXPECT_TRUE(BecomesTrue([&] { return copies.Find("models/other") == nullptr; }));
+  EXPECT_TRUE(Eventually([&] { return copies.Find("models/other") == nullptr; }));
   EXPECT_FALSE(loaded);
-  copies.Count(*model);
-  EXPECT_TRUE(BecomesTrue([&] { return copies.Find("models/m") == nullptr; }));
+  copies.OnLeft(*model);
+  EXPECT_TRUE(Eventually([&] { return copies.Find("models/m") == nullptr; }));
   EXPECT_TRUE(loaded);
 }
 
@@ -98,7 +89,7 @@ TEST_F(LastCopiesTest, AModelWhoseJournalIsAwayIsUnavailableToLearners) {
   EXPECT_EQ(copies.CheckReadable("models/m").code(), absl::StatusCode::kUnavailable);
   EXPECT_OK(copies.CheckReadable("models/other"));
   Decide("models/m", absl::OkStatus());
-  EXPECT_TRUE(BecomesTrue([&] { return copies.CheckReadable("models/m").ok(); }));
+  EXPECT_TRUE(Eventually([&] { return copies.CheckReadable("models/m").ok(); }));
 }
 
 TEST_F(LastCopiesTest, AModelThatCannotBeLoadedForAnotherReasonSaysItItself) {
@@ -106,7 +97,7 @@ TEST_F(LastCopiesTest, AModelThatCannotBeLoadedForAnotherReasonSaysItItself) {
   Decide("models/m", absl::DataLossError("corrupt"));
   LastCopies copies(budget_, [this](const std::string& name) { return Load(name); });
   Keep(copies, model, away_);
-  EXPECT_TRUE(BecomesTrue([&] { return copies.CheckReadable("models/m").ok(); }));
+  EXPECT_TRUE(Eventually([&] { return copies.CheckReadable("models/m").ok(); }));
   EXPECT_EQ(copies.Find("models/m"), model);
 }
 
@@ -118,7 +109,7 @@ TEST_F(LastCopiesTest, OneThatCannotBeLoadedKeepsNoOtherFromIt) {
   LastCopies copies(budget_, [this](const std::string& name) { return Load(name); });
   Keep(copies, a);
   Keep(copies, b);
-  EXPECT_TRUE(BecomesTrue([&] { return copies.Find("models/b") == nullptr; }));
+  EXPECT_TRUE(Eventually([&] { return copies.Find("models/b") == nullptr; }));
   EXPECT_EQ(copies.Find("models/a"), a);
 }
 
@@ -132,7 +123,7 @@ TEST_F(LastCopiesTest, ADeletedModelHasNoCopy) {
   Keep(copies, elsewhere);
   copies.Remove("models/here");
   EXPECT_EQ(copies.Find("models/here"), nullptr);
-  EXPECT_TRUE(BecomesTrue([&] { return copies.Find("models/elsewhere") == nullptr; }));
+  EXPECT_TRUE(Eventually([&] { return copies.Find("models/elsewhere") == nullptr; }));
 }
 
 TEST_F(LastCopiesTest, AfterTheEndNothingIsKept) {
@@ -157,7 +148,7 @@ class JournalAwayTest : public StoreTest {
     options.fleet = std::make_shared<FleetOptions>(fleet);
     store_ =
         std::make_unique<Store>(std::make_unique<FaultyJournal>(fleet_journal_, plan), options);
-    EXPECT_TRUE(BecomesTrue([this] { return store_->fleet()->stats().front().writes; }));
+    EXPECT_TRUE(Eventually([this] { return store_->fleet()->stats().front().writes; }));
   }
   ~JournalAwayTest() override {
     away_ = false;
@@ -200,7 +191,7 @@ TEST_F(JournalAwayTest, AModelAndWhatIsComposedOfItGoOnPredicting) {
   EXPECT_OK(Predict("models/whole", outcome));
   EXPECT_FALSE(Learn("models/whole", -1, 1).ok());
   away_ = false;
-  EXPECT_TRUE(BecomesTrue([&] { return Learn("models/part", 1, 1).ok(); }));
+  EXPECT_TRUE(Eventually([&] { return Learn("models/part", 1, 1).ok(); }));
   ASSERT_OK(Predict("models/whole", outcome));
   EXPECT_EQ(outcome.fingerprint, before.fingerprint);
 }

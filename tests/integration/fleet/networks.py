@@ -50,7 +50,7 @@ class Namespaces:
     """Each node has an address of its own on a bridge, where the test reaches it whatever happens. Needs root; run in a network and mount
     namespace of the test's own (`unshare --net --mount`), which take everything with them."""
 
-    # No certificates: nobody else is on this network.
+    # Without certificates: only the test is on this network.
     flags = ("--insecure",)
     NETWORK = "10.83.0"
 

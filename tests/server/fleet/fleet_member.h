@@ -5,26 +5,16 @@
 #include <memory>
 #include <string>
 
-#include "absl/time/clock.h"
 #include "core/fleet/fleet.h"
 #include "core/journal/memory_journal.h"
 #include "core/store/store.h"
 #include "perceptron/fleet/v1/heartbeat.pb.h"
 #include "tests/server/rpc/rpc_server.h"
+#include "tests/support/eventually.h"
 #include "tests/support/models.h"
 #include "tests/support/status.h"
 
 namespace perceptrond::testing {
-
-// Polls: the fleet has nothing to wait on.
-template <typename Condition>
-bool Eventually(const Condition& condition) {
-  for (const absl::Time end = absl::Now() + kLong; absl::Now() < end;) {
-    if (condition()) return true;
-    absl::SleepFor(absl::Milliseconds(1));
-  }
-  return false;
-}
 
 class FleetMember {
  public:
