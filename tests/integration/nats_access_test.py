@@ -183,7 +183,7 @@ class NatsAccessTest(unittest.TestCase):
         self.migrate("moved", nats)
         servers = [self.server(nats, f"server{i}", *self.flags()) for i in range(2)]
         self.serving(*servers)
-        self.must(servers[0], "get", "moved")
+        wait_for("it has the model", lambda: self.ctl(servers[0], "get", "moved").returncode == 0)
         self.create(servers[0], "kept")
         self.create(servers[0], "dropped")
         for server in servers:
@@ -194,13 +194,14 @@ class NatsAccessTest(unittest.TestCase):
         wait_for("the other one learns", lambda: self.learn(servers[1], "kept").returncode == 0)
         revision = re.search(r'"revision": *"(\d+)"', self.must(servers[1], "get", "kept", "-o", "json"))[1]
         self.assertGreater(int(revision), 6000)
-        self.must(servers[1], "delete", "dropped")
+        # The catalogue may have been the dead one's to write.
+        wait_for("it deletes", lambda: self.ctl(servers[1], "delete", "dropped").returncode == 0)
         # Everything again from what NATS has.
         servers[1].process.send_signal(signal.SIGTERM)
         self.assertEqual(servers[1].process.wait(60), 0)
         again = self.server(nats, "again", *self.flags())
         self.serving(again)
-        self.assertIn(f'"{revision}"', self.must(again, "get", "kept", "-o", "json"))
+        wait_for("it has every update", lambda: f'"{revision}"' in self.ctl(again, "get", "kept", "-o", "json").stdout)
         for program in (*servers, again):
             self.assertNotIn(REFUSED, self.said(program))
         # A certificate of the authority for another name is no user of NATS's.
@@ -279,7 +280,7 @@ class NatsAccessTest(unittest.TestCase):
         server = self.server(nats, "server", *self.flags("--nats-credentials", credentials))
         self.serving(server)
         self.create(server, "m")
-        self.assertEqual(self.learn(server, "m").returncode, 0)
+        wait_for("it learns", lambda: self.learn(server, "m").returncode == 0)
         # NATS ends the connection of who no longer exists; the file comes later.
         config = self.directory / "nats0.conf"
         config.write_text(config.read_text().replace(digest(PASSWORD), digest("battery")))

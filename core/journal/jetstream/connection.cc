@@ -328,7 +328,8 @@ void Connection::Refresh() {
     problems_->Report(std::string(made.status().message()));
     return;
   }
-  used_files_ = files;
+  // Also of files that were still being written, where the old connection was closed.
+  const bool renewed = std::exchange(used_files_, files) != files;
   {
     // The old one ends once everybody has left it.
     std::shared_ptr<Link> before = *std::move(made);
@@ -336,7 +337,7 @@ void Connection::Refresh() {
     link_.swap(before);
     alone_since_.reset();
   }
-  if (changed && options_.on_renewed != nullptr) options_.on_renewed();
+  if (renewed && options_.on_renewed != nullptr) options_.on_renewed();
 }
 
 std::string Connection::NewInbox() const {
