@@ -25,7 +25,7 @@ sys.path[:0] = [str(ROOT / "tests/deploy"), str(ROOT / "tests/integration")]
 from fleet_test import Nats, free_ports
 from processes import Program, get, wait_for
 
-MISTAKES = (0, 0.0001, 0.001, 0.01, 0.1)
+MISTAKES = (0, 0.001, 0.01, 0.1)
 # Unanswered messages of a stream.
 WINDOW = 64
 # Seconds before those that are measured.

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Each fault of a fleet several times, each program in a network namespace of its own, and the degraded modes, on what is
-# built in build/; prints a table. Needs root.
+# Each fault of a fleet several times, each program in a network namespace of its own, the degraded modes, and the death of a
+# server that writes thousands of models, on what is built in build/; prints a table. Needs root.
 #   sh run.sh [ROUNDS]     (default: 10)
 set -eu
 
@@ -10,5 +10,6 @@ stubs=$root/build/client/python
 [ -d "$stubs/perceptron" ] || sh "$root/client/python/generate.sh" "$stubs"
 export PYTHONPATH="$fleet:$root/tests/deploy:$root/client/python:$stubs"
 /usr/bin/python3 -B "$fleet/degraded_test.py" "$root/build/bin/perceptrond" "$root/build/lib/libperceptrond_wall_clock.so"
+/usr/bin/python3 -B "$fleet/many_models_test.py" "$root/build/bin/perceptrond"
 unshare --net --mount /usr/bin/python3 -B "$fleet/fault_rounds_test.py" "$root/build/bin/perceptrond" --long --namespaces \
   --rounds "${1:-10}"
