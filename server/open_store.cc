@@ -23,7 +23,8 @@ namespace {
 // How long to wait for the previous server to drain and release the data directory.
 constexpr absl::Duration kDataDirectoryTimeout = absl::Seconds(5);
 
-// How long a fleet's counts of correct rows wait to be written: what the death of a writer may take of them.
+// How long a fleet's counts of correct rows wait to be written: what the death of a writer may take
+// of them.
 constexpr absl::Duration kCountersDelay = absl::Seconds(1);
 
 // How long to wait for the cluster of NATS to have a leader for each stream.
@@ -54,6 +55,10 @@ absl::StatusOr<std::unique_ptr<Journal>> OpenFleetJournal(const Options& options
   };
   fleet.connection.on_renewed = [] {
     Log(LogLevel::kInfo, "connected to NATS anew, with the files as they are now");
+  };
+  fleet.connection.on_left = [] {
+    Log(LogLevel::kWarning,
+        "left a nats-server that had no contact to a majority of the others for another one");
   };
   fleet.fleet = options.fleet;
   fleet.partitions = static_cast<uint32_t>(options.fleet_partitions);

@@ -1,5 +1,5 @@
-// This server as one of a fleet: which partitions of the journal it writes, and how its models follow
-// the writers of the others. docs/adr/0046-fleet-journal.md says how writers are fenced.
+// This server as one of a fleet: which partitions of the journal it writes, and how its models
+// follow the writers of the others. docs/adr/0046-fleet-journal.md says how writers are fenced.
 #pragma once
 
 #include <cstdint>
@@ -60,13 +60,14 @@ class Fleet {
   Writer WriterOf(uint64_t model_id) const {
     return members_.WriterOf(journal_.PartitionOf(model_id));
   }
-  // Whether another server writes the model, and was heard of lately: else a third would have taken over.
+  // Whether another server writes the model, and was heard of lately: else a third would have taken
+  // over.
   bool HasOtherWriter(uint64_t model_id) const;
-  // The time that the state of a model that another server writes has here: its writer was alive then, and the
-  // log has been read to its end since.
+  // The time that the state of a model that another server writes has here: its writer was alive
+  // then, and the log has been read to its end since.
   absl::Time StateTimeOf(uint64_t model_id);
-  // Whether what is learned can be committed, as far as is known: the log of each partition was read to its end
-  // lately, and answered when it was last asked.
+  // Whether what is learned can be committed, as far as is known: the log of each partition was
+  // read to its end lately, and answered when it was last asked.
   bool can_commit() const;
   void OnWriteFailure(uint64_t model_id) { RoleOf(model_id).OnWriteFailure(); }
   // Releases all partitions, so that other servers take them over at once, and waits for it.

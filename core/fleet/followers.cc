@@ -20,6 +20,12 @@ size_t BytesOf(const SequencedEntry& entry) {
   return bytes;
 }
 
+// The journal may have had newer entries when the model was read.
+void RaiseEpoch(Model& model, int64_t epoch) {
+  std::atomic<int64_t>& known = model.core().epoch;
+  if (known.load(std::memory_order_relaxed) < epoch) known.store(epoch, std::memory_order_release);
+}
+
 }  // namespace
 
 Followers::~Followers() {
@@ -60,6 +66,7 @@ absl::Status Followers::EndLoad(const std::shared_ptr<Model>& model) {
         follower.loading = false;
         follower.model = model;
         follower.sequence = sequence;
+        RaiseEpoch(*model, epoch_);
         model->core().follows.store(!writes_, std::memory_order_release);
         model->core().waiters->Reach(model->revision());
         return absl::OkStatus();
@@ -68,6 +75,7 @@ absl::Status Followers::EndLoad(const std::shared_ptr<Model>& model) {
       follower.waiting_bytes = 0;
     }
     for (const SequencedEntry& entry : waiting) {
+      RaiseEpoch(*model, entry.epoch);
       const absl::Status status = WithinMemory([&] { return ApplyTo(*model, sequence, entry); });
       if (status.ok()) continue;
       CancelLoad(model->id());
@@ -87,6 +95,16 @@ absl::Status Followers::ApplyTo(Model& model, uint64_t& sequence, const Sequence
   const absl::Status status = Follow(entry.entry, model.core());
   if (status.ok()) sequence = entry.sequence;
   return status;
+}
+
+void Followers::SetEpoch(int64_t epoch) {
+  MutexLock lock(&mutex_);
+  epoch_ = epoch;
+  for (auto& [id, follower] : followers_) {
+    const std::shared_ptr<Model> model = follower.model.lock();
+    if (model != nullptr && model->core().follows.load(std::memory_order_acquire))
+      RaiseEpoch(*model, epoch);
+  }
 }
 
 void Followers::Apply(const SequencedEntry& entry) {
@@ -139,7 +157,7 @@ void Followers::StartWriting() {
       models.push_back(model);
     }
   }
-  // It takes nothing over any more.
+  // It applies nothing any more.
   for (const std::shared_ptr<Model>& model : models) model->core().waiters->Release();
 }
 

@@ -1,4 +1,4 @@
-// The models of one partition in memory that follow its writer on another server: each takes over what
+// The models of one partition in memory that follow its writer on another server: each applies what
 // that commits, in order. A model that is being loaded gets what is committed meanwhile.
 #pragma once
 
@@ -22,7 +22,7 @@ class Followers {
   // A model cannot follow any more: it must leave memory. Called without a lock.
   using OnBroken =
       std::function<void(const std::shared_ptr<Model>& model, const absl::Status& why)>;
-  // A model took over an entry.
+  // A model applied an entry.
   using OnFollowed = std::function<void(const Model& model)>;
 
   Followers(OnBroken on_broken, OnFollowed on_followed)
@@ -38,14 +38,17 @@ class Followers {
   // It could not be read.
   void CancelLoad(uint64_t model_id) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // From now on entries are of the writer of this epoch; the models in memory that follow have all
+  // entries before.
+  void SetEpoch(int64_t epoch) ABSL_LOCKS_EXCLUDED(mutex_);
   // The next entry of the partition.
   void Apply(const SequencedEntry& entry) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // This server writes the partition from now on: every entry before was applied, and its models may
-  // learn.
+  // This server writes the partition from now on: every entry before was applied, and its models
+  // may learn.
   void StartWriting() ABSL_LOCKS_EXCLUDED(mutex_);
-  // It does so no more: models that are loaded from now on follow. Those in memory, which must leave
-  // it, are returned.
+  // It does so no more: models that are loaded from now on follow. Those in memory, which must
+  // leave it, are returned.
   std::vector<std::shared_ptr<Model>> StopWriting() ABSL_LOCKS_EXCLUDED(mutex_);
   // The models in memory, which must leave it: entries were missed.
   std::vector<std::shared_ptr<Model>> All() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -62,7 +65,7 @@ class Followers {
     size_t waiting_bytes = 0;
   };
 
-  // Has a model take over an entry, unless it has it. OUT_OF_RANGE if it lacks one before it.
+  // Applies an entry to a model, unless it has it. OUT_OF_RANGE if it lacks one before it.
   static absl::Status ApplyTo(Model& model, uint64_t& sequence, const SequencedEntry& entry);
   // Forgets models that have left memory, whenever there are twice as many as the last time.
   void Sweep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -71,6 +74,7 @@ class Followers {
   const OnFollowed on_followed_;
   mutable Mutex mutex_;
   bool writes_ ABSL_GUARDED_BY(mutex_) = false;
+  int64_t epoch_ ABSL_GUARDED_BY(mutex_) = 0;
   // By model id.
   absl::flat_hash_map<uint64_t, Follower> followers_ ABSL_GUARDED_BY(mutex_);
   size_t sweep_at_ ABSL_GUARDED_BY(mutex_) = 64;

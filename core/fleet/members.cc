@@ -44,6 +44,12 @@ void Members::OnTakeOver(uint32_t partition, int64_t epoch, const std::string& a
   if (epoch > writer.epoch) writer = {epoch, address, false, now, ""};
 }
 
+void Members::OnWritten(uint32_t partition, int64_t epoch, Clock::time_point now) {
+  MutexLock lock(&mutex_);
+  Writer& writer = writers_[partition];
+  if (writer.epoch == epoch) writer.seen = now;
+}
+
 Writer Members::WriterOf(uint32_t partition) const {
   MutexLock lock(&mutex_);
   const auto found = writers_.find(partition);

@@ -1,6 +1,6 @@
-// The servers of a fleet that are alive, by what they tell of themselves; which of them should write a
-// partition; and the last sign of life of each writer. Decides nothing: a server that is wrong about
-// the others tries a take-over that fails, or one that was not needed.
+// The servers of a fleet that are alive, by what they tell of themselves; which of them should
+// write a partition; and the last sign of life of each writer. Decides nothing: a server that is
+// wrong about the others tries a take-over that fails, or one that was not needed.
 #pragma once
 
 #include <chrono>
@@ -44,11 +44,15 @@ class Members {
   void OnTakeOver(uint32_t partition, int64_t epoch, const std::string& address,
                   Clock::time_point now) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // This server wrote the partition in this epoch until now.
+  void OnWritten(uint32_t partition, int64_t epoch, Clock::time_point now)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
   Writer WriterOf(uint32_t partition) const ABSL_LOCKS_EXCLUDED(mutex_);
-  // How many living servers come before this one in the order in which they should write a partition:
-  // each server has the same order for the same servers, and a server that comes or goes changes the
-  // first of its own share of the partitions alone (rendezvous hashing: Thaler and Ravishankar, 1998).
-  // `settled`: servers that were first heard of later do not count yet.
+  // How many living servers come before this one in the order in which they should write a
+  // partition: each server has the same order for the same servers, and a server that comes or goes
+  // changes the first of its own share of the partitions alone (rendezvous hashing: Thaler and
+  // Ravishankar, 1998). `settled`: servers that were first heard of later do not count yet.
   size_t RankOf(uint32_t partition, Clock::time_point now,
                 Clock::time_point settled = Clock::time_point::max()) const
       ABSL_LOCKS_EXCLUDED(mutex_);

@@ -16,10 +16,11 @@ constexpr absl::Duration kTurn = absl::Milliseconds(20);
 constexpr absl::Duration kPause = absl::Milliseconds(200);
 // A take-over that was written is read within this time, or its outcome is not known.
 constexpr absl::Duration kAwaitTime = absl::Seconds(2);
-// How often it is asked where the log ends: also a partition in which nothing is learned, and so no commit fails.
+// How often it is asked where the log ends: also a partition in which nothing is learned, and so no
+// commit fails.
 constexpr absl::Duration kAskInterval = absl::Seconds(5);
-// A log that ends before what was read of it, for this time, has lost it: a leader that NATS has parted from the others
-// gives up within ten seconds.
+// A log that ends before what was read of it, for this time, has lost it: a leader that NATS has
+// parted from the others gives up within ten seconds.
 constexpr absl::Duration kShortTime = absl::Seconds(20);
 
 PartitionRole::Clock::duration Steady(absl::Duration duration) {
@@ -109,6 +110,7 @@ bool PartitionRole::Read() {
     }
     read_to_ = *after;
     tail_ = *std::move(tail);
+    followers_.SetEpoch(tail_->epoch());
   }
   const absl::StatusOr<std::vector<SequencedEntry>> entries = tail_->Next(kTurn);
   {
@@ -162,20 +164,22 @@ void PartitionRole::Take(const SequencedEntry& entry) {
   }
 }
 
-// This server's own take-over makes it the writer only once it is read: then every entry before it was
-// taken over here.
+// This server's own take-over makes it the writer only once it is read: then every entry before it
+// was applied here.
 void PartitionRole::OnTakeOver(const SequencedEntry& entry) {
   members_.OnTakeOver(partition_, entry.epoch, entry.take_over->address(), Clock::now());
   if (entry.epoch != awaited_epoch_) {
     awaited_epoch_ = 0;
     if (writes() && entry.epoch > own_epoch_.load(std::memory_order_relaxed))
       StopWriting(false, WriterChangedError());
+    followers_.SetEpoch(entry.epoch);
     return;
   }
   awaited_epoch_ = 0;
   own_epoch_.store(entry.epoch, std::memory_order_release);
   released_.store(0, std::memory_order_release);
   failed_.store(false, std::memory_order_release);
+  followers_.SetEpoch(entry.epoch);
   followers_.StartWriting();
   writes_.store(true, std::memory_order_release);
   {
@@ -187,6 +191,7 @@ void PartitionRole::OnTakeOver(const SequencedEntry& entry) {
 
 void PartitionRole::StopWriting(bool commit, const absl::Status& why) {
   if (!writes_.exchange(false, std::memory_order_acq_rel)) return;
+  members_.OnWritten(partition_, own_epoch_.load(std::memory_order_relaxed), Clock::now());
   hooks_.drop(followers_.StopWriting(), commit, why);
   hooks_.on_change();
 }
@@ -210,7 +215,7 @@ void PartitionRole::Decide() {
     if (std::exchange(reopened_, true)) {
       awaited_epoch_ = 0;
     } else {
-      // It is in the log: whoever reads that for this server may be dead.
+      // It is in the log, but the consumer that reads that for this server may be lost.
       last_attempt_ = now;
       tail_.reset();
       return;

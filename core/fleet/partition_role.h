@@ -1,5 +1,5 @@
-// What this server is in one partition of the fleet's journal: its writer, or one that follows. The log
-// alone decides it: the writer is whose take-over is the last one.
+// What this server is in one partition of the fleet's journal: its writer, or one that follows. The
+// log alone decides it: the writer is whose take-over is the last one.
 #pragma once
 
 #include <atomic>
@@ -48,8 +48,8 @@ class PartitionRole {
     Followers::OnFollowed on_followed;
     // The role has changed: others should know.
     std::function<void()> on_change;
-    // The log ends at `last` and had entries up to `read` before: it is an older one, as after a restore. What this server has
-    // in memory is of no use. May be null.
+    // The log ends at `last` and had entries up to `read` before: it is an older one, as after a
+    // restore. What this server has in memory is of no use. May be null.
     std::function<void(uint32_t partition, uint64_t read, uint64_t last)> on_log_cut;
   };
   struct Stats {
@@ -57,7 +57,8 @@ class PartitionRole {
     int64_t epoch = 0;
     // Take-overs of this server.
     uint64_t take_overs = 0;
-    // Entries that models here took over, and those of superseded writers, which were ignored.
+    // Entries that were applied to models here, and those of superseded writers, which were
+    // ignored.
     uint64_t entries = 0;
     uint64_t superseded = 0;
     // When the log was last read to its end, or as far as it was there.
@@ -81,11 +82,11 @@ class PartitionRole {
   bool writes() const { return writes_.load(std::memory_order_acquire); }
   // Adds what others should know, if it writes or has released the partition.
   void AddTo(fleet_proto::Heartbeat& heartbeat) const;
-  // A commit failed: what this server has in memory may not be what the log has. It follows until it has
-  // taken over again.
+  // A commit failed: what this server has in memory may not be what the log has. It follows until
+  // it has taken over again.
   void OnWriteFailure() { failed_.store(true, std::memory_order_release); }
-  // Commits, releases the partition if this server writes it, and takes it over no more; its models follow no more either.
-  // Does not wait.
+  // Commits, releases the partition if this server writes it, and takes it over no more; its models
+  // follow no more either. Does not wait.
   void Leave() { leaving_.store(true, std::memory_order_release); }
   // Waits until it has left, for at most this time.
   void AwaitLeft(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -98,7 +99,7 @@ class PartitionRole {
 
  private:
   void Run();
-  // Waits for entries and has the models take them over. False if none came.
+  // Waits for entries and applies them to the models. False if none came.
   bool Read();
   void Take(const SequencedEntry& entry);
   void OnTakeOver(const SequencedEntry& entry);

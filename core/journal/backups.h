@@ -43,8 +43,8 @@ class Backups {
  public:
   explicit Backups(const std::string& directory);
 
-  // Adds a backup of an open database, that of the journal with this id, whose last write has `sequence`, and then deletes all but the
-  // newest `keep` (0: none). Writes continue meanwhile.
+  // Adds a backup of an open database, that of the journal with this id, whose last write has
+  // `sequence`, and then deletes all but the newest `keep` (0: none). Writes continue meanwhile.
   // FAILED_PRECONDITION: the directory has other files, or backups of another journal.
   absl::StatusOr<Backup> Create(rocksdb::DB& db, const std::string& journal_id, uint64_t sequence,
                                 uint32_t keep) const;

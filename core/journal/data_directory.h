@@ -1,5 +1,5 @@
-// The directory that a journal is kept in. One process at a time uses it, and a marker says whose it
-// is: a directory that is neither empty nor a journal's is never written to.
+// The directory that a journal is kept in. One process at a time uses it, and a marker says whose
+// it is: a directory that is neither empty nor a journal's is never written to.
 #pragma once
 
 #include <functional>
@@ -28,8 +28,8 @@ class DirectoryLock {
  public:
   // Waits for at most `timeout` until the directory, which must exist, is free; calls `on_wait`
   // once if it has to wait. UNAVAILABLE if another process still holds the lock after that, or if
-  // the file cannot be opened. If the file may be absent, or cannot be made since the file system is
-  // read-only, the directory itself is locked in its place.
+  // the file cannot be opened. If the file may be absent, or cannot be made since the file system
+  // is read-only, the directory itself is locked in its place.
   static absl::StatusOr<DirectoryLock> Acquire(const std::string& directory, absl::Duration timeout,
                                                const std::function<void()>& on_wait,
                                                LockFile file = LockFile::kCreate);
@@ -75,8 +75,8 @@ struct DirectoryContent {
 
 // What the directory has; it is not changed. FAILED_PRECONDITION: it has no database, and is not
 // empty either: the marker or any other file says that it has lost one, or is of another program.
-// What a crash leaves of the first start is no such file. Also as ReadMarker. UNAVAILABLE: it cannot
-// be read.
+// What a crash leaves of the first start is no such file. Also as ReadMarker. UNAVAILABLE: it
+// cannot be read.
 absl::StatusOr<DirectoryContent> ReadDirectory(const std::string& directory);
 
 }  // namespace perceptrond

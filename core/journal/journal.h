@@ -2,10 +2,10 @@
 // producers' positions, snapshots. Knows nothing of learning. docs/journal.md describes how a model
 // is restored.
 //
-// A journal may be opened by several servers at once. Its models are spread over partitions, and the
-// entries of a partition have one order: each has a sequence number above that of the one before. An
-// entry may be written on condition that none came since a sequence number, so that of several
-// servers that write at the same moment one does, and the others know that they did not.
+// A journal may be opened by several servers at once. Its models are spread over partitions, and
+// the entries of a partition have one order: each has a sequence number above that of the one
+// before. An entry may be written on condition that none came since a sequence number, so that of
+// several servers that write at the same moment one does, and the others know that they did not.
 #pragma once
 
 #include <cstdint>
@@ -85,6 +85,9 @@ class JournalTail {
   // `timeout` for the first; none if there is none by then. OUT_OF_RANGE if some of them are no
   // longer held: the models must be loaded again. UNAVAILABLE.
   virtual absl::StatusOr<std::vector<SequencedEntry>> Next(absl::Duration timeout) = 0;
+  // Of the partition's writer at the last entry returned, or where the tail began; 0: there was
+  // none.
+  virtual int64_t epoch() const { return 0; }
   // Entries that were there after the last one read, when that was read.
   virtual uint64_t pending() const { return 0; }
   // Entries passed over since the last call, as another writer had taken the partition over before
@@ -103,6 +106,8 @@ struct CommittedState {
   std::vector<storage::ProducerPosition> positions;
   // The sequence number of the last entry that it includes.
   uint64_t sequence = 0;
+  // SequencedEntry::epoch of that entry.
+  int64_t epoch = 0;
 };
 
 // Called for each record with its size in bytes.
@@ -126,8 +131,8 @@ class StoredModel {
 struct JournalStats {
   // Keys that were on disk once and were missing when the journal was opened.
   uint64_t lost_writes = 0;
-  // The machine failed while updates were acknowledged before they were on disk: some may be missing
-  // that lost_writes does not count.
+  // The machine failed while updates were acknowledged before they were on disk: some may be
+  // missing that lost_writes does not count.
   bool may_lack_updates = false;
   // Nothing can be written: why, and what to do. Empty: writes work.
   std::string read_only;
@@ -156,7 +161,8 @@ class ModelHeaders {
   virtual absl::StatusOr<uint64_t> Count() = 0;
   // From now on `watcher` is called for each change of a model by another opener, soon after it was
   // made, in order, on any thread, with the header as it is now, or as it was when the model was
-  // deleted; null: nobody is, and none is running on return. It must not call the journal.
+  // deleted. null: no watcher from now on, and no call of one is running on return. It must not
+  // call the journal.
   using ModelWatcher = std::function<void(const storage::ModelHeader& header, bool deleted)>;
   virtual void WatchModels(ModelWatcher /*watcher*/) {}
   // From now on lists and counts have what other openers changed before.
@@ -181,10 +187,10 @@ class PartitionLog {
   // model in memory is of no use then, and what it is can be loaded after a TakeOver.
   virtual absl::StatusOr<CommitOutcome> Commit(std::span<const JournalEntry> entries,
                                                const CommitOptions& options) = 0;
-  // Makes this opener the partition's writer if `expected` is its last sequence number. The sequence
-  // number of the outcome is the writer's epoch. Who was the writer before can write nothing from now
-  // on. Several servers may try at once, and one of them succeeds. UNKNOWN as Commit's.
-  // FAILED_PRECONDITION for a journal that has one opener.
+  // Makes this opener the partition's writer if `expected` is its last sequence number. The
+  // sequence number of the outcome is the writer's epoch. Who was the writer before can write
+  // nothing from now on. Several servers may try at once, and one of them succeeds. UNKNOWN as
+  // Commit's. FAILED_PRECONDITION for a journal that has one opener.
   virtual absl::StatusOr<CommitOutcome> TakeOver(uint32_t partition, const std::string& address,
                                                  uint64_t expected);
   // The sequence number of the partition's last entry, or one below the first if it never had one.
@@ -196,8 +202,8 @@ class PartitionLog {
   // Passes a small message to the other openers that listen at this moment. A hint: it may be lost,
   // and says nothing of what is in the journal.
   virtual absl::Status Announce(absl::string_view /*message*/) { return absl::OkStatus(); }
-  // From now on `listener` gets the announcements of others, on any thread, one at a time; null:
-  // nobody does, and none is running on return. It must not call the journal.
+  // From now on `listener` gets the announcements of others, on any thread, one at a time. null: no
+  // listener from now on, and no call of one is running on return. It must not call the journal.
   virtual void Listen(std::function<void(absl::string_view message)> /*listener*/) {}
 };
 
@@ -240,7 +246,7 @@ class Journal : public ModelHeaders, public PartitionLog, public Import {
   virtual absl::StatusOr<std::unique_ptr<StoredModel>> Load(uint64_t model_id);
   // The parts of it. Zero counters and no positions for a model without a commit.
   virtual absl::StatusOr<CommittedState> LoadCommittedState(uint64_t model_id) = 0;
-  // The counters alone: one read.
+  // The counters alone, by a read or two where entries are small.
   virtual absl::StatusOr<storage::Counters> LoadCounters(uint64_t model_id) = 0;
   // As StoredModel::Replay.
   virtual absl::Status Replay(uint64_t model_id, uint64_t after_revision,

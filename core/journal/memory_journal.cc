@@ -158,14 +158,15 @@ absl::StatusOr<uint64_t> MemoryJournal::LastSequence(uint32_t partition) {
 absl::StatusOr<std::unique_ptr<JournalTail>> MemoryJournal::Tail(uint32_t partition,
                                                                  uint64_t after) {
   MutexLock lock(&shared_->mutex);
-  return TailOf(shared_->partitions[partition].recent, after);
+  return TailOf(shared_->partitions[partition].recent, after, shared_->partitions[partition].epoch);
 }
 
 // The parts of a model at one moment.
 class MemoryJournal::Stored final : public StoredModel {
  public:
-  Stored(const ModelData& data, uint64_t sequence)
-      : committed_{data.counters, {}, sequence}, snapshot_(data.snapshot) {
+  Stored(const ModelData& data, const Partition& partition)
+      : committed_{data.counters, {}, partition.last_sequence, partition.epoch},
+        snapshot_(data.snapshot) {
     for (const auto& [id, position] : data.positions) committed_.positions.push_back(position);
     for (const auto& [revision, record] : data.records) records_.push_back(record);
   }
@@ -192,7 +193,7 @@ class MemoryJournal::Stored final : public StoredModel {
 absl::StatusOr<std::unique_ptr<StoredModel>> MemoryJournal::Load(uint64_t model_id) {
   MutexLock lock(&shared_->mutex);
   return std::make_unique<Stored>(shared_->models[model_id],
-                                  shared_->partitions[PartitionOf(model_id)].last_sequence);
+                                  shared_->partitions[PartitionOf(model_id)]);
 }
 
 absl::StatusOr<CommittedState> MemoryJournal::LoadCommittedState(uint64_t model_id) {

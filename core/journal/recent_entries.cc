@@ -21,18 +21,23 @@ size_t BytesOf(const JournalEntry& entry) {
 
 class RecentTail final : public JournalTail {
  public:
-  RecentTail(std::shared_ptr<RecentEntries> recent, uint64_t after)
-      : recent_(std::move(recent)), after_(after) {}
+  RecentTail(std::shared_ptr<RecentEntries> recent, uint64_t after, int64_t epoch)
+      : recent_(std::move(recent)), after_(after), epoch_(epoch) {}
 
   absl::StatusOr<std::vector<SequencedEntry>> Next(absl::Duration timeout) override {
     absl::StatusOr<std::vector<SequencedEntry>> entries = recent_->Read(after_, timeout);
-    if (entries.ok() && !entries->empty()) after_ = entries->back().sequence;
+    if (entries.ok() && !entries->empty()) {
+      after_ = entries->back().sequence;
+      epoch_ = entries->back().epoch;
+    }
     return entries;
   }
+  int64_t epoch() const override { return epoch_; }
 
  private:
   const std::shared_ptr<RecentEntries> recent_;
   uint64_t after_;
+  int64_t epoch_;
 };
 
 }  // namespace
@@ -99,8 +104,9 @@ absl::StatusOr<std::vector<SequencedEntry>> RecentEntries::Read(uint64_t after,
   return entries;
 }
 
-std::unique_ptr<JournalTail> TailOf(std::shared_ptr<RecentEntries> recent, uint64_t after) {
-  return std::make_unique<RecentTail>(std::move(recent), after);
+std::unique_ptr<JournalTail> TailOf(std::shared_ptr<RecentEntries> recent, uint64_t after,
+                                    int64_t epoch) {
+  return std::make_unique<RecentTail>(std::move(recent), after, epoch);
 }
 
 }  // namespace perceptrond

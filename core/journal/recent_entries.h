@@ -18,8 +18,8 @@ class RecentEntries {
   // Holds the latest entries, of about this many bytes together; 0: none, so that a tail sees none.
   explicit RecentEntries(size_t max_bytes) : max_bytes_(max_bytes) {}
 
-  // Adds entries that follow the last one, written by the writer of that epoch. The last of them has
-  // `sequence`, and those before it the numbers just below.
+  // Adds entries that follow the last one, written by the writer of that epoch. The last of them
+  // has `sequence`, and those before it the numbers just below.
   void Add(std::span<const JournalEntry> entries, uint64_t sequence, int64_t epoch)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void AddTakeOver(const storage::TakeOver& take_over, uint64_t sequence)
@@ -45,7 +45,8 @@ class RecentEntries {
   uint64_t dropped_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-// A tail of the entries of `recent`.
-std::unique_ptr<JournalTail> TailOf(std::shared_ptr<RecentEntries> recent, uint64_t after);
+// A tail of the entries of `recent`. `epoch`: of the writer at `after`.
+std::unique_ptr<JournalTail> TailOf(std::shared_ptr<RecentEntries> recent, uint64_t after,
+                                    int64_t epoch = 0);
 
 }  // namespace perceptrond

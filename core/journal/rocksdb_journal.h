@@ -48,8 +48,8 @@ class RocksDbJournal final : public Journal {
     size_t logged_snapshot_bytes = 1 << 20;
     // Never wait until the log is on disk: for data that can be recreated.
     bool never_sync = false;
-    // Open although writes that were on disk once are missing. What is left is used, and the journal
-    // gets a new history.
+    // Open although writes that were on disk once are missing. What is left is used, and the
+    // journal gets a new history.
     bool accept_data_loss = false;
     // Begin a new history, as for a journal restored from a backup.
     bool new_history = false;
@@ -109,8 +109,8 @@ class RocksDbJournal final : public Journal {
   absl::StatusOr<Backup> BackUp(const Backups& backups, uint32_t keep) override {
     return backups.Create(*db(), Id(), logged_, keep);
   }
-  // Reads all tables, and checks them against their checksums. The sequence number of the last write
-  // in the log. For verification.
+  // Reads all tables, and checks them against their checksums. The sequence number of the last
+  // write in the log. For verification.
   absl::Status VerifyTables();
   uint64_t sequence() const { return logged_; }
 
@@ -141,12 +141,13 @@ class RocksDbJournal final : public Journal {
   // Chooses the recovery. Unless the journal was closed as it is, also checks what it has, and
   // leaves it unchanged. DATA_LOSS as CheckSequence.
   absl::Status CheckComplete(const Watermark& watermark);
-  // Counts the writes that the watermark has and a database with this last write lacks. DATA_LOSS if
-  // there are any, unless that is accepted.
+  // Counts the writes that the watermark has and a database with this last write lacks. DATA_LOSS
+  // if there are any, unless that is accepted.
   absl::Status CheckSequence(uint64_t sequence);
   // The database's id. FAILED_PRECONDITION if the marker has another.
   absl::StatusOr<std::string> CheckId(rocksdb::DB& db, const DirectoryContent& content) const;
-  // Opens the database for writing, and writes what comes first: format, history, marker, watermark.
+  // Opens the database for writing, and writes what comes first: format, history, marker,
+  // watermark.
   absl::Status OpenForWriting(const DirectoryContent& content, Access access)
       ABSL_LOCKS_EXCLUDED(db_mutex_);
   // The writes of OpenForWriting. `recovered` is the last write that the database had.
@@ -159,8 +160,8 @@ class RocksDbJournal final : public Journal {
       ABSL_LOCKS_EXCLUDED(db_mutex_);
   // Why the directory can only be read, and what to do; empty if it can be written.
   std::string WhyReadOnly() const;
-  // Opens a journal that can only be read for writing, if the disk allows it now. A deletion may use
-  // what is kept for it (disk_reserve.h). UNAVAILABLE.
+  // Opens a journal that can only be read for writing, if the disk allows it now. A deletion may
+  // use what is kept for it (disk_reserve.h). UNAVAILABLE.
   absl::Status LeaveReadOnly(bool is_deletion) ABSL_LOCKS_EXCLUDED(db_mutex_, reopen_mutex_);
   std::shared_ptr<rocksdb::DB> db() const ABSL_LOCKS_EXCLUDED(db_mutex_);
   rocksdb::Env* env() const;

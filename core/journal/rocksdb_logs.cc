@@ -25,8 +25,8 @@ using rocksdb::IOOptions;
 using rocksdb::IOStatus;
 using rocksdb::Slice;
 
-// A log is a sequence of blocks, and a block one of records: a checksum of 4 bytes, the length in 2,
-// the type in one, and the content. No record spans two blocks.
+// A log is a sequence of blocks, and a block one of records: a checksum of 4 bytes, the length in
+// 2, the type in one, and the content. No record spans two blocks.
 // https://github.com/facebook/rocksdb/wiki/Write-Ahead-Log-File-Format
 constexpr size_t kBlock = 32 << 10;
 constexpr size_t kLength = 4;

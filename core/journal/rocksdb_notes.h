@@ -8,9 +8,9 @@
 
 namespace perceptrond {
 
-// Begins new notes in the directory; those before become LOG.old. Notes that cannot be written, as on
-// a full disk, are dropped. RocksDB's own log would end the process with the second such note, by an
-// assertion that Debian's build has.
+// Begins new notes in the directory; those before become LOG.old. Notes that cannot be written, as
+// on a full disk, are dropped. RocksDB's own log would end the process with the second such note,
+// by an assertion that Debian's build has.
 std::shared_ptr<rocksdb::Logger> MakeNotes(const std::string& directory);
 // Notes that are written nowhere.
 std::shared_ptr<rocksdb::Logger> NoNotes();

@@ -25,8 +25,8 @@ struct Watermark {
   // The last number in the log, and the last that is known to be on disk.
   uint64_t written = 0;
   uint64_t synced = 0;
-  // The boot of the machine in which `written` was reached. Until the next boot the operating system
-  // keeps what was written, also after the server was killed.
+  // The boot of the machine in which `written` was reached. Until the next boot the operating
+  // system keeps what was written, also after the server was killed.
   std::string boot_id;
   // Updates were written, and may have been acknowledged, before they were on disk. A power failure
   // may have taken them, whatever `written` says: it takes the latest watermarks, too.
@@ -67,7 +67,8 @@ class WatermarkFile {
   // disk. The file is synced after NoteLogSwitch alone. A failure leaves an earlier watermark, and
   // ends the updates.
   void Advance(uint64_t sequence, bool synced) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Notes, durably and once, Watermark::unsynced_updates. To be called before they are acknowledged.
+  // Notes, durably and once, Watermark::unsynced_updates. To be called before they are
+  // acknowledged.
   void NoteUnsyncedUpdates() ABSL_LOCKS_EXCLUDED(mutex_);
   // Has the next synced Advance sync the file. Called by RocksDB's threads when they begin a log.
   void NoteLogSwitch() ABSL_LOCKS_EXCLUDED(mutex_);

@@ -97,6 +97,7 @@ absl::Status EvaluateCorrectRows(const Model& model, const Batch& batch,
   const Guarded<ModelState>::Reader state(core.state);
   if (absl::Status open = core.CheckOpen(*state); !open.ok()) return open;
   result.outcome.revision = state->revision;
+  result.outcome.epoch = core.epoch.load(std::memory_order_acquire);
   if (gate->frozen) return ModelFrozen(core.name);
   if (rows.size() == 0) return absl::OkStatus();
   // As Learn has it: what the writer would refuse is not evaluated in part.

@@ -275,6 +275,7 @@ absl::Status ExplainBatch(const ModelCore& core, const Batch& batch,
   if (absl::Status status = core.CheckReadable(*state, options.min_revision); !status.ok())
     return status;
   outcome.revision = state->revision;
+  outcome.epoch = core.epoch.load(std::memory_order_acquire);
   const Learner& learner = *state->learner;
   if (absl::Status status = CheckExplains(core, learner); !status.ok()) return status;
   const uint64_t age = core.Age();

@@ -73,7 +73,9 @@ struct ExplainOptions {
 };
 
 struct ExplainOutcome {
+  // As PredictOutcome's.
   uint64_t revision = 0;
+  int64_t epoch = 0;
   // As PredictOutcome::age.
   uint64_t age = 0;
   // One a row, up to the first invalid one.

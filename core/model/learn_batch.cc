@@ -221,6 +221,7 @@ class Learning {
   absl::Status Stop(Guard& state, uint64_t revision) {
     CloseTally(revision);
     outcome_.revision = state->revision;
+    outcome_.epoch = core_.epoch.load(std::memory_order_acquire);
     Account(state);
     return StoppedError(
         absl::StrCat("the first ", row_, " of ", rows_.size(), " rows are learned, and stay so"));
@@ -311,6 +312,7 @@ class Learning {
     } else {
       next_ = Next::kNothing;
       outcome_.revision = state->revision;
+      outcome_.epoch = core_.epoch.load(std::memory_order_acquire);
       segment_.completed_pass = call_.completed_pass;
     }
     Account(state);
@@ -370,6 +372,7 @@ class Learning {
 
 void LearnOutcome::Clear() {
   examples = mistakes = duplicates = revision = 0;
+  epoch = 0;
   next_offset = 0;
   scores.clear();
   predicted.clear();

@@ -54,8 +54,9 @@ struct LearnOutcome {
   uint64_t examples = 0;
   uint64_t mistakes = 0;
   uint64_t duplicates = 0;
-  // The model's revision after the batch.
+  // The model's revision after the batch, and the epoch of that state (ModelCore::epoch).
   uint64_t revision = 0;
+  int64_t epoch = 0;
   // The producer's position after the batch.
   int64_t next_offset = 0;
   // With detail, one a row, before it was learned; NaN for replayed rows and rows with errors.
@@ -77,7 +78,9 @@ struct LearnOutcome {
 
 // Predictions for a batch. Reused from call to call: vectors keep their memory.
 struct PredictOutcome {
+  // The state that predicted: its revision and epoch (ModelCore::epoch).
   uint64_t revision = 0;
+  int64_t epoch = 0;
   // Examples evaluated by the state that predicted, if its predictions depend on them; else 0.
   uint64_t age = 0;
   StateFingerprint fingerprint = 0;
@@ -125,8 +128,8 @@ class Model;
 // memory; all, by copies of those whose journal is out of reach; those in memory; or none.
 enum class ComponentAccess : uint8_t { kLoad, kToPredict, kOnlyInMemory, kNone };
 
-// The model of a name, as Store::Acquire and AcquireToPredict return it; with kOnlyInMemory NOT_FOUND
-// unless it is in memory.
+// The model of a name, as Store::Acquire and AcquireToPredict return it; with kOnlyInMemory
+// NOT_FOUND unless it is in memory.
 using ComponentSource = std::function<absl::StatusOr<std::shared_ptr<const Model>>(
     absl::string_view name, ComponentAccess access)>;
 

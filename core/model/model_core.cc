@@ -68,7 +68,8 @@ ModelCore::ModelCore(const storage::ModelHeader& header, ModelSettings read,
       state(MakeState(settings, header.model().margin_of_interest())),
       plan(settings, *Guarded<ModelState>::Reader(state)->learner),
       ledger(committed, settings.stored_examples, FixedTheoremContext(settings),
-             limits.max_producers) {}
+             limits.max_producers),
+      epoch(committed.epoch) {}
 
 uint64_t ModelCore::EstimateCost(const Batch& batch) const {
   const Guarded<ModelState>::Reader reader(state);

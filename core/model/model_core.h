@@ -48,8 +48,8 @@ struct ModelLimits {
   size_t max_producers = 10'000;
   // What one batch may cost, in multiply-adds (core/model/cost.h): some seconds.
   uint64_t max_message_cost = uint64_t{4'000'000'000};
-  // The most bytes that weights and names may take, and that the rows of a rule may that keeps some:
-  // a row whose update needs more gets the error kFeatureCap.
+  // The most bytes that weights and names may take, and that the rows of a rule may that keeps
+  // some: a row whose update needs more gets the error kFeatureCap.
   size_t max_model_bytes = std::numeric_limits<size_t>::max();
 };
 
@@ -109,11 +109,11 @@ struct ModelCore {
   // Why the model neither learns nor predicts any more: it is closed, or an update was cut short by
   // a failed allocation.
   absl::Status CheckOpen(const ModelState& state) const;
-  // UNAVAILABLE (NOT_THE_WRITER) if another server of a fleet writes the model: it neither learns nor
-  // has producers here. Takes no lock.
+  // UNAVAILABLE (NOT_THE_WRITER) if another server of a fleet writes the model: it neither learns
+  // nor has producers here. Takes no lock.
   absl::Status CheckWritable() const;
-  // OK if the model may answer: it is open, or the last copy for one who asks for no revision; and at least at `min_revision`. ABORTED
-  // (REVISION_TOO_OLD), or why it is closed.
+  // OK if the model may answer: it is open, or the last copy for one who asks for no revision; and
+  // at least at `min_revision`. ABORTED (REVISION_TOO_OLD), or why it is closed.
   absl::Status CheckReadable(const ModelState& state, uint64_t min_revision) const;
 
   const uint64_t id;
@@ -141,7 +141,12 @@ struct ModelCore {
   // Another server writes the model, and this one only predicts (Followers). Once it is false it
   // stays so.
   std::atomic<bool> follows = false;
-  // Of a model that follows: who waits for it to take over an update. Outlives the model for those who ask.
+  // Of the writer whose entries the state has, in a fleet; 0: there was none. Grows. Written before
+  // an entry of that writer is applied: who reads it with the state locked names the state by it
+  // and the revision.
+  std::atomic<int64_t> epoch;
+  // Of a model that follows: those who wait until an update is applied. Outlives the model for
+  // them.
   const std::shared_ptr<RevisionWaiters> waiters = std::make_shared<RevisionWaiters>();
   // state->closed is not OK. Read without a lock.
   std::atomic<bool> is_closed = false;
@@ -159,14 +164,14 @@ struct PredictOutcome;
 // Restores the state of a core that was made with stored.committed() and has learned nothing yet:
 // the snapshot, then every record after it, each checked against what it says of itself
 // (docs/journal.md). The restored weights are equal to the bit to those before. DATA_LOSS, and the
-// core is of no use, if the journal is inconsistent; StoppedError likewise. O(snapshot and records).
-// (recovery.cc)
+// core is of no use, if the journal is inconsistent; StoppedError likewise. O(snapshot and
+// records). (recovery.cc)
 absl::Status Recover(StoredModel& stored, ModelCore& core);
 
-// Has a model that only predicts take over an entry that another server committed: its records are
-// replayed and checked as in Recover, under the state's exclusive lock, so that readers see all of it
-// or nothing. OUT_OF_RANGE if records before it are missing here, as after a snapshot: the model must
-// be loaded again. DATA_LOSS, and the model is of no use, if it is inconsistent. O(records).
+// Applies an entry that another server committed to a model that only predicts: its records are
+// replayed and checked as in Recover, under the state's exclusive lock, so that readers see all of
+// it or nothing. OUT_OF_RANGE if records before it are missing here, as after a snapshot: the model
+// must be loaded again. DATA_LOSS, and the model is of no use, if it is inconsistent. O(records).
 // (recovery.cc)
 absl::Status Follow(const JournalEntry& entry, ModelCore& core);
 

@@ -131,6 +131,7 @@ absl::Status PredictRows(Mapper& mapper, size_t rows, PredictOutcome& outcome, c
 
 void PredictOutcome::Clear() {
   revision = 0;
+  epoch = 0;
   age = 0;
   fingerprint = 0;
   scores.clear();
@@ -158,6 +159,7 @@ absl::Status PredictBatch(const ModelCore& core, const Batch& batch,
   if (absl::Status status = core.CheckReadable(*state, min_revision); !status.ok()) return status;
   const Learner& learner = *state->learner;
   outcome.revision = state->revision;
+  outcome.epoch = core.epoch.load(std::memory_order_acquire);
   outcome.fingerprint = core.Fingerprint(*state);
   const uint64_t age = core.Age();
   if (FindLearner(core.settings.learner).separate_prediction_weights) outcome.age = age;

@@ -248,6 +248,7 @@ absl::StatusOr<ModelSummary> Summarize(const storage::ModelHeader& header,
     summary.memory_bytes = MeasureMemory(*loaded).total;
     summary.stored_examples = loaded->core().ledger.stored_examples().statistics();
     summary.in_memory = true;
+    summary.epoch = loaded->core().epoch.load(std::memory_order_acquire);
     if (loaded->settings().new_classes == NewClasses::kNamed) {
       const std::vector<std::string> names = LabelNames(*loaded);
       summary.settings.mutable_label_names()->Assign(names.begin(), names.end());

@@ -180,6 +180,8 @@ struct ModelSummary {
   ::perceptron::v1::Model settings;
   ConvergenceReport report;
   uint64_t revision = 0;
+  // ModelCore::epoch of that state; 0 unless it is in memory.
+  int64_t epoch = 0;
   // Absent: not in memory, and so not known.
   std::optional<JournalUse> journal;
   size_t memory_bytes = 0;

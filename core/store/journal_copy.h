@@ -1,6 +1,7 @@
-// Makes a journal the copy of another, of any kind: every model with its settings, state, counters and producers'
-// positions. Each is restored as a server restores it, and so checked; what is written is its state at its revision, and
-// the records before it are not. Then the copy is read back and compared to the bit.
+// Makes a journal the copy of another, of any kind: every model with its settings, state, counters
+// and producers' positions. Each is restored as a server restores it, and so checked; what is
+// written is its state at its revision, and the records before it are not. Then the copy is read
+// back and compared to the bit.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,8 @@
 
 namespace perceptrond {
 
-// Errors of every method: the journals'; DATA_LOSS for a model of `from` that is damaged. The message names the model.
+// Errors of every method: the journals'; DATA_LOSS for a model of `from` that is damaged. The
+// message names the model.
 //
 // Thread contract: used by one thread at a time. Memory: some times that of the largest model.
 class JournalCopy {
@@ -31,12 +33,13 @@ class JournalCopy {
 
   explicit JournalCopy(Progress progress) : progress_(std::move(progress)) {}
 
-  // Copies all models to a journal that was opened for an import, and deletes others there. A model that `to` has to the
-  // bit stays: an interrupted copy goes on. Others may write to `from` meanwhile: then each model is copied as it was at
-  // one moment, and those that are created or deleted as they are at the end.
+  // Copies all models to a journal that was opened for an import, and deletes others there. A model
+  // that `to` has to the bit stays: an interrupted copy goes on. Others may write to `from`
+  // meanwhile: then each model is copied as it was at one moment, and those that are created or
+  // deleted as they are at the end.
   absl::Status Run(Journal& from, Journal& to);
-  // Compares the models of `to`, which may have been closed and opened again, with what was read. DATA_LOSS if one
-  // differs, is missing, or is not of the copy.
+  // Compares the models of `to`, which may have been closed and opened again, with what was read.
+  // DATA_LOSS if one differs, is missing, or is not of the copy.
   absl::Status Verify(Journal& to) const;
 
   const Statistics& statistics() const { return statistics_; }
@@ -69,7 +72,8 @@ class JournalCopy {
   absl::Status Copy(Journal& from, Journal& to, const storage::ModelHeader& header);
   // Copies the models that are not copied. Returns how many there were.
   absl::StatusOr<uint64_t> CopyNew(Journal& from, Journal& to);
-  // Deletes the models of `to` that `from` does not have, or not any more. Returns how many there were.
+  // Deletes the models of `to` that `from` does not have, or not any more. Returns how many there
+  // were.
   absl::StatusOr<uint64_t> DeleteOthers(Journal& from, Journal& to);
 
   const Progress progress_;

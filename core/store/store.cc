@@ -230,8 +230,9 @@ absl::StatusOr<ModelSummary> Store::Get(absl::string_view name) {
 }
 
 void Store::SetStateTime(uint64_t model_id, ModelSummary& summary) {
-  if (fleet_ != nullptr && !fleet_->Writes(model_id))
-    summary.stale_since = fleet_->StateTimeOf(model_id);
+  if (fleet_ == nullptr) return;
+  if (!summary.in_memory) summary.epoch = fleet_->WriterOf(model_id).epoch;
+  if (!fleet_->Writes(model_id)) summary.stale_since = fleet_->StateTimeOf(model_id);
 }
 
 absl::StatusOr<ModelSummary> Store::ListedSummary(const storage::ModelHeader& header) {
@@ -254,7 +255,10 @@ absl::StatusOr<Store::Found> Store::Search(absl::string_view after, size_t limit
   constexpr size_t kHeaderWork = 10'000;
   Found found;
   std::string last(after);
-  bool journal_is_away = false;
+  // That of a fleet may be away for long, and each read then takes seconds: so many are tried, in
+  // as many partitions.
+  constexpr int kMostFailures = 2;
+  int failures = 0;
   for (size_t read = 0; read < most_read && found.size() < limit;) {
     const size_t asked = std::min(kHeadersAtOnce, most_read - read);
     const absl::StatusOr<std::vector<storage::ModelHeader>> headers = catalogue_.List(last, asked);
@@ -265,15 +269,14 @@ absl::StatusOr<Store::Found> Store::Search(absl::string_view after, size_t limit
       if (!KeepGoing(kHeaderWork)) return StoppedError();
       last = header.model().name();
       if (!wanted(header.model())) continue;
-      absl::StatusOr<ModelSummary> summary = journal_is_away && InMemory(last) == nullptr
+      absl::StatusOr<ModelSummary> summary = failures >= kMostFailures && InMemory(last) == nullptr
                                                  ? absl::UnavailableError("")
                                                  : ListedSummary(header);
-      // That of a fleet may be away for long: it is asked once.
-      journal_is_away |= fleet_ != nullptr && absl::IsUnavailable(summary.status());
+      const bool is_away = fleet_ != nullptr && absl::IsUnavailable(summary.status());
+      if (is_away) ++failures;
       if (summary.ok()) {
         found.models.push_back(*std::move(summary));
-      } else if (absl::IsDataLoss(summary.status()) ||
-                 (journal_is_away && absl::IsUnavailable(summary.status()))) {
+      } else if (absl::IsDataLoss(summary.status()) || is_away) {
         found.unreachable.push_back(last);
       } else {
         return summary.status();

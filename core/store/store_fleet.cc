@@ -1,5 +1,5 @@
-// A store whose journal several servers open: what it does when a partition gets another writer, and when another server
-// changes a model.
+// A store whose journal several servers open: what it does when a partition gets another writer,
+// and when another server changes a model.
 #include <utility>
 
 #include "core/error/error.h"
@@ -38,7 +38,8 @@ void Store::Drop(const std::vector<std::shared_ptr<Model>>& models, bool commit,
     model->core().is_last_copy.store(true, std::memory_order_release);
     model->Close(why);
   }
-  // After this nothing of them is being written. Updates made meanwhile are not acknowledged, and lost.
+  // After this nothing of them is being written. Updates made meanwhile are not acknowledged, and
+  // lost.
   if (commit && !models.empty()) committer_->FlushPartitionOf(*models.front());
   for (const std::shared_ptr<Model>& model : models) {
     streams_.EndAll(model->uid(), why);

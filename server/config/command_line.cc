@@ -218,6 +218,11 @@ std::string CheckTogether(const Options& options) {
     return "with --access-file the servers of a fleet must know one another: add --fleet-cert, "
            "--fleet-key and --fleet-ca";
   }
+  if (options.fleet_replicas % 2 == 0) {
+    return absl::StrCat("--fleet-replicas ", options.fleet_replicas,
+                        " tolerates no more failures than ", options.fleet_replicas - 1,
+                        ": set it to 1, 3 or 5");
+  }
   const bool replicated = options.durability == DurabilityChoice::kReplicated;
   if (options.durability != DurabilityChoice::kAuto &&
       replicated != (options.journal == JournalKind::kNats)) {

@@ -59,8 +59,9 @@ std::vector<Flag> MakeFlags(Options* o) {
   flags.Number("fleet-partitions", "Partitions", &o->fleet_partitions, 1, 256,
                "Partitions of the fleet's models, each of which one server writes. Fixed when the\n"
                "fleet is created.");
-  flags.Number("fleet-replicas", "Servers", &o->fleet_replicas, 1, 5,
-               "Servers of NATS that keep each stream. Fixed when the fleet is created.");
+  flags.Number(
+      "fleet-replicas", "Servers", &o->fleet_replicas, 1, 5,
+      "Servers of NATS that keep each stream: 1, 3 or 5. Fixed when the fleet is created.");
   flags.Time("fleet-timeout", &o->fleet_timeout, absl::Milliseconds(200), absl::Minutes(10),
              "A server that was not heard of for this time is taken for dead, and others take its\n"
              "partitions over.");

@@ -7,8 +7,8 @@
 
 namespace perceptrond {
 
-// The examples of a LearnRequest's bytes, as CountRequestRows counts those of the parsed request; 0 if it is malformed.
-// O(fields).
+// The examples of a LearnRequest's bytes, as CountRequestRows counts those of the parsed request; 0
+// if it is malformed. O(fields).
 size_t CountExamplesIn(grpc::ByteBuffer& request);
 
 }  // namespace perceptrond

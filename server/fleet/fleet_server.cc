@@ -125,7 +125,7 @@ FleetServer::~FleetServer() { Stop(); }
 
 void FleetServer::RunThere(Call& call, const Destination& to, const RoutedMethod& method) {
   if (call.path() != kLearnStream)
-    return RunRelay(calls_, backend_.drain, call, to, method.names.is_stream());
+    return RunRelay(calls_, backend_.drain, call, to, method.names.is_stream(), rows_);
   const auto connect = [this, to,
                         origin = CallOrigin(call)](std::weak_ptr<SegmentCall::Receiver> receiver) {
     return SegmentCall::Start(calls_, to.address, to.model_id, to.epoch, origin,

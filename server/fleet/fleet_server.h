@@ -1,5 +1,6 @@
-// What a server of a fleet does besides serving: it runs calls on the servers that write their models, and has a port of
-// its own where others run theirs on it. Who reaches that port has been checked by the server that received the call.
+// What a server of a fleet does besides serving: it runs calls on the servers that write their
+// models, and has a port of its own where others run theirs on it. Who reaches that port has been
+// checked by the server that received the call.
 #pragma once
 
 #include <memory>
@@ -34,8 +35,8 @@ struct FleetServerOptions {
 // Thread contract: Find by any thread; the rest by one.
 class FleetServer {
  public:
-  // `router` has the methods that run here. Both must outlive it, and it the calls. INVALID_ARGUMENT or NOT_FOUND for
-  // files that cannot be used.
+  // `router` has the methods that run here. Both must outlive it, and it the calls.
+  // INVALID_ARGUMENT or NOT_FOUND for files that cannot be used.
   static absl::StatusOr<std::unique_ptr<FleetServer>> Make(const Backend& backend,
                                                            const Router& router,
                                                            const FleetServerOptions& options);
@@ -47,8 +48,9 @@ class FleetServer {
   absl::Status Listen();
   // Ends all of their calls, and those to them.
   void Stop();
-  // Reads the TLS files again, if there are any; `changed`: only if they have. New connections to and
-  // from other servers get them. If they cannot be used, those in use stay, and the log says why.
+  // Reads the TLS files again, if there are any; `changed`: only if they have. New connections to
+  // and from other servers get them. If they cannot be used, those in use stay, and the log says
+  // why.
   void ReloadCertificates(bool changed);
   // Of the calls that other servers make here.
   SlowCallLog& slow_calls() { return acceptor_.slow_calls(); }

@@ -30,8 +30,8 @@ void CopyFirst(const google::protobuf::RepeatedField<Number>& from, size_t count
   std::copy_n(from.begin(), most, to.begin());
 }
 
-// Adds to the writer's result what is known here of the message's first rows, which were duplicates to
-// the writer.
+// Adds to the writer's result what is known here of the message's first rows, which were duplicates
+// to the writer.
 void AddEvaluated(v1::LearnResult& here, size_t rows, v1::LearnResult& result) {
   result.set_examples(result.examples() + here.examples());
   result.set_duplicates(result.duplicates() - std::min(result.duplicates(), uint64_t{rows}));

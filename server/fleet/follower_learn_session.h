@@ -1,6 +1,6 @@
-// A LearnStream at a server that does not write the model: rows that call for no update are evaluated and
-// answered here, on its copy; a message goes to the writer from the first row on that calls for one.
-// Answers come in the order of the messages.
+// A LearnStream at a server that does not write the model: rows that call for no update are
+// evaluated and answered here, on its copy; a message goes to the writer from the first row on that
+// calls for one. Answers come in the order of the messages.
 #pragma once
 
 #include <grpcpp/alarm.h>
@@ -153,7 +153,8 @@ class FollowerLearnSession final : public SegmentCall::Receiver,
   int64_t messages_ ABSL_GUARDED_BY(mutex_) = 0;
   // Absent until the first message.
   std::optional<StreamProgress> progress_ ABSL_GUARDED_BY(mutex_);
-  // Correct rows of the model need only be counted, and nothing is asked for that only the writer has.
+  // Correct rows of the model need only be counted, and nothing is asked for that only the writer
+  // has.
   bool evaluates_ ABSL_GUARDED_BY(mutex_) = false;
   // The copy that was used last.
   std::weak_ptr<Model> copy_ ABSL_GUARDED_BY(mutex_);

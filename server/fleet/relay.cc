@@ -9,6 +9,7 @@
 #include "core/sync/mutex.h"
 #include "server/access/admission.h"
 #include "server/fleet/example_count.h"
+#include "server/fleet/follower_learn_session.h"
 #include "server/fleet/routing.h"
 #include "server/rpc/message.h"
 
@@ -17,11 +18,13 @@ namespace {
 
 constexpr char kLearn[] = "/perceptron.v1.LearningService/Learn";
 
-// One relayed call. The call it was received as keeps it, and so does the call it is passed on as, until it is done.
+// One relayed call. The call it was received as keeps it, and so does the call it is passed on as,
+// until it is done.
 class Relay final : public Reactor, public WriterCall, public std::enable_shared_from_this<Relay> {
  public:
-  Relay(WriterCalls& calls, Drain& drain, Call& call, const Destination& to)
+  Relay(WriterCalls& calls, Drain& drain, Call& call, const Destination& to, FollowedRows& rows)
       : WriterCall(to.model_id, to.epoch),
+        rows_(rows),
         calls_(calls),
         drain_(drain),
         call_(call),
@@ -62,7 +65,8 @@ class Relay final : public Reactor, public WriterCall, public std::enable_shared
   }
   void OnWriteDone(bool ok) override {
     if (!ok) context_.TryCancel();
-    // Also for a client that is no longer there: the end of the other call comes with a read that fails.
+    // Also for a client that is no longer there: the end of the other call comes with a read that
+    // fails.
     upstream_.StartRead(&answer_);
   }
   void OnCancel() override { context_.TryCancel(); }
@@ -96,6 +100,7 @@ class Relay final : public Reactor, public WriterCall, public std::enable_shared
     call_.timing().bytes = message_.Length();
     const size_t examples = call_.path() == kLearn ? CountExamplesIn(message_) : 0;
     call_.timing().rows = examples;
+    rows_.forwarded.fetch_add(examples, std::memory_order_relaxed);
     if (call_.access() == nullptr || examples == 0) return;
     if (const std::shared_ptr<PrincipalUsage> usage = call_.access()->usage(); usage != nullptr)
       usage->AddExamples(examples);
@@ -105,7 +110,8 @@ class Relay final : public Reactor, public WriterCall, public std::enable_shared
     if (ok) return call_.StartWrite(answer_);
     call_.timing().Switch(Part::kWrite);
     MutexLock lock(&mutex_);
-    // No answer is being sent to the client: it is read only once the one before was. Nothing more is passed on: the end may come.
+    // No answer is being sent to the client: it is read only once the one before was. Nothing more
+    // is passed on: the end may come.
     ended_ = true;
     upstream_.RemoveHold();
   }
@@ -130,6 +136,7 @@ class Relay final : public Reactor, public WriterCall, public std::enable_shared
     call_.Finish(end);
   }
 
+  FollowedRows& rows_;
   WriterCalls& calls_;
   Drain& drain_;
   Call& call_;
@@ -152,14 +159,15 @@ class Relay final : public Reactor, public WriterCall, public std::enable_shared
 
 }  // namespace
 
-void RunRelay(WriterCalls& calls, Drain& drain, Call& call, const Destination& to, bool is_stream) {
+void RunRelay(WriterCalls& calls, Drain& drain, Call& call, const Destination& to, bool is_stream,
+              FollowedRows& rows) {
   if (const absl::Status limited =
           call.access() == nullptr ? absl::OkStatus() : call.access()->CheckLimit();
       !limited.ok()) {
     call.Bind(std::make_shared<Reactor>());
     return call.Finish(ToGrpc(limited));
   }
-  const auto relay = std::make_shared<Relay>(calls, drain, call, to);
+  const auto relay = std::make_shared<Relay>(calls, drain, call, to, rows);
   calls.Add(relay);
   call.Bind(relay);
   relay->Start(is_stream);

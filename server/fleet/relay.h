@@ -1,5 +1,5 @@
-// Runs calls on other servers of the fleet: each message is passed on as it is, in both directions, one at a time, so
-// that a slow side holds the other back.
+// Runs calls on other servers of the fleet: each message is passed on as it is, in both directions,
+// one at a time, so that a slow side holds the other back.
 #pragma once
 
 #include "server/fleet/writer_calls.h"
@@ -9,9 +9,12 @@
 namespace perceptrond {
 
 struct Destination;
+struct FollowedRows;
 
-// Runs the call there. A stream ends when the drain begins, another call goes on. Examples count for the
-// caller's principal, which may be above its limit: RESOURCE_EXHAUSTED (RATE_LIMITED). Everything must outlive the call.
-void RunRelay(WriterCalls& calls, Drain& drain, Call& call, const Destination& to, bool is_stream);
+// Runs the call there. A stream ends when the drain begins, another call goes on. Examples to learn
+// count as forwarded in `rows`, and for the caller's principal, which may be above its limit:
+// RESOURCE_EXHAUSTED (RATE_LIMITED). Everything must outlive the call.
+void RunRelay(WriterCalls& calls, Drain& drain, Call& call, const Destination& to, bool is_stream,
+              FollowedRows& rows);
 
 }  // namespace perceptrond

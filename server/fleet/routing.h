@@ -1,4 +1,5 @@
-// Has a call's method run here or on the server that writes the call's model, which its first message names.
+// Has a call's method run here or on the server that writes the call's model, which its first
+// message names.
 #pragma once
 
 #include <functional>
@@ -49,7 +50,8 @@ class Routing {
   Routing(Store& store, Workers& workers, Relay relay)
       : store_(store), workers_(workers), relay_(std::move(relay)) {}
 
-  // A method that reads the first message and then does as it says. `method` must outlive its calls.
+  // A method that reads the first message and then does as it says. `method` must outlive its
+  // calls.
   Call::Method Wrap(const RoutedMethod& method);
 
   // Where a message that names this model goes. May read the journal.

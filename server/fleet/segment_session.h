@@ -1,4 +1,5 @@
-// A stream of segments at the server that writes the model: a LearnStream that another server has received.
+// A stream of segments at the server that writes the model: a LearnStream that another server has
+// received.
 #pragma once
 
 #include <grpcpp/grpcpp.h>

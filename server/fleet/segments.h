@@ -19,8 +19,8 @@ namespace perceptrond {
 // thread-safe.
 class PendingRows {
  public:
-  // Adds rows that were evaluated on `revision`, the first of them at this offset, after those before.
-  // Revisions ascend.
+  // Adds rows that were evaluated on `revision`, the first of them at this offset, after those
+  // before. Revisions ascend.
   void Add(int64_t first_offset, size_t rows, uint64_t revision, const Tally& tally);
   // Adds the names that a message appended to the stream's table.
   void AddNames(const ::perceptron::v1::NameColumn& names);

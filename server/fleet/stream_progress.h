@@ -1,12 +1,13 @@
-// How far a client's stream is, of which this server evaluates what it can and forwards the rest to the
-// model's writer; and what may become of the stream's next message.
+// How far a client's stream is, of which this server evaluates what it can and forwards the rest to
+// the model's writer; and what may become of the stream's next message.
 //
 // In strict order a row may be evaluated here only on a copy that has all of the stream's earlier
-// updates: while the writer has not answered everything that was forwarded, and until the copy has taken
-// over what the answers name, the stream is closed. A closed stream waits until it is open, unless many of
-// its latest messages had updates: then it forwards its messages whole, which costs it no time. If all
-// streams did, one would stay closed for as long as its client sends ahead, and the writer would have the
-// work of streams that need it no more (docs/adr/0047-rows-evaluated-anywhere.md).
+// updates: while the writer has not answered everything that was forwarded, and until the copy has
+// taken over what the answers name, the stream is closed. A closed stream waits until it is open,
+// unless many of its latest messages had updates: then it forwards its messages whole, which costs
+// it no time. If all streams did, one would stay closed for as long as its client sends ahead, and
+// the writer would have the work of streams that need it no more
+// (docs/adr/0047-rows-evaluated-anywhere.md).
 #pragma once
 
 #include <cstddef>
@@ -33,17 +34,19 @@ class StreamProgress {
     NoteRows(rows, 0);
     if (whole) NoteMessage(false);
   }
-  // A message was forwarded that begins at position() and that this server has read: it will be learned.
+  // A message was forwarded that begins at position() and that this server has read: it will be
+  // learned.
   void OnForwarded(size_t rows);
   // One with as many rows that this server did not read: it may begin elsewhere, or be refused.
   void OnForwardedUnread(size_t rows);
-  // The writer answered the oldest forwarded message that had no answer. `evaluated`: the rows of it
-  // that were evaluated here, which are duplicates in `result`.
+  // The writer answered the oldest forwarded message that had no answer. `evaluated`: the rows of
+  // it that were evaluated here, which are duplicates in `result`.
   void OnAnswered(const ::perceptron::v1::LearnResult& result, size_t evaluated);
 
   // Whether rows may be evaluated on a copy at this revision.
   bool IsOpen(uint64_t copy) const;
-  // Whether the next message begins at position(), so that its rows may be evaluated without asking.
+  // Whether the next message begins at position(), so that its rows may be evaluated without
+  // asking.
   bool Continues(std::optional<int64_t> stated) const {
     return stated.has_value() ? *stated == position_ : continues_;
   }

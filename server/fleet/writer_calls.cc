@@ -12,6 +12,9 @@ namespace {
 
 // How often another server is asked whether it is there, and how long an answer may take.
 constexpr int kKeepaliveMs = 1000;
+// Where servers come and go at new addresses, as in Kubernetes, those without a call are dropped
+// above it.
+constexpr size_t kMostChannels = 64;
 
 }  // namespace
 
@@ -32,13 +35,16 @@ void WriterCalls::UseCredentials(std::shared_ptr<grpc::ChannelCredentials> crede
 
 std::shared_ptr<grpc::Channel> WriterCalls::ChannelTo(const std::string& address) {
   MutexLock lock(&mutex_);
+  if (channels_.size() >= kMostChannels && !channels_.contains(address))
+    absl::erase_if(channels_, [](const auto& known) { return known.second.use_count() == 1; });
   std::shared_ptr<grpc::Channel>& channel = channels_[address];
   if (channel == nullptr) {
     grpc::ChannelArguments arguments;
     arguments.SetMaxReceiveMessageSize(-1);
     arguments.SetMaxSendMessageSize(TransportMessageBytes(max_message_bytes_));
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-    // gRPC 1.51 may hang a call that it sends again because its server ended, even once it is cancelled.
+    // gRPC 1.51 may hang a call that it sends again because its server ended, even once it is
+    // cancelled.
     arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
     if (!name_.empty()) arguments.SetSslTargetNameOverride(name_);
     // A server that went away at this address may be back soon.
@@ -48,7 +54,8 @@ std::shared_ptr<grpc::Channel> WriterCalls::ChannelTo(const std::string& address
     arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveMs);
     arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
     channel = grpc::CreateCustomChannel(address, credentials_, arguments);
-    // The end of the last channel joins gRPC's threads for callbacks, and these may free the last call.
+    // The end of the last channel joins gRPC's threads for callbacks, and these may free the last
+    // call.
     [[maybe_unused]] static const auto* const kept = new std::shared_ptr<grpc::Channel>(channel);
   }
   return channel;

@@ -18,8 +18,8 @@ namespace perceptrond {
 
 class Call;
 
-// What a call to another server has of the one it is made for: its trace, and who makes it, which the server that
-// received it has checked.
+// What a call to another server has of the one it is made for: its trace, and who makes it, which
+// the server that received it has checked.
 struct CallOrigin {
   explicit CallOrigin(const Call& call);
   // Adds it to the metadata.
@@ -72,7 +72,7 @@ class WriterCalls {
   const size_t max_message_bytes_;
   Mutex mutex_;
   std::shared_ptr<grpc::ChannelCredentials> credentials_ ABSL_GUARDED_BY(mutex_);
-  // By address. Servers are few.
+  // By address. Servers that are gone are dropped once there are many.
   absl::flat_hash_map<std::string, std::shared_ptr<grpc::Channel>> channels_
       ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<const WriterCall*, std::weak_ptr<WriterCall>> calls_ ABSL_GUARDED_BY(mutex_);

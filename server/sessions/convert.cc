@@ -81,6 +81,7 @@ absl::Status CheckModelView(int view) {
 v1::Model ToProto(const ModelSummary& summary) {
   v1::Model model = summary.settings;
   model.set_revision(static_cast<int64_t>(summary.revision));
+  model.set_epoch(summary.epoch);
   *model.mutable_report() = summary.report;
   if (summary.stale_since.has_value()) {
     *model.mutable_stale_since() = google::protobuf::util::TimeUtil::NanosecondsToTimestamp(
@@ -142,6 +143,7 @@ void ToProto(const ExplainOutcome& outcome, v1::ExplainResponse& proto) {
     one.set_start_revision(static_cast<int64_t>(explanation.start_revision));
   }
   proto.set_revision(static_cast<int64_t>(outcome.revision));
+  proto.set_epoch(outcome.epoch);
   proto.set_age(outcome.age);
   Append(outcome.component_revisions, *proto.mutable_component_revisions());
 }
@@ -165,6 +167,7 @@ void ToProto(const LearnOutcome& outcome, const ExampleBatch& batch, const Model
   proto.set_duplicates(outcome.duplicates);
   proto.set_acknowledged_offset(outcome.next_offset - 1);
   proto.set_revision(static_cast<int64_t>(outcome.revision));
+  proto.set_epoch(outcome.epoch);
   if (detail) {
     Append(outcome.scores,
            settings.is_multiclass() ? *proto.mutable_margins() : *proto.mutable_scores());
@@ -185,6 +188,7 @@ void ToProto(const PredictOutcome& outcome, const ExampleBatch& batch, v1::Predi
   Append(outcome.class_scores, *proto.mutable_class_scores());
   Append(outcome.class_probabilities, *proto.mutable_class_probabilities());
   proto.set_revision(static_cast<int64_t>(outcome.revision));
+  proto.set_epoch(outcome.epoch);
   proto.set_age(outcome.age);
   AddErrors(outcome.row_errors, batch, *proto.mutable_row_errors());
   Append(outcome.component_revisions, *proto.mutable_component_revisions());

@@ -205,6 +205,7 @@ absl::StatusOr<v1::StreamOpened> LearnSession::Open(Model& model, const Message&
   v1::StreamOpened opened;
   opened.set_model_uid(model_uid_);
   opened.set_revision(static_cast<int64_t>(model.revision()));
+  opened.set_epoch(model.core().epoch.load(std::memory_order_acquire));
   opened.set_next_offset(position.next_offset);
   opened.set_passes(position.passes);
   opened.set_name_table_size(batch_.name_table_size());
@@ -246,6 +247,7 @@ absl::Status LearnSession::Learn(Model& model, const Request& request, v1::Learn
   producer_->turn.AssertHeld();
   result.set_acknowledged_offset(producer_->position().next_offset - 1);
   result.set_revision(static_cast<int64_t>(model.revision()));
+  result.set_epoch(model.core().epoch.load(std::memory_order_acquire));
   return absl::OkStatus();
 }
 

@@ -1,5 +1,5 @@
-// The journal of a server that stands still: it neither says nor reads anything, until it goes on, and then goes on with
-// what it was about to write.
+// The journal of a server that stands still: it neither says nor reads anything, until it goes on,
+// and then goes on with what it was about to write.
 #pragma once
 
 #include <atomic>
@@ -47,6 +47,7 @@ class PausedJournal final : public JournalDecorator {
       if (*paused_) return Paused();
       return base_->Next(timeout);
     }
+    int64_t epoch() const override { return base_->epoch(); }
 
    private:
     const std::unique_ptr<JournalTail> base_;

@@ -198,6 +198,7 @@ absl::Status Catalogue::Change(const MakeEntry& make) {
     const absl::StatusOr<uint64_t> last = CatchUp();
     if (!last.ok()) return last.status();
     std::unique_ptr<storage::CatalogueEntry> entry;
+    bool is_new = false;
     {
       MutexLock lock(&mutex_);
       // More may have come: then the append is stale.
@@ -205,17 +206,18 @@ absl::Status Catalogue::Change(const MakeEntry& make) {
       if (!made.ok()) return made.status();
       if (*made == nullptr) return absl::OkStatus();
       entry = *std::move(made);
+      is_new = entry->has_model() && !models_.contains(entry->model().model().name());
     }
     const std::string subject = SubjectOf(*entry);
     std::vector<NewMessage> messages;
     AddInParts(subject, entry->SerializeAsString(), stream_.max_data(), messages);
     const absl::StatusOr<AppendOutcome> outcome = stream_.Append(messages, *last, kTimeout);
-    // Whatever became of it, the next attempt finds it done, or comes first and makes it stale.
+    // The next attempt finds that it was written, or is written before it, which makes it stale.
     if (absl::IsUnknown(outcome.status())) continue;
     if (!outcome.ok()) return outcome.status();
     if (outcome->stale || outcome->written < messages.size()) continue;
     // Older headers of the model say nothing more.
-    stream_.DeleteUpTo(subject, outcome->first - 1).IgnoreError();
+    if (!is_new) stream_.DeleteUpTo(subject, outcome->first - 1).IgnoreError();
     return CatchUp().status();
   }
   return absl::UnavailableError("NATS: the catalogue is changed by others all the time");

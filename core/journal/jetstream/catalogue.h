@@ -1,5 +1,5 @@
-// The fleet's models by name, in a stream of their own: a view in memory that follows the stream, and
-// changes that are appended on condition that the view is the newest. Any server may make them.
+// The fleet's models by name, in a stream of their own: a view in memory that follows the stream,
+// and changes that are appended on condition that the view is the newest. Any server may make them.
 #pragma once
 
 #include <functional>
@@ -25,9 +25,9 @@ namespace storage = ::perceptron::storage::v1;
 // UNAVAILABLE, and DATA_LOSS for a message that does not parse.
 class Catalogue {
  public:
-  // Begins a fleet with these settings, if there is none, and reads all models. `stream` must outlive
-  // it. FAILED_PRECONDITION if the fleet has other partitions, or a newer format; or, unless
-  // `may_import`, if it is a copy that is not whole.
+  // Begins a fleet with these settings, if there is none, and reads all models. `stream` must
+  // outlive it. FAILED_PRECONDITION if the fleet has other partitions, or a newer format; or,
+  // unless `may_import`, if it is a copy that is not whole.
   static absl::StatusOr<std::unique_ptr<Catalogue>> Open(Stream& stream,
                                                          const storage::FleetSettings& settings,
                                                          bool may_import);
@@ -41,8 +41,8 @@ class Catalogue {
   absl::Status Replace(const storage::ModelHeader& header);
   // Returns the header of the model that was. NOT_FOUND.
   absl::StatusOr<storage::ModelHeader> Delete(absl::string_view name);
-  // A model that another server created is found once that has returned, a change of one soon after.
-  // NOT_FOUND.
+  // A model that another server created is found once that has returned, a change of one soon
+  // after. NOT_FOUND.
   absl::StatusOr<storage::ModelHeader> Find(absl::string_view name);
   // As Journal::List and Count, of what is known here.
   std::vector<storage::ModelHeader> List(absl::string_view after, size_t limit) const

@@ -35,8 +35,8 @@ constexpr size_t kMaxCredentialsBytes = 64 << 10;
 constexpr absl::string_view kJwt = "-----BEGIN NATS USER JWT-----";
 // Of libnats's prefix for inboxes, which natsInbox_Create always has.
 constexpr absl::string_view kLibraryPrefix = "_INBOX";
-// A server that is silent for about four of these is taken for lost, and another one is tried: a machine that loses
-// power ends no connection.
+// A server that is silent for about four of these is taken for lost, and another one is tried: a
+// machine that loses power ends no connection.
 constexpr int64_t kPingIntervalMs = 1000;
 constexpr int kMaxPingsOut = 3;
 
@@ -48,7 +48,8 @@ absl::Status Unusable(absl::string_view path, absl::string_view why) {
   return absl::FailedPreconditionError(absl::StrCat("NATS: ", path, " ", why));
 }
 
-// libnats reads a JWT's file by itself, each time that it connects. What the file holds is in no error.
+// libnats reads a JWT's file by itself, each time that it connects. What the file holds is in no
+// error.
 absl::Status SetCredentials(const std::string& path, natsOptions* options) {
   std::ifstream file(path, std::ios::binary);
   std::string content(kMaxCredentialsBytes, '\0');
@@ -130,7 +131,8 @@ absl::Status ToAbsl(int status, int js_error, absl::string_view what) {
     code = absl::StatusCode::kNotFound;
   if (status == NATS_CONNECTION_AUTH_FAILED || status == NATS_NOT_PERMITTED)
     code = absl::StatusCode::kUnauthenticated;
-  const char* const last = nats_GetLastError(nullptr);
+  // The library's last error is this call's, unless no answer came.
+  const char* const last = status == NATS_TIMEOUT ? nullptr : nats_GetLastError(nullptr);
   return absl::Status(
       code, absl::StrCat("NATS: ", what, ": ", natsStatus_GetText(static_cast<natsStatus>(status)),
                          last == nullptr || *last == '\0' ? "" : absl::StrCat(" (", last, ")"),
@@ -149,8 +151,8 @@ class Connection::Problems {
  public:
   explicit Problems(std::function<void(absl::string_view)> report) : report_(std::move(report)) {}
 
-  // Has libnats report to `problems`. Its callbacks may come after the connection is closed: they find
-  // what they are for by a number.
+  // Has libnats report to `problems`. Its callbacks may come after the connection is closed: they
+  // find what they are for by a number.
   static natsStatus Watch(const std::shared_ptr<Problems>& problems, natsOptions* options) {
     Watched& watched = AllWatched();
     MutexLock lock(&watched.mutex);
@@ -236,10 +238,10 @@ Connection::~Connection() {
   if (thread_.joinable()) thread_.join();
 }
 
-int MakeContext(__natsConnection* connection, __jsCtx** context) {
+int MakeContext(__natsConnection* connection, absl::Duration wait, __jsCtx** context) {
   jsOptions options;
   jsOptions_Init(&options);
-  options.Wait = absl::ToInt64Milliseconds(kAnswerTime);
+  options.Wait = absl::ToInt64Milliseconds(wait);
   return natsConnection_JetStream(context, connection, &options);
 }
 
@@ -264,7 +266,7 @@ absl::StatusOr<std::shared_ptr<Link>> Connection::Connect() const {
     return absl::FailedPreconditionError(ToAbsl(status, 0, what).message());
   }
   if (status == NATS_OK)
-    status = static_cast<natsStatus>(MakeContext(link->connection, &link->context));
+    status = static_cast<natsStatus>(MakeContext(link->connection, kAnswerTime, &link->context));
   if (status != NATS_OK) return ToAbsl(status, 0, what);
   return link;
 }
@@ -319,13 +321,12 @@ void Connection::Refresh() {
   const bool settled = std::exchange(seen_files_, files) == files;
   const bool changed = settled && files != used_files_;
   const bool alone = IsAlone();
-  if (alone)
-    problems_->Report(
-        "the nats-server in use has no contact to a majority of the others; leaving it");
   if (!changed && !alone && !natsConnection_IsClosed(link()->connection)) return;
   absl::StatusOr<std::shared_ptr<Link>> made = Connect();
   if (!made.ok()) {
-    problems_->Report(std::string(made.status().message()));
+    // What cannot be reached is not what refuses.
+    if (!absl::IsUnavailable(made.status()))
+      problems_->Report(std::string(made.status().message()));
     return;
   }
   // Also of files that were still being written, where the old connection was closed.
@@ -338,6 +339,7 @@ void Connection::Refresh() {
     alone_since_.reset();
   }
   if (renewed && options_.on_renewed != nullptr) options_.on_renewed();
+  if (alone && options_.on_left != nullptr) options_.on_left();
 }
 
 std::string Connection::NewInbox() const {

@@ -1,6 +1,6 @@
-// A connection to a NATS cluster. libnats reconnects by itself, to any server of the cluster; what it
-// cannot do, this does: connect with other credentials and certificates once their files change, and
-// leave a server that is parted from the others.
+// A connection to a NATS cluster. libnats reconnects by itself, to any server of the cluster; what
+// it cannot do, this does: connect with other credentials and certificates once their files change,
+// and leave a server that is parted from the others.
 #pragma once
 
 #include <chrono>
@@ -42,11 +42,13 @@ struct ConnectionOptions {
   // All answers come to subjects that begin with it and a dot: nothing else need be allowed.
   std::string inbox_prefix = "_INBOX";
   absl::Duration timeout = absl::Seconds(2);
-  // Called for what the cluster denies and for changed files that cannot be used, on any thread, one
-  // at a time: the same again only after a while. It has no secrets. May be null.
+  // Called for what the cluster denies and for changed files that cannot be used, on any thread,
+  // one at a time: the same again only after a while. It has no secrets. May be null.
   std::function<void(absl::string_view problem)> on_problem;
   // Called when changed files are in use. May be null.
   std::function<void()> on_renewed;
+  // Called when a server without a majority of the cluster was left for another one. May be null.
+  std::function<void()> on_left;
 };
 
 // A connection as libnats has it.
@@ -61,8 +63,9 @@ struct Link {
   __jsCtx* context = nullptr;
 };
 
-// What calls JetStream on this connection, for a natsStatus.
-int MakeContext(__natsConnection* connection, __jsCtx** context);
+// Makes the context for calls of JetStream's API on this connection, each of which waits for its
+// answer for this time. Returns a natsStatus.
+int MakeContext(__natsConnection* connection, absl::Duration wait, __jsCtx** context);
 
 // Thread contract: safe for any number of threads.
 class Connection {
@@ -74,7 +77,8 @@ class Connection {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  // The one in use. Users of an older one should finish what they began there, and change to this one.
+  // The one in use. Users of an older one should finish what they began there, and change to this
+  // one.
   std::shared_ptr<Link> link() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // A subject for answers that nothing else has.
@@ -91,8 +95,8 @@ class Connection {
   size_t max_payload() const { return max_payload_; }
   // UNAVAILABLE while no server is connected: requests would wait for one.
   absl::Status Check() const;
-  // What JetStream said last of the server in use: whether it is with a majority of the cluster. One that is not for some
-  // time, as when it is parted from the others, is left for another one.
+  // What JetStream said last of the server in use: whether it is with a majority of the cluster.
+  // One that is not for some time, as when it is parted from the others, is left for another one.
   void OnMajority(bool is_with_it) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -104,8 +108,8 @@ class Connection {
   std::string Fingerprint() const;
   void Run() ABSL_LOCKS_EXCLUDED(mutex_);
   bool IsAlone() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Connects anew if a file has changed, the cluster has closed the connection in use, or its server is
-  // without a majority; if that fails, the connection stays.
+  // Connects anew if a file has changed, the cluster has closed the connection in use, or its
+  // server is without a majority; if that fails, the connection stays.
   void Refresh() ABSL_LOCKS_EXCLUDED(mutex_);
 
   const ConnectionOptions options_;

@@ -295,6 +295,10 @@ absl::StatusOr<CommittedState> JetStreamJournal::LoadCommittedState(uint64_t mod
 }
 
 absl::StatusOr<storage::Counters> JetStreamJournal::LoadCounters(uint64_t model_id) {
+  absl::StatusOr<std::optional<storage::Counters>> last =
+      PartitionFor(model_id).LastCounters(model_id);
+  if (!last.ok()) return last.status();
+  if (last->has_value()) return **std::move(last);
   absl::StatusOr<CommittedState> state = LoadCommittedState(model_id);
   if (!state.ok()) return state.status();
   return std::move(state->counters);

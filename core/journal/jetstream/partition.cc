@@ -16,8 +16,8 @@ constexpr size_t kMostBytesAtOnce = 4 << 20;
 // A model that gets a new snapshot while it is read is read again.
 constexpr int kAttempts = 10;
 
-// A log cannot have an entry of a writer whose take-over it lacks; a replica that NATS let diverge may (nats-server's
-// issue 5957). What it has is not to be relied on: another leader has all of it.
+// A log cannot have an entry of a writer whose take-over it lacks; a replica that NATS let diverge
+// may (nats-server's issue 5957). What it has is not to be relied on: another leader has all of it.
 absl::Status LacksTakeOver(uint64_t sequence, int64_t epoch) {
   return absl::UnavailableError(
       absl::StrCat("NATS: a server has message ", sequence, " of the writer ", epoch,
@@ -115,6 +115,7 @@ class PartitionTail final : public JournalTail {
   uint64_t pending() const override {
     return std::max(pending_, reader_ == nullptr ? 0 : reader_->queued());
   }
+  int64_t epoch() const override { return epoch_; }
   uint64_t TakeSuperseded() override { return std::exchange(superseded_, 0); }
 
  private:
@@ -172,6 +173,7 @@ CommittedState StoredEntries::StateAt(uint64_t sequence) const {
     for (const storage::ProducerPosition& position : moved) positions[position.id()] = &position;
   };
   const storage::Counters* counters = nullptr;
+  state.epoch = head_epoch;
   if (head.has_value()) {
     counters = &head->counters();
     move(head->positions());
@@ -182,6 +184,7 @@ CommittedState StoredEntries::StateAt(uint64_t sequence) const {
     counters = &entry.counters();
     move(entry.positions());
     state.sequence = own;
+    state.epoch = entry.epoch();
   }
   if (counters != nullptr) state.counters = *counters;
   for (const auto& [id, position] : positions) state.positions.push_back(*position);
@@ -331,17 +334,16 @@ absl::StatusOr<StoredEntries> Partition::Read(uint64_t model_id) {
       if (!valid.ok()) return valid.status();
       if (!*valid) return absl::DataLossError("a snapshot is of a writer that was superseded");
       stored.head = std::move(*log.mutable_snapshot());
+      stored.head_epoch = log.epoch();
     }
     const absl::StatusOr<std::vector<StreamMessage>> messages = ReadRange(
         *stream_, EntriesOf(model_id), stored.head.has_value() ? stored.head->sequence() : 0,
         last->has_value() ? (*last)->sequence : 0);
     const absl::StatusOr<std::optional<StreamMessage>> again = stream_->Last(HeadOf(model_id));
     if (!again.ok()) return again.status();
-    const auto sequence_of = [](const std::optional<StreamMessage>& message) {
-      return message.has_value() ? message->sequence : 0;
-    };
     // A new snapshot deletes entries.
-    if (sequence_of(*again) != sequence_of(*head)) continue;
+    if (again->value_or(StreamMessage()).sequence != head->value_or(StreamMessage()).sequence)
+      continue;
     if (!messages.ok()) return messages.status();
     for (const StreamMessage& message : *messages) {
       storage::LogEntry log;
@@ -353,6 +355,17 @@ absl::StatusOr<StoredEntries> Partition::Read(uint64_t model_id) {
     return stored;
   }
   return absl::UnavailableError("NATS: the model gets snapshots faster than it can be read");
+}
+
+absl::StatusOr<std::optional<storage::Counters>> Partition::LastCounters(uint64_t model_id) {
+  const absl::StatusOr<std::optional<StreamMessage>> last = stream_->Last(EntriesOf(model_id));
+  if (!last.ok()) return last.status();
+  storage::LogEntry log;
+  if (!last->has_value() || !(*last)->part.empty()) return std::nullopt;
+  if (absl::Status status = Parse(**last, log); !status.ok()) return status;
+  const absl::StatusOr<bool> valid = IsValid(log.epoch(), (*last)->sequence);
+  if (!valid.ok()) return valid.status();
+  return *valid ? std::optional(std::move(*log.mutable_counters())) : std::nullopt;
 }
 
 absl::Status Partition::SetSnapshot(uint64_t model_id, const storage::SnapshotHead& head) {

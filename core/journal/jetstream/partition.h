@@ -25,6 +25,8 @@ struct StoredEntries {
   std::optional<storage::SnapshotHead> head;
   // After the head's, in order.
   std::vector<std::pair<uint64_t, storage::LogEntry>> entries;
+  // Of the head's writer; 0 without a head.
+  int64_t head_epoch = 0;
   // Counters and positions after the entry with this sequence number, or of the head before it.
   // O(entries).
   CommittedState StateAt(uint64_t sequence) const;
@@ -52,6 +54,10 @@ class Partition {
 
   // Everything of a model that was committed before this call.
   absl::StatusOr<StoredEntries> Read(uint64_t model_id) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The counters of its last entry, by a read or two. Absent if that does not have them alone: it
+  // is in parts, of a writer that was superseded, or there is none.
+  absl::StatusOr<std::optional<storage::Counters>> LastCounters(uint64_t model_id)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // Makes a snapshot, whose pieces are there, the model's, and deletes the entries up to its own.
   // ABORTED if this opener is not the writer.
   absl::Status SetSnapshot(uint64_t model_id, const storage::SnapshotHead& head)

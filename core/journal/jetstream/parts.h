@@ -1,5 +1,5 @@
-// Messages larger than NATS carries, in parts: one after the other on one subject, of which the last
-// makes the whole valid.
+// Messages larger than NATS carries, in parts: one after the other on one subject, of which the
+// last makes the whole valid.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// One stream of JetStream: messages in one order, kept by a majority of its servers. A message may be
-// appended on condition that none came since a sequence number. The servers check that when they
+// One stream of JetStream: messages in one order, kept by a majority of its servers. A message may
+// be appended on condition that none came since a sequence number. The servers check that when they
 // apply the message, so that of several equal appends one wins, whichever server was asked.
 #pragma once
 
@@ -19,6 +19,9 @@
 #include "core/sync/mutex.h"
 
 namespace perceptrond::jetstream {
+
+// The header of NewMessage::part.
+inline constexpr char kPartHeader[] = "Perceptrond-Part";
 
 struct StreamOptions {
   std::string name;
@@ -73,8 +76,8 @@ class StreamReader {
   StreamReader& operator=(const StreamReader&) = delete;
 
   // Waits for the next one; absent if there is none by then. Messages that were deleted are passed
-  // over. UNAVAILABLE, also while there is no connection, and once it was replaced: another reader goes
-  // on there.
+  // over. UNAVAILABLE, also while there is no connection, and once it was replaced: another reader
+  // goes on there.
   absl::StatusOr<std::optional<StreamMessage>> Next(absl::Duration timeout);
   // Messages that have arrived and Next has not returned.
   uint64_t queued() const;
@@ -100,30 +103,32 @@ class StreamReader {
 class Stream {
  public:
   // Creates the stream, or checks the one there is. NOT_FOUND if it must exist; FAILED_PRECONDITION
-  // if it has other settings;
-  // RESOURCE_EXHAUSTED if the cluster has too few servers or too little space; UNAVAILABLE.
+  // if it has other settings; RESOURCE_EXHAUSTED if the cluster has too few servers or too little
+  // space; UNAVAILABLE.
   static absl::StatusOr<std::unique_ptr<Stream>> Open(std::shared_ptr<Connection> connection,
                                                       const StreamOptions& options);
   ~Stream();
 
   // Appends the messages in order and waits until a majority of the servers has them, or until
   // `timeout`. `expected`: only if it is the sequence number of the stream's last message; 0: of an
-  // empty stream; each further message then expects the one before it. Once one is stale the outcome
-  // counts none after it, but the stream may have some: as many messages of another writer as came
-  // first make the next expectation true again. Readers tell them by what they carry (LogEntry.epoch).
-  // Without `expected` the messages may lie apart. UNKNOWN: whether some were appended is not known, and they still may be, unless
-  // another one comes first. Other errors: none was.
+  // empty stream; each further message then expects the one before it. Once one is stale the
+  // outcome counts none after it, but the stream may have some: as many messages of another writer
+  // as came first make the next expectation true again. Readers tell them by what they carry
+  // (LogEntry.epoch). Without `expected` the messages may lie apart. UNKNOWN: whether some were
+  // appended is not known, and they still may be, unless another one comes first. Other errors:
+  // none was.
   absl::StatusOr<AppendOutcome> Append(std::span<const NewMessage> messages,
                                        std::optional<uint64_t> expected, absl::Duration timeout)
       ABSL_LOCKS_EXCLUDED(append_mutex_);
-  // 0: it has never had a message. UNAVAILABLE also without a leader, as when a majority of its servers is
-  // lost.
+  // 0: it has never had a message. UNAVAILABLE also without a leader, as when a majority of its
+  // servers is lost.
   absl::StatusOr<uint64_t> LastSequence() const;
   // Those who read it at this moment, or did a few seconds ago.
   absl::StatusOr<int64_t> Readers() const;
   // The last message of a subject; absent if there is none.
   absl::StatusOr<std::optional<StreamMessage>> Last(const std::string& subject) const;
-  // Reads the messages of a subject, which may end in ".>", after a sequence number.
+  // Reads the messages of a subject, which may end in ".>", after a sequence number. UNAVAILABLE:
+  // NATS does not answer, or placed each of several readers on a server that is lost.
   absl::StatusOr<std::unique_ptr<StreamReader>> Read(const std::string& subject,
                                                      uint64_t after) const;
   // Deletes the messages of a subject, which may end in ".>": up to a sequence number, or all.
@@ -166,7 +171,7 @@ class Stream {
   // What appends are sent on.
   std::shared_ptr<Link> link_ ABSL_GUARDED_BY(append_mutex_);
   // Where the answers to appends come: their subject is the inbox, the append's number and the
-  // message's. Null once they are not to be had.
+  // message's. Null: not subscribed, or the subscription failed.
   std::string inbox_ ABSL_GUARDED_BY(append_mutex_);
   __natsSubscription* answers_ ABSL_GUARDED_BY(append_mutex_) = nullptr;
   uint64_t appends_ ABSL_GUARDED_BY(append_mutex_) = 0;

@@ -34,8 +34,9 @@ absl::StatusOr<std::vector<uint64_t>> Stream::SequencesOf(const std::string& sub
   return sequences;
 }
 
-// One by one: nats-server before 2.9.18 may repeat a purge of one subject as one of all subjects when it starts again
-// (its issue 4196), and before 2.9.15 consumers pass over messages of other subjects (3838).
+// One by one: nats-server before 2.9.18 may repeat a purge of one subject as one of all subjects
+// when it starts again (its issue 4196), and before 2.9.15 consumers pass over messages of other
+// subjects (3838).
 absl::Status Stream::Delete(const std::string& subject, uint64_t end) const {
   const absl::StatusOr<std::vector<uint64_t>> sequences = SequencesOf(subject, end);
   if (!sequences.ok()) return sequences.status();

@@ -222,6 +222,53 @@ TEST_F(FleetTest, AWriterThatStoodStillWhileAnotherTookOverWritesNothing) {
   EXPECT_TRUE(Eventually([&] { return AllHave("models/m", Expected(messages)); }));
 }
 
+TEST_F(FleetTest, AStateNamesTheWriterWhoseUpdatesItHas) {
+  Start(2);
+  Create("models/m");
+  const auto messages = MakeTraffic(6, traffic_);
+  const auto all_are_of = [&](int64_t epoch) {
+    return std::all_of(servers_.begin(), servers_.end(), [&](Server& server) {
+      if (server.store == nullptr) return true;
+      const auto model = server.store->Acquire("models/m");
+      return model.ok() && (*model)->core().epoch == epoch;
+    });
+  };
+  const auto epoch_of = [&](const Server& server) {
+    return server.store->fleet()->WriterOf(IdOf("models/m")).epoch;
+  };
+  ASSERT_NO_FATAL_FAILURE(Learn("models/m", messages[0]));
+  const int64_t first = epoch_of(*WriterOf("models/m"));
+  EXPECT_GT(first, 0);
+  EXPECT_TRUE(Eventually([&] { return all_are_of(first); }));
+  WriterOf("models/m")->store.reset();
+  ASSERT_TRUE(Eventually([&] { return WriterOf("models/m") != nullptr; }));
+  // Also a server that loads the model.
+  Start();
+  ASSERT_TRUE(Eventually([&] { return WrittenOnce(); }));
+  EXPECT_GT(epoch_of(*WriterOf("models/m")), first);
+  EXPECT_TRUE(Eventually([&] {
+    Server* const writer = WriterOf("models/m");
+    return writer != nullptr && all_are_of(epoch_of(*writer));
+  }));
+}
+
+TEST_F(FleetTest, AWriterThatStopsKnowsItsStateOfUntilThen) {
+  Start(2);
+  Create("models/m");
+  const auto messages = MakeTraffic(7, traffic_);
+  ASSERT_NO_FATAL_FAILURE(Learn("models/m", messages[0]));
+  Server& writer = *WriterOf("models/m");
+  const uint64_t id = IdOf("models/m");
+  // Its take-over was before.
+  const absl::Time before = absl::Now();
+  writer.journal->Pause();
+  EXPECT_FALSE(SendMessage(*writer.store, "models/m", Space::kDense, messages[1]).status.ok());
+  ASSERT_TRUE(Eventually([&] { return !writer.store->fleet()->Writes(id); }));
+  // It reads the log when it was heard of last.
+  writer.journal->Continue();
+  EXPECT_TRUE(Eventually([&] { return writer.store->fleet()->StateTimeOf(id) >= before; }));
+}
+
 TEST_F(FleetTest, AFleetThatStartsAgainHasEverything) {
   Start(2);
   Create("models/m");

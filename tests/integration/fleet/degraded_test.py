@@ -22,7 +22,7 @@ from clients import DIMENSION, Load, failure_of, longest_gap, settings
 from columns import pack
 from examples import Row
 from nats_client import NatsClient
-from perceptron.v1 import learning_service_pb2, model_service_pb2
+from perceptron.v1 import learning_service_pb2, model_service_pb2, prediction_service_pb2
 from processes import wait_for
 from proxy import Faults
 
@@ -141,6 +141,31 @@ class WithoutNats(FleetCase):
         self.without([0, 1])
 
 
+class OneNatsServerLost(FleetCase):
+    def test_models_are_loaded_and_listed_nevertheless(self):
+        """For minutes NATS gives consumers to the server that it lost, and these never answer."""
+        fleet, models = self.fleet, [f"cold{i}" for i in range(24)]
+        for model in models:
+            create(fleet, model)
+            wait_for("it learns", lambda: learn(fleet, 0, model) is None)
+        who = next(i for i in range(SIZE) if i != fleet.writer(models[0]))
+        fleet.end(who, signal.SIGTERM)
+        lost = fleet.nats.leader("perceptrond-p0")
+        fleet.nats.kill(lost)
+        self.addCleanup(fleet.nats.start_if_ended, lost)
+        fleet.start(who)
+        fleet.await_serving(who)
+        wait_for("learning goes on", lambda: learn(fleet, who, self.model) is None)
+        listed = fleet.stubs[who].models.ListModels(model_service_pb2.ListModelsRequest(page_size=100), timeout=30)
+        self.assertEqual(list(listed.unreachable), [])
+        times = []
+        for model in models:
+            begin = time.monotonic()
+            fleet.stubs[who].predictions.Predict(prediction_service_pb2.PredictRequest(model=f"models/{model}", columns=pack([Row({PROBE: 1.0}, 1)])), timeout=30)
+            times.append(time.monotonic() - begin)
+        print(f"{len(models)} models were loaded, each within {max(times):.2f} s", flush=True)
+
+
 class Ways(FleetCase):
     def test_one_server_does_not_reach_the_writer(self):
         self.begin()
@@ -221,7 +246,6 @@ class Clocks(FleetCase):
         self.predicted_throughout(since)
         self.fleet.settle()
         self.finish()
-
 
     def test_a_clock_is_set_back_by_an_hour(self):
         """Its server ends: threads of it would stand still for as long. The others go on."""
