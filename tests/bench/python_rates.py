@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """Rates of the Python client against a running server, beside those of the C++ client.
 
-    sh client/python/generate.sh
-    export PYTHONPATH=client/python:client/python/generated
+    sh client/python/build.sh /tmp/perceptrond-python
+    export PYTHONPATH=/tmp/perceptrond-python:client/python/examples
     build/bin/perceptrond --data-dir /tmp/rates --address 127.0.0.1:7600 &
     python3 tests/bench/python_rates.py --address 127.0.0.1:7600 --perceptronctl build/bin/perceptronctl
 
@@ -29,13 +29,15 @@ from typing import Callable, Iterable, Iterator, Optional
 
 import grpc
 
-import columns
-from examples import Labels, Row, batches, read_rows, text_parser
-from learn_stream import LearnStream
-from perceptron.v1 import (learning_service_pb2_grpc, model_pb2, model_service_pb2, model_service_pb2_grpc, prediction_service_pb2,
-                           prediction_service_pb2_grpc)
-from predict_stream import PredictStream
-from window import Examples
+from formats import read_rows, text_parser
+from perceptrond import columns, matrices
+from perceptrond.labels import Labels
+from perceptrond.learn_stream import LearnStream
+from perceptrond.predict_stream import PredictStream
+from perceptrond.rows import Row, batches
+from perceptrond.v1 import (learning_service_pb2_grpc, model_pb2, model_service_pb2, model_service_pb2_grpc, prediction_service_pb2,
+                            prediction_service_pb2_grpc)
+from perceptrond.window import Examples
 
 try:
     import numpy
@@ -177,7 +179,7 @@ def measure(flags: argparse.Namespace) -> Iterator[dict]:
     if scipy:
         matrix, labels = matrix_of(drawn), [1] * flags.rows
         for batch in flags.batches:
-            rates.learn(MATRIX, batch, flags.rows, lambda: columns.pack_matrix(matrix, labels, batch), NAMES)
+            rates.learn(MATRIX, batch, flags.rows, lambda: matrices.pack_matrix(matrix, labels, batch), NAMES)
     else:
         print(f"{sys.argv[0]}: there is no scipy; its rows are left out", file=sys.stderr)
     values = random.Random(17)

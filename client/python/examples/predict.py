@@ -7,16 +7,16 @@
 
 import argparse
 
-import connection
+from perceptrond import Client, PerceptrondError, Row
+from perceptrond.labels import Labels
+from perceptrond.rows import batches
+
+import flags as flag
 import program
-from errors import StatusError, with_retries
-from examples import Labels, Row, batches
-from perceptron.v1 import model_service_pb2, model_service_pb2_grpc, prediction_service_pb2_grpc
-from predict_stream import PredictStream
 
 
 def parse_flags() -> argparse.Namespace:
-    flags = connection.parser(__doc__)
+    flags = flag.parser(__doc__)
     program.add_input(flags)
     flags.add_argument("--scores", action="store_true", help="print the label and the score of every example")
     return flags.parse_args()
@@ -44,18 +44,13 @@ class Summary:
 
 def main() -> int:
     flags = parse_flags()
-    name = f"models/{flags.model}"
-    channel = connection.channel(flags)
-    models = model_service_pb2_grpc.ModelServiceStub(channel)
-    predictions = prediction_service_pb2_grpc.PredictionServiceStub(channel)
-    model = with_retries(lambda: models.GetModel(model_service_pb2.GetModelRequest(name=name), timeout=30), flags.give_up_after)
-    labels = Labels(model)
+    client = Client(**program.settings_of(flags))
+    labels = Labels(client.get(flags.model))
     summary = Summary(labels)
-    stream = PredictStream(predictions, name, name_table_size=flags.name_table_size, give_up_after=flags.give_up_after,
-                           on_reconnect=program.reconnecting)
-    for rows, answer in stream.predict(batches(program.rows_of(flags, labels, labels_required=False), flags.batch)):
+    messages = batches(program.rows_of(flags, labels, labels_required=False), flags.batch)
+    for rows, answer in client.predict_stream(flags.model, messages, name_table_size=flags.name_table_size):
         if answer.row_errors:
-            raise StatusError(answer.row_errors[0].status)
+            raise PerceptrondError(answer.row_errors[0].status)
         summary.revision = answer.revision
         for row, label, score in zip(rows, answer.predicted_labels, answer.scores):
             summary.add(row, label)

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Calls any method of a gRPC server with reflection; needs no proto files.
+"""Calls any method of a gRPC server with reflection; needs no proto files, nor what is made of them.
 
     generic.py list
     generic.py describe perceptron.v1.ModelService
@@ -17,7 +17,9 @@ from typing import Iterator
 import grpc
 from google.protobuf import descriptor, descriptor_pb2, descriptor_pool, json_format, message, message_factory
 
-import connection
+from perceptrond.channels import channel as open_channel
+
+import flags as flag
 
 # Descriptors of a server's services by grpc.reflection.v1alpha, without proto files. The messages of the reflection
 # service are declared here, with the published field numbers.
@@ -129,14 +131,14 @@ def signatures(service: descriptor.ServiceDescriptor) -> Iterator[str]:
 
 
 def parse_flags() -> argparse.Namespace:
-    flags = connection.parser(__doc__)
+    flags = flag.parser(__doc__)
     verbs = flags.add_subparsers(dest="verb", required=True)
     verbs.add_parser("list", help="the server's services")
     describe = verbs.add_parser("describe", help="a service's methods, or a message's fields")
-    describe.add_argument("name", type=connection.utf8, help="the full name")
+    describe.add_argument("name", type=flag.utf8, help="the full name")
     call = verbs.add_parser("call", help="call a method")
-    call.add_argument("method", type=connection.utf8, help="SERVICE/METHOD")
-    call.add_argument("requests", type=connection.utf8, nargs="*", default=["{}"], metavar="JSON", help="the request; several for a stream of them (default: {})")
+    call.add_argument("method", type=flag.utf8, help="SERVICE/METHOD")
+    call.add_argument("requests", type=flag.utf8, nargs="*", default=["{}"], metavar="JSON", help="the request; several for a stream of them (default: {})")
     return flags.parse_args()
 
 
@@ -173,7 +175,7 @@ def call(channel: grpc.Channel, server: ServerDescriptors, path: str, texts: lis
 
 def say_error(server: ServerDescriptors, error: grpc.RpcError) -> None:
     """Prints gRPC's error and the details of the server (google.rpc.Status)."""
-    connection.complain(f"{error.code().name}: {error.details()}")
+    flag.complain(f"{error.code().name}: {error.details()}")
     for key, value in error.trailing_metadata() or ():
         if key == "grpc-status-details-bin":
             status = message_class(server.message("google.rpc.Status")).FromString(value)
@@ -183,7 +185,7 @@ def say_error(server: ServerDescriptors, error: grpc.RpcError) -> None:
 
 def main() -> int:
     flags = parse_flags()
-    channel = connection.channel(flags)
+    channel = open_channel(flag.target_of(flags))
     server = ServerDescriptors(channel)
     try:
         if flags.verb == "list":
@@ -193,7 +195,7 @@ def main() -> int:
         else:
             call(channel, server, flags.method, flags.requests)
     except (NotDescribed, json_format.ParseError) as error:
-        connection.complain(str(error))
+        flag.complain(str(error))
         return 1
     except grpc.RpcError as error:
         say_error(server, error)
@@ -202,5 +204,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    connection.leave_on_interrupt()
-    connection.leave(main())
+    flag.leave_on_interrupt()
+    flag.leave(main())

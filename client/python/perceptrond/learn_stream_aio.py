@@ -11,10 +11,10 @@ from typing import AsyncIterator, Callable, Optional
 
 import grpc
 
-from errors import Backoff, is_transient, reason
-from perceptron.v1 import learning_service_pb2, learning_service_pb2_grpc, report_pb2
-from servers import Servers
-from window import NAME_TABLE_SIZE, Examples, ProtocolError, Totals, Window
+from .errors import Backoff, PerceptrondError, is_transient, reason
+from .servers import Servers
+from .v1 import learning_service_pb2, learning_service_pb2_grpc, report_pb2
+from .window import NAME_TABLE_SIZE, OUT_OF_ORDER, Examples, Totals, Window
 
 Request = learning_service_pb2.LearnStreamRequest
 
@@ -22,15 +22,15 @@ Request = learning_service_pb2.LearnStreamRequest
 class LearnStream:
     """One task may send. A task of this class reads the answers.
 
-    Every method raises what ended the stream: grpc.RpcError, errors.StatusError, window.ProtocolError.
+    Every method raises what ended the stream: a PerceptrondError, or what packing a row raised.
     """
 
     def __init__(self, stub: learning_service_pb2_grpc.LearningServiceStub, model: str, producer: str, *, window: int = 8192,
                  name_table_size: int = NAME_TABLE_SIZE, give_up_after: float = 60,
-                 on_reconnect: Callable[[grpc.RpcError], None] = lambda error: None,
+                 on_reconnect: Callable[[PerceptrondError], None] = lambda error: None,
                  writer_stub: Callable[[str], Optional[learning_service_pb2_grpc.LearningServiceStub]] = lambda address: None):
         """window: most unanswered examples. name_table_size: most names in the stream's table, which sends each name once;
-        0: each message has its names. give_up_after: seconds without progress before giving up. writer_stub: as in servers.py."""
+        0: each message has its names. give_up_after: seconds without progress before giving up. writer_stub: as Servers has it."""
         self._servers, self._on_reconnect = Servers(stub, writer_stub), on_reconnect
         self._backoff = Backoff(give_up_after)
         self._window = Window(model, producer, window, name_table_size)
@@ -61,6 +61,11 @@ class LearnStream:
     def totals(self) -> Totals:
         return self._window.totals
 
+    @property
+    def revision(self) -> int:
+        """The model's revision, as of the latest answer."""
+        return self._window.revision
+
     async def send(self, examples: Examples, completed_pass: int = 0) -> None:
         """Sends rows with their labels, which must not change until they are answered; waits while the window is full."""
         await self._wait_until(self._window.has_room)
@@ -72,6 +77,7 @@ class LearnStream:
         """Marks the end of a pass over the data and waits for all answers."""
         await self.send((), self._window.passes + 1)
         await self._wait_until(self._window.empty)
+        assert self._window.last_pass is not None
         return self._window.last_pass
 
     async def finish(self) -> Totals:
@@ -80,13 +86,15 @@ class LearnStream:
         async with self._changed:
             self._finishing = True
             self._changed.notify_all()
+        assert self._reader is not None
         await self._reader
         return self.totals
 
     async def cancel(self) -> None:
         """Cancels the stream. Unanswered examples may have been learned; sent again, they count once."""
-        self._reader.cancel()
-        await asyncio.wait([self._reader])
+        if self._reader is not None:
+            self._reader.cancel()
+            await asyncio.wait([self._reader])
 
     async def _wait_until(self, condition: Callable[[], bool]) -> None:
         async with self._changed:
@@ -118,9 +126,9 @@ class LearnStream:
             return
         wait = self._backoff.next_wait(error)
         if wait is None or not is_transient(error):
-            raise error
+            raise PerceptrondError.of(error) from None
         self._servers.reset()
-        self._on_reconnect(error)
+        self._on_reconnect(PerceptrondError.of(error))
         await asyncio.sleep(wait)
 
     async def _connect(self) -> bool:
@@ -132,7 +140,7 @@ class LearnStream:
             async for response in call:
                 await self._handle(response)
             if not self._finishing and not self._moving:
-                raise ProtocolError("the server ended the stream early")
+                raise PerceptrondError.from_parts(grpc.StatusCode.INTERNAL, OUT_OF_ORDER, "the server ended the stream early")
             return self._finishing
         finally:
             # The sending task can outlive a lost connection; it must not take messages of the next one.

@@ -1,27 +1,74 @@
-"""Errors of the server: code, reason and invalid fields; which to retry, and how long to wait before."""
+"""PerceptrondError: code, reason and invalid fields; which errors to retry, and how long to wait before."""
 
 import asyncio
 import random
 import time
-from typing import Awaitable, Callable, Optional, TypeVar
+from typing import Awaitable, Callable, NamedTuple, Optional, TypeVar
 
 import grpc
-from google.rpc import error_details_pb2, status_pb2
+
+from .google_rpc import error_details_pb2, status_pb2
 
 CODES = {code.value[0]: code for code in grpc.StatusCode}
 # The trailing metadata with the google.rpc.Status of a failed call.
 DETAILS = "grpc-status-details-bin"
 
 
-class StatusError(Exception):
-    """An error within an answer of a stream (google.rpc.Status)."""
+class Violation(NamedTuple):
+    """A field with an invalid value."""
+
+    # Its path in the request: "columns.values[40]".
+    field: str
+    description: str
+
+
+class PerceptrondError(Exception):
+    """A call or a stream failed. The one exception that this package raises for what a server answers or does not answer;
+    wrong arguments are ValueError and TypeError."""
 
     def __init__(self, status: status_pb2.Status):
         super().__init__(describe_status(status))
         self.status = status
 
+    @classmethod
+    def of(cls, error: grpc.RpcError) -> "PerceptrondError":
+        return cls(status_of(error))
+
+    @classmethod
+    def from_parts(cls, code: grpc.StatusCode, reason: str, message: str) -> "PerceptrondError":
+        """An error that this package found itself."""
+        status = status_pb2.Status(code=code.value[0], message=message)
+        status.details.add().Pack(error_details_pb2.ErrorInfo(reason=reason, domain="perceptrond"))
+        return cls(status)
+
+    @property
     def code(self) -> grpc.StatusCode:
         return CODES.get(self.status.code, grpc.StatusCode.UNKNOWN)
+
+    @property
+    def reason(self) -> str:
+        """"MODEL_NOT_FOUND", ...: what programs compare. Empty if no server answered."""
+        info = error_info(self.status)
+        return info.reason if info else ""
+
+    @property
+    def message(self) -> str:
+        return self.status.message
+
+    @property
+    def violations(self) -> list[Violation]:
+        """The invalid fields. Empty for errors that name none."""
+        bad = error_details_pb2.BadRequest()
+        return [Violation(violation.field, violation.description) for detail in self.status.details if detail.Unpack(bad)
+                for violation in bad.field_violations]
+
+    def __reduce__(self) -> tuple[Callable[[bytes], "PerceptrondError"], tuple[bytes]]:
+        # Messages cannot be pickled.
+        return _from_bytes, (self.status.SerializeToString(),)
+
+
+def _from_bytes(status: bytes) -> PerceptrondError:
+    return PerceptrondError(status_pb2.Status.FromString(status))
 
 
 def status_of(error: grpc.RpcError) -> status_pb2.Status:
@@ -101,7 +148,8 @@ class Backoff:
 
 
 def with_retries(call: Callable[[], Answer], give_up_after: float = 60) -> Answer:
-    """Makes a unary call that is safe to repeat, until it succeeds, fails permanently, or the timeout is over."""
+    """Makes a unary call that is safe to repeat, until it succeeds, fails permanently, or the timeout is over. Raises
+    PerceptrondError."""
     backoff = Backoff(give_up_after)
     while True:
         try:
@@ -109,7 +157,7 @@ def with_retries(call: Callable[[], Answer], give_up_after: float = 60) -> Answe
         except grpc.RpcError as error:
             wait = backoff.next_wait(error)
             if not is_transient(error) or wait is None:
-                raise
+                raise PerceptrondError.of(error) from None
         time.sleep(wait)
 
 
@@ -122,5 +170,5 @@ async def with_retries_async(call: Callable[[], Awaitable[Answer]], give_up_afte
         except grpc.RpcError as error:
             wait = backoff.next_wait(error)
             if not is_transient(error) or wait is None:
-                raise
+                raise PerceptrondError.of(error) from None
         await asyncio.sleep(wait)

@@ -8,10 +8,9 @@ import collections
 import itertools
 from typing import Sequence
 
-from columns import append_names, assemble, has_names, number, pack
-from connection import MOST_UINT32
-from examples import Row
-from perceptron.v1 import example_pb2
+from .columns import MOST_UINT32, append_names, assemble, has_names, has_texts, number, pack
+from .rows import Row
+from .v1 import example_pb2
 
 
 class NameTable:
@@ -29,7 +28,7 @@ class NameTable:
     def pack(self, rows: Sequence[Row]) -> tuple[example_pb2.ExampleColumns, int]:
         """Packs the first rows into one message, and returns how many: fewer than all if the others have too many new names.
         Messages must be sent in the order in which they are packed."""
-        if not has_names(rows):
+        if has_texts(rows) or not has_names(rows):
             return pack(rows), len(rows)
         if self._most_new == 0 or self._appended + self._most_new > MOST_UINT32:
             return pack(rows), len(rows)

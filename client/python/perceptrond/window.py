@@ -1,6 +1,6 @@
 """Window: the unanswered messages of a learn stream, for exactly-once learning.
 
-It has no connection; learn_stream.py and learn_stream_aio.py send the messages. The producer's examples are numbered
+It has no connection; learn_stream and learn_stream_aio send the messages. The producer's examples are numbered
 from 0. After a lost connection the server returns the number it expects next: messages below it were learned, the rest
 is sent again, and the server acknowledges duplicates without learning them.
 
@@ -11,27 +11,27 @@ import collections
 from dataclasses import dataclass
 from typing import Deque, Optional, Sequence, Union
 
-from columns import copy
-from errors import StatusError, describe_status
-from examples import Row
-from name_table import NameTable
-from perceptron.v1 import example_pb2, learning_service_pb2, report_pb2
+import grpc
+
+from .columns import copy, count
+from .errors import PerceptrondError, describe_status
+from .name_table import NameTable
+from .rows import Row
+from .v1 import example_pb2, learning_service_pb2, report_pb2
 
 
-class ProtocolError(Exception):
-    """The server broke the protocol, or the model was replaced."""
-
-
-# Rows, or what pack_matrix() made of them.
+# Rows, or what columns made of them.
 Examples = Union[Sequence[Row], example_pb2.ExampleColumns]
 NAME_TABLE_SIZE = 262144
+# The server broke the protocol.
+OUT_OF_ORDER = "OUT_OF_ORDER"
 
 
 @dataclass
 class _Message:
     examples: Examples
     rows: int
-    # None: after the message before it.
+    # None: after the message before it. Of a message without rows.
     first_offset: Optional[int]
     completed_pass: int
 
@@ -62,7 +62,7 @@ class Window:
         self._opened: Optional[learning_service_pb2.StreamOpened] = None
         self._ready = False
         self._acknowledged = -1
-        self._revision = 0
+        self.revision = 0
         self.next_offset = 0
         self.passes = 0
         self.last_pass: Optional[report_pb2.PassSummary] = None
@@ -80,7 +80,7 @@ class Window:
 
     def add(self, examples: Examples, completed_pass: int = 0) -> None:
         """Numbers a message and keeps it until it is answered. Its rows must not change until then."""
-        rows = len(examples.row_ends) if isinstance(examples, example_pb2.ExampleColumns) else len(examples)
+        rows = count(examples)
         self._messages.append(_Message(examples, rows, self.next_offset, completed_pass))
         self.next_offset += rows
         self._rows += rows
@@ -97,7 +97,7 @@ class Window:
         if self._opened is not None and self._acknowledged >= 0:
             first.producer.resume.model_uid = self._opened.model_uid
             first.producer.resume.acknowledged_offset = self._acknowledged
-            first.producer.resume.acknowledged_revision = self._revision
+            first.producer.resume.acknowledged_revision = self.revision
             first.producer.resume.history_id = self._opened.history_id
         return first
 
@@ -106,11 +106,12 @@ class Window:
         if self._opened is None:
             self.next_offset, self.passes = opened.next_offset, opened.passes
         elif opened.model_uid != self._opened.model_uid:
-            raise ProtocolError(f"{self._model} was deleted and created again while examples were being sent to it")
+            raise PerceptrondError.from_parts(grpc.StatusCode.FAILED_PRECONDITION, "MODEL_REPLACED", f"{self._model} was deleted and created again while examples were being sent to it")
         elif opened.next_offset <= self._acknowledged:
-            raise ProtocolError(f"the server acknowledged examples through {self._acknowledged} but now expects {opened.next_offset}")
+            raise PerceptrondError.from_parts(grpc.StatusCode.DATA_LOSS, "UPDATES_LOST",
+                                              f"the server acknowledged examples through {self._acknowledged} but now expects {opened.next_offset}")
         self._opened = opened
-        self._revision = max(self._revision, opened.revision)
+        self.revision = max(self.revision, opened.revision)
         self._names = NameTable(opened.name_table_size)
         self._settle(opened.next_offset)
         self._ready = True
@@ -138,15 +139,15 @@ class Window:
         if result.message_number == 0:
             return False
         if result.HasField("error"):
-            raise StatusError(result.error)
+            raise PerceptrondError(result.error)
         if result.message_number != self._answered + 1 or self._sent == 0:
-            raise ProtocolError(f"the server answered message {result.message_number} out of order")
+            raise PerceptrondError.from_parts(grpc.StatusCode.INTERNAL, OUT_OF_ORDER, f"the server answered message {result.message_number} out of order")
         self._answered += 1
         self._sent -= 1
         message = self._messages.popleft()
         self._rows -= message.rows
         self._acknowledged = max(self._acknowledged, result.acknowledged_offset)
-        self._revision = max(self._revision, result.revision)
+        self.revision = max(self.revision, result.revision)
         self._count(message, result)
         return True
 
@@ -154,11 +155,13 @@ class Window:
 
     def _pack(self, message: _Message) -> Optional[example_pb2.ExampleColumns]:
         """Packs the message, after splitting off the rows that the table of names has no room for."""
-        if message.rows == 0 or isinstance(message.examples, example_pb2.ExampleColumns):
-            return message.examples or None
+        if isinstance(message.examples, example_pb2.ExampleColumns):
+            return message.examples
+        if message.rows == 0:
+            return None
         columns, count = self._names.pack(message.examples)
         if count < message.rows:
-            rest = _Message(message.examples[count:], message.rows - count, message.first_offset + count, message.completed_pass)
+            rest = _Message(message.examples[count:], message.rows - count, (message.first_offset or 0) + count, message.completed_pass)
             self._messages.insert(self._sent + 1, rest)
             message.examples, message.rows, message.completed_pass = message.examples[:count], count, 0
         return columns
@@ -168,7 +171,7 @@ class Window:
         marks stay."""
         kept: Deque[_Message] = collections.deque()
         for message in self._messages:
-            if message.rows == 0 or message.first_offset + message.rows > next_offset:
+            if message.rows == 0 or (message.first_offset or 0) + message.rows > next_offset:
                 kept.append(message)
                 continue
             self._rows -= message.rows
@@ -182,7 +185,7 @@ class Window:
         for name in ("examples", "mistakes", "updates", "duplicates"):
             setattr(self.totals, name, getattr(self.totals, name) + getattr(result, name))
         if result.row_errors and not self.totals.row_errors:
-            number = message.first_offset + result.row_errors[0].row
+            number = (message.first_offset or 0) + result.row_errors[0].row
             self.totals.first_row_error = f"example {number}: {describe_status(result.row_errors[0].status)}"
         self.totals.row_errors += len(result.row_errors)
         if result.HasField("completed_pass"):

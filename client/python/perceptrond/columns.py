@@ -1,20 +1,27 @@
-"""Packed columns (ExampleColumns): the server parses them with a few memory copies. From rows, which are dicts, or from a
-scipy.sparse matrix, without a loop over its rows."""
+"""Packed columns (ExampleColumns): the server parses them with a few memory copies. From rows; matrices has those of
+matrices."""
 
 import collections
 import itertools
 import operator
 import sys
 from array import array
-from typing import Any, Callable, Collection, Iterator, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, Callable, Collection, Iterable, Mapping, NamedTuple, Optional, Sequence, Union
 
-from examples import Label, Row
-from perceptron.v1 import example_pb2
+from .rows import Label, Row
+from .v1 import example_pb2
+
+MOST_UINT32 = 2**32 - 1
+_Columns = example_pb2.ExampleColumns
 
 
 def pack(rows: Sequence[Row]) -> example_pb2.ExampleColumns:
-    """Packs all rows into one message, with the names that occur in it. Features are all names or all indices. Labels are
-    omitted unless all rows have one."""
+    """Packs all rows into one message, with the names that occur in it. Features are all names, all indices or all texts.
+    Labels are omitted unless all rows have one; weights, if all are 1."""
+    if has_texts(rows):
+        columns = example_pb2.ExampleColumns(texts=[str(row.features) for row in rows])
+        _pack_targets(rows, columns)
+        return columns
     if not has_names(rows):
         return assemble(rows, number(rows))
     numbers: collections.defaultdict[str, int] = collections.defaultdict(itertools.count().__next__)
@@ -23,30 +30,17 @@ def pack(rows: Sequence[Row]) -> example_pb2.ExampleColumns:
     return columns
 
 
-def pack_matrix(matrix: Any, labels: Optional[Sequence[int]] = None, batch: int = 1000) -> Iterator[example_pb2.ExampleColumns]:
-    """Packs the rows of a scipy.sparse matrix, or of what csr_matrix() takes, into messages of this many. Labels are -1
-    and +1, or the numbers of classes."""
-    if not hasattr(matrix, "tocsr"):
-        from scipy.sparse import csr_matrix
-        matrix = csr_matrix(matrix)
-    matrix = matrix.tocsr()
-    if matrix.shape[1] > 2**32:
-        raise ValueError(f"the matrix has {matrix.shape[1]} columns; indices are below 2^32")
-    if not matrix.has_canonical_format:
-        # The server requires that indices ascend strictly.
-        matrix = matrix.copy()
-        matrix.sum_duplicates()
-    for begin in range(0, matrix.shape[0], batch):
-        ends = matrix.indptr[begin:begin + batch + 1]
-        of_message = slice(ends[0], ends[-1])
-        columns = example_pb2.ExampleColumns(row_ends=(ends[1:] - ends[0]).tolist())
-        values = matrix.data[of_message]
-        merge_packed(columns, example_pb2.ExampleColumns.INDICES_FIELD_NUMBER, matrix.indices[of_message].astype("<u4").tobytes())
-        if (values != 1).any():
-            merge_packed(columns, example_pb2.ExampleColumns.VALUES_FIELD_NUMBER, values.astype("<f4").tobytes())
-        if labels is not None:
-            columns.labels.extend(map(int, labels[begin:begin + batch]))
-        yield columns
+def packed(examples: Union[Sequence[Row], example_pb2.ExampleColumns]) -> example_pb2.ExampleColumns:
+    return examples if isinstance(examples, example_pb2.ExampleColumns) else pack(examples)
+
+
+def count(examples: Union[Sequence[Row], example_pb2.ExampleColumns]) -> int:
+    """The number of rows."""
+    if not isinstance(examples, example_pb2.ExampleColumns):
+        return len(examples)
+    if examples.dense_width:
+        return len(examples.values) // examples.dense_width
+    return len(examples.row_ends) or len(examples.texts)
 
 
 def copy(columns: example_pb2.ExampleColumns, into: example_pb2.ExampleColumns) -> None:
@@ -57,6 +51,10 @@ def copy(columns: example_pb2.ExampleColumns, into: example_pb2.ExampleColumns) 
 
 
 # ---- Parts, which name_table.py uses too ----
+
+
+def has_texts(rows: Sequence[Row]) -> bool:
+    return bool(rows) and isinstance(rows[0].features, str)
 
 
 def has_names(rows: Sequence[Row]) -> bool:
@@ -80,8 +78,9 @@ def number(rows: Sequence[Row], numbers: Optional[Mapping[str, int]] = None, fit
     values: list[float] = []
     for row in rows:
         # The interpreter takes a few steps a row, none a feature.
-        of_row = list(row.features.values())
-        numbered = row.features if numbers is None else _items(numbers, row.features)
+        features: Mapping[Any, float] = row.features  # type: ignore[assignment]  # no text
+        of_row: Sequence[float] = list(features.values())
+        numbered = features if numbers is None else _items(numbers, features)
         ascending = sorted(numbered)
         if of_row.count(1.0) != len(of_row):
             of_row = _items(dict(zip(numbered, of_row)), ascending)
@@ -101,11 +100,11 @@ def _items(mapping: Mapping[Any, Any], keys: Collection[Any]) -> Sequence[Any]:
 def assemble(rows: Sequence[Row], numbered: Numbered) -> example_pb2.ExampleColumns:
     """Returns a message of these rows without the names that the numbers are of."""
     columns = example_pb2.ExampleColumns(row_ends=numbered.row_ends)
-    merge_packed(columns, example_pb2.ExampleColumns.INDICES_FIELD_NUMBER, _little_endian(array("I", numbered.indices)))
+    merge_packed(columns, _Columns.INDICES_FIELD_NUMBER, _little_endian(array("I", numbered.indices)))
     # Absent values are 1.
     if numbered.values.count(1.0) != len(numbered.values):
-        merge_packed(columns, example_pb2.ExampleColumns.VALUES_FIELD_NUMBER, _little_endian(array("f", numbered.values)))
-    _pack_labels(rows, columns)
+        merge_packed(columns, _Columns.VALUES_FIELD_NUMBER, _little_endian(array("f", numbered.values)))
+    _pack_targets(rows, columns)
     return columns
 
 
@@ -122,7 +121,7 @@ def merge_packed(columns: example_pb2.ExampleColumns, field: int, numbers: bytes
     columns.MergeFromString(bytes([field << 3 | 2]) + _varint(len(numbers)) + numbers)
 
 
-def _little_endian(numbers: array) -> bytes:
+def _little_endian(numbers: "array[Any]") -> bytes:
     if sys.byteorder == "big":
         numbers.byteswap()
     return numbers.tobytes()
@@ -137,10 +136,18 @@ def _varint(number: int) -> bytes:
     return bytes(encoded)
 
 
-def _pack_labels(rows: Sequence[Row], columns: example_pb2.ExampleColumns) -> None:
-    labels: list[Optional[Label]] = [row.label for row in rows]
-    if None in labels:
-        return
+def _pack_targets(rows: Sequence[Row], columns: example_pb2.ExampleColumns) -> None:
+    weights = [row.weight for row in rows]
+    if weights.count(1) != len(weights):
+        merge_packed(columns, _Columns.WEIGHTS_FIELD_NUMBER, _little_endian(array("f", weights)))
+    labels = [row.label for row in rows]
+    if None not in labels:
+        pack_labels(labels, columns)
+
+
+def pack_labels(labels: Iterable[Optional[Label]], columns: example_pb2.ExampleColumns) -> None:
+    """Numbers, or names."""
+    labels = list(labels)
     if all(isinstance(label, int) for label in labels):
         columns.labels.extend(labels)
         return
