@@ -4,9 +4,9 @@ import atexit
 import os
 import pathlib
 import socket
-import time
+import weakref
 from dataclasses import dataclass
-from typing import Any, Callable, Optional, Union
+from typing import Any, Optional, Union
 
 import grpc
 
@@ -132,46 +132,27 @@ def _options(target: Target) -> list[tuple[str, object]]:
 
 
 def channel(target: Target, server: Optional[str] = None) -> grpc.Channel:
-    """A channel that stays open until the process ends.
+    """Returns a channel, which is closed at the end of the process if not before. Raises OSError if a file of the target cannot be
+    read.
 
     server: one of the target's; default: all of them."""
-    return open_channel(target, server)[0]
-
-
-def open_channel(target: Target, server: Optional[str] = None) -> tuple[grpc.Channel, Callable[[], None]]:
-    """Returns a channel, and what lets go of it: then it closes once nothing uses it. (Its own close() makes the subscriber's thread
-    print a traceback.) Raises OSError if a file of the target cannot be read."""
     trust = credentials(target)
     address = _address(server or target.server)
     made = grpc.insecure_channel(address, CHANNEL_OPTIONS) if trust is None else grpc.secure_channel(address, trust, _options(target))
-
-    def subscriber(connectivity: grpc.ChannelConnectivity) -> None:
-        pass
-
-    def let_go() -> None:
-        _open.discard(let_go)
-        made.unsubscribe(subscriber)
-
-    # gRPC advances a connection attempt only during calls, or while a subscriber exists.
-    made.subscribe(subscriber, try_to_connect=True)
-    _open.add(let_go)
-    return (grpc.intercept_channel(made, _Trace(_traceparent())) if _traceparent() else made), let_go
+    _open.add(made)
+    return grpc.intercept_channel(made, _Trace(_traceparent())) if _traceparent() else made
 
 
-# What lets go of the open channels.
-_open: set[Callable[[], None]] = set()
+_open: "weakref.WeakSet[grpc.Channel]" = weakref.WeakSet()
 
 
-def _let_go_of_all() -> None:
-    if _open:
-        for let_go in list(_open):
-            let_go()
-        # Subscribers' threads end within 0.2 s. Python would stop them wherever they are, and one may hold the lock of a channel
-        # that is freed afterwards.
-        time.sleep(0.25)
+def _close_all() -> None:
+    # Python stops gRPC's threads wherever they are, and one may hold the lock of a channel that is freed afterwards.
+    for made in list(_open):
+        made.close()
 
 
-atexit.register(_let_go_of_all)
+atexit.register(_close_all)
 
 
 def aio_channel(target: Target, server: Optional[str] = None) -> grpc.aio.Channel:

@@ -7,7 +7,7 @@ from typing import Any, Callable, Iterable, Iterator, Optional, Sequence, Union
 import grpc
 
 from . import calls
-from .channels import Path, Target, default_server, default_token_file, known_server, open_channel
+from .channels import Path, Target, channel, default_server, default_token_file, known_server
 from .columns import count
 from .datasets import Dataset
 from .errors import Backoff, PerceptrondError, is_transient, with_retries
@@ -45,14 +45,14 @@ class Client:
         on_reconnect: called when a stream lost its connection, in a thread of its own."""
         self._target = Target(server or default_server(), tls_ca, token_file if token_file is not None else default_token_file())
         self._give_up_after, self._timeout, self._on_reconnect = give_up_after, timeout, on_reconnect
-        channel, self._let_go = open_channel(self._target)
-        self._models = model_service_pb2_grpc.ModelServiceStub(channel)
-        self._learning = learning_service_pb2_grpc.LearningServiceStub(channel)
-        self._predictions = prediction_service_pb2_grpc.PredictionServiceStub(channel)
+        self._channel = channel(self._target)
+        self._models = model_service_pb2_grpc.ModelServiceStub(self._channel)
+        self._learning = learning_service_pb2_grpc.LearningServiceStub(self._channel)
+        self._predictions = prediction_service_pb2_grpc.PredictionServiceStub(self._channel)
         self._producers = Producers()
         # Channels to single servers of a fleet.
         self._lock = threading.Lock()
-        self._writers: dict[str, tuple[grpc.Channel, Callable[[], None]]] = {}
+        self._writers: dict[str, grpc.Channel] = {}
 
     def __enter__(self) -> "Client":
         return self
@@ -61,11 +61,10 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """Ends the connection once the calls in flight have ended. The client cannot be used afterwards. May be repeated."""
-        self._let_go()
+        """Cancels the calls in flight and ends the connection. The client cannot be used afterwards. May be repeated."""
         with self._lock:
-            for _, let_go in self._writers.values():
-                let_go()
+            for each in (self._channel, *self._writers.values()):
+                each.close()
 
     # ---- Models ----
 
@@ -230,5 +229,5 @@ class Client:
             return None
         with self._lock:
             if server not in self._writers:
-                self._writers[server] = open_channel(self._target, server)
-            return learning_service_pb2_grpc.LearningServiceStub(self._writers[server][0])
+                self._writers[server] = channel(self._target, server)
+            return learning_service_pb2_grpc.LearningServiceStub(self._writers[server])

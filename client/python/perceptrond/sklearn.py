@@ -16,6 +16,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_consistent_length, check_is_fitted
 
+from .channels import default_server
 from .estimator_input import DICTS, FRAME, MATRIX, TEXTS, Input, find, read
 from .linear import LinearModel
 from .progress import Progress, shown
@@ -201,7 +202,7 @@ class PerceptrondClassifier(ClassifierMixin, BaseEstimator):
     # ----
 
     def _client(self) -> Any:
-        return shared_client(server=self.server, tls_ca=self.tls_ca, token_file=self.token_file, give_up_after=self.give_up_after)
+        return shared_client(server=self.server or default_server(), tls_ca=self.tls_ca, token_file=self.token_file, give_up_after=self.give_up_after)
 
     def _settings(self, examples: Optional[Input]) -> model_pb2.Model:
         kind = self._kind if examples is None else examples.kind
@@ -268,12 +269,13 @@ class PerceptrondClassifier(ClassifierMixin, BaseEstimator):
                     say(Progress(number, sent, len(kept), stream.totals.examples, stream.totals.mistakes, stream.totals.updates, None))
                 summary = stream.end_pass()
                 say(Progress(number, sent, len(kept), stream.totals.examples, stream.totals.mistakes, stream.totals.updates, summary))
-                if self.until_converged and summary.converged:
+                if stream.totals.row_errors or self.until_converged and summary.converged:
                     break
             totals = stream.finish()
         model.revision = stream.revision
         if totals.row_errors:
-            raise ValueError(f"{totals.row_errors} rows were refused; the first: {totals.first_row_error}")
+            row = order[(totals.first_row_error_offset - stream.next_offset) % len(order)]
+            raise ValueError(f"{totals.row_errors} rows were refused; the first, row {row}: {totals.first_row_error}")
         return number
 
     def _answers(self, X: Any, of_classes: bool) -> Answers:

@@ -45,6 +45,8 @@ class Totals:
     updates: int = 0
     duplicates: int = 0
     row_errors: int = 0
+    # The offset of the first row with an error, and what was wrong with it.
+    first_row_error_offset: int = -1
     first_row_error: str = ""
     lost_answers: int = 0
 
@@ -185,8 +187,8 @@ class Window:
         for name in ("examples", "mistakes", "updates", "duplicates"):
             setattr(self.totals, name, getattr(self.totals, name) + getattr(result, name))
         if result.row_errors and not self.totals.row_errors:
-            number = (message.first_offset or 0) + result.row_errors[0].row
-            self.totals.first_row_error = f"example {number}: {describe_status(result.row_errors[0].status)}"
+            self.totals.first_row_error_offset = (message.first_offset or 0) + result.row_errors[0].row
+            self.totals.first_row_error = describe_status(result.row_errors[0].status)
         self.totals.row_errors += len(result.row_errors)
         if result.HasField("completed_pass"):
             self.last_pass = result.completed_pass

@@ -173,7 +173,7 @@ class WindowTest(unittest.TestCase):
             result.row_errors.add(row=4).status.message = f"bad {number}"
             self.window.answered(result)
         self.assertEqual(self.window.totals.row_errors, 2)
-        self.assertIn("example 4: ", self.window.totals.first_row_error)
+        self.assertEqual((self.window.totals.first_row_error_offset, self.window.totals.first_row_error), (4, "OK: bad 1"))
 
 
 if __name__ == "__main__":
