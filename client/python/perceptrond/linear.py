@@ -38,16 +38,12 @@ class LinearModel:
         return made
 
     def answers(self, examples: Any, classes: int = 0) -> Answers:
-        """examples: a matrix, a NamedMatrix or dicts of names. Probabilities are those of logistic regression."""
+        """examples: a matrix, a NamedMatrix or dicts of names."""
         scores = (self._product(examples) + self.bias).astype(numpy.float32).astype(numpy.float64)
         if scores.shape[1] == 1:
             scores = scores.ravel()
-            return Answers(numpy.where(scores > 0, 1, -1), scores, _sigmoid(scores), numpy.empty((0, 1)), numpy.empty((0, 1)))
-        labels = scores.argmax(axis=1)
-        exponentials = numpy.exp(scores - scores.max(axis=1, keepdims=True))
-        probabilities = exponentials / exponentials.sum(axis=1, keepdims=True)
-        rows = numpy.arange(len(labels))
-        return Answers(labels, scores[rows, labels], probabilities[rows, labels], scores, probabilities)
+            return Answers(numpy.where(scores > 0, 1, -1), scores, numpy.empty((0, 1)))
+        return Answers(scores.argmax(axis=1), scores.max(axis=1), scores)
 
     def _product(self, examples: Any) -> Any:
         if isinstance(examples, NamedMatrix):
@@ -71,8 +67,3 @@ class LinearModel:
                 values.append(row[name])
             ends.append(len(indices))
         return scipy.sparse.csr_matrix((values, indices, ends), shape=(len(rows), len(self.names)))
-
-
-def _sigmoid(scores: Any) -> Any:
-    with numpy.errstate(over="ignore"):
-        return 1 / (1 + numpy.exp(-scores))

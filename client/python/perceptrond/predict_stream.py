@@ -68,12 +68,13 @@ class PredictStream:
         requests: queue.SimpleQueue[Optional[Request]] = queue.SimpleQueue()
         call = self._stub.PredictStream(iter(requests.get, None))
         names: Optional[NameTable] = None
+        more: Iterator[Optional[Examples]] = remaining
         sent: Deque[Examples] = collections.deque()
         try:
             while True:
                 # The first answer tells the size of the table; the message before it has its own names.
                 while len(sent) < (self._window if names else 1):
-                    batch: Optional[Examples] = unanswered.popleft() if unanswered else next(remaining, None)
+                    batch = unanswered.popleft() if unanswered else next(more, None)
                     if batch is None:
                         break
                     request = Request(model=self._model, min_revision=self._revision, include_class_scores=self._class_scores)

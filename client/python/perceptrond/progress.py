@@ -29,9 +29,9 @@ OnProgress = Callable[[Progress], None]
 
 def shown(progress: Union[bool, OnProgress, None]) -> OnProgress:
     """Returns the callback. True: a line on standard error."""
-    if isinstance(progress, bool) or progress is None:
-        return Line(sys.stderr) if progress else lambda now: None
-    return progress
+    if progress is None or progress is False:
+        return lambda now: None
+    return Line(sys.stderr) if progress is True else progress
 
 
 class Line:

@@ -19,15 +19,13 @@ from .window import Examples
 
 
 class Answers(NamedTuple):
-    """One item a row in each array. Without class_scores the last two are empty."""
+    """One item a row in each array."""
 
     # -1 and +1, or classes.
     labels: Any
     scores: Any
-    # Of learners with probabilities; else empty. Of +1; of several classes that of the predicted one.
-    probabilities: Any
+    # A column for each of several classes, if asked for.
     class_scores: Any
-    class_probabilities: Any
 
 
 class ServedModel:
@@ -51,16 +49,16 @@ class ServedModel:
 
     def answers(self, messages: Iterable[Examples], classes: int = 0) -> Answers:
         """Predicts. classes: how many, for the scores of each; 0: without them."""
-        parts: list[list[Any]] = [[], [], [], [], []]
-        fields = ("predicted_labels", "scores", "probabilities", "class_scores", "class_probabilities")
-        kinds = (numpy.int64, numpy.float64, numpy.float64, numpy.float64, numpy.float64)
+        fields = {"predicted_labels": numpy.int64, "scores": numpy.float64, "class_scores": numpy.float64}
+        parts: dict[str, list[Any]] = {field: [] for field in fields}
         for _, answer in self.client.predict_stream(self.name, messages, class_scores=classes > 0, min_revision=self.revision):
             if answer.row_errors:
                 raise ValueError(str(PerceptrondError(answer.row_errors[0].status)))
-            for column, field, kind in zip(parts, fields, kinds):
-                column.append(numpy.fromiter(getattr(answer, field), kind, len(getattr(answer, field))))
-        labels, scores, probabilities, of_classes, class_probabilities = (numpy.concatenate(column) if column else numpy.empty(0) for column in parts)
-        return Answers(labels, scores, probabilities, of_classes.reshape(-1, max(classes, 1)), class_probabilities.reshape(-1, max(classes, 1)))
+            for field, kind in fields.items():
+                values = getattr(answer, field)
+                parts[field].append(numpy.fromiter(values, kind, len(values)))
+        labels, scores, class_scores = (numpy.concatenate(part) if part else numpy.empty(0) for part in parts.values())
+        return Answers(labels, scores, class_scores.reshape(-1, max(classes, 1)))
 
     def weights(self) -> learner_pb2.Weights:
         return self.client.weights(self.name)
