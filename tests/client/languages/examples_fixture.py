@@ -21,7 +21,7 @@ PYTHON = ["/usr/bin/python3", "-B"]
 PROGRAMS = {
     "python": {verb: [*PYTHON, ROOT / f"client/python/examples/{verb}.py"] for verb in ("learn", "predict", "watch")},
     "asyncio": {"learn": [*PYTHON, ROOT / "client/python/examples/learn_async.py"]},
-    "node": {verb: ["node", ROOT / f"client/node/{verb}.mjs"] for verb in ("learn", "predict", "watch")},
+    "node": {verb: ["node", ROOT / f"client/node/examples/{verb}.mjs"] for verb in ("learn", "predict", "watch")},
 }[LANGUAGE]
 # Real messages: the first 80 % to learn, the others to predict.
 MESSAGES = (ROOT / "deploy/data/sms_spam.tsv").read_bytes().splitlines(keepends=True)[1:]

@@ -1,15 +1,15 @@
-// Flags, connection, input, output, errors and exit codes of the example programs.
+// Flags, input, output, errors and exit codes of the example programs.
 //
 // 0 success; 1 failure; 2 invalid usage; 3 some examples had validation errors; 130 interrupted.
 
-import { lookup } from 'node:dns/promises';
 import fs from 'node:fs';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
-import grpc from '@grpc/grpc-js';
-import { BadLine, readRows, svmlightParser, textParser } from './examples.mjs';
-import { NAME_TABLE_SIZE } from './name_table.mjs';
-import { ProtocolError, StatusError, describe, isCallError } from './rpc.mjs';
+import { BadLine } from '../lib/rows.mjs';
+import { ConnectionError, connect as connectWith, connectTo as connectToWith } from '../lib/connection.mjs';
+import { NAME_TABLE_SIZE } from '../lib/name_table.mjs';
+import { ProtocolError, StatusError, describe, isCallError } from '../lib/rpc.mjs';
+import { readRows, svmlightParser, textParser } from './formats.mjs';
 
 const name = path.basename(process.argv[1]);
 
@@ -70,76 +70,9 @@ export function nameTableSizeOf(flags) {
   return whole('name-table-size', flags['name-table-size'], 0, 2 ** 32 - 1);
 }
 
-/** An interceptor that sends the token in the file, read for each call, so that a new one is used at once. */
-function sendToken(file) {
-  return (options, nextCall) => new grpc.InterceptingCall(nextCall(options), {
-    start(metadata, listener, next) {
-      metadata.set('authorization', `Bearer ${fs.readFileSync(file, 'utf8').trim()}`);
-      next(metadata, listener);
-    },
-  });
-}
-
-/** An interceptor that sends a W3C trace context, for the server's log. */
-function sendTrace(traceparent) {
-  return (options, nextCall) => new grpc.InterceptingCall(nextCall(options), {
-    start(metadata, listener, next) {
-      metadata.set('traceparent', traceparent);
-      next(metadata, listener);
-    },
-  });
-}
-
-/** The addresses of these servers, of one family; names that are not found are left out. */
-async function numeric(servers) {
-  const found = { 4: [], 6: [] };
-  for (const server of servers) {
-    const [, host, port] = server.match(/^\[?(.*?)\]?:(\d+)$/) ?? [];
-    for (const { address, family } of await lookup(host ?? server, { all: true }).catch(() => [])) {
-      found[family].push(family === 6 ? `[${address}]:${port}` : `${address}:${port}`);
-    }
-  }
-  return found[4].length > 0 ? found[4] : found[6];
-}
-
-/** One address as it is; of several, gRPC uses the first that it can connect to, and another when that connection ends. */
-async function target(servers) {
-  const found = servers.length > 1 ? await numeric(servers) : [];
-  return found.length > 0 ? `ipv${found[0].startsWith('[') ? 6 : 4}:${found.join(',')}` : servers[0];
-}
-
-// gRPC's own lists are one address.
-const serversOf = (flags) => (/^ipv[46]:/.test(flags.server) ? [flags.server] : flags.server.split(',').map((server) => server.trim()));
-
-/** Returns a client of this service at that one of several servers which has this address; undefined if none has. */
-export async function connectTo(Service, flags, address) {
-  const known = await numeric(serversOf(flags));
-  const one = known.length > 1 ? (await numeric([address])).find((found) => known.includes(found)) : undefined;
-  return one && connect(Service, flags, [one]);
-}
-
-/** Returns a client of this service. */
-export async function connect(Service, flags, servers = serversOf(flags)) {
-  const [tls, token] = [flags['tls-ca'], flags['token-file']];
-  if (token && !tls && !servers.every((server) => /^(unix:|localhost:|127\.\d+\.\d+\.\d+:|\[::1\]:)/.test(server))) {
-    throw new UsageError('--token-file: others could read the token on its way to another machine; add --tls-ca');
-  }
-  const trace = process.env.TRACEPARENT ?? '';
-  const interceptors = [
-    ...(token ? [sendToken(token)] : []),
-    // Other characters no header may hold.
-    ...(/^[!-~]+$/.test(trace) ? [sendTrace(trace)] : []),
-  ];
-  const credentials = tls ? grpc.credentials.createSsl(fs.readFileSync(tls)) : grpc.credentials.createInsecure();
-  return new Service(await target(servers), credentials, {
-    // With several servers their certificates are for the first one's name.
-    ...(tls && serversOf(flags).length > 1 ? { 'grpc.ssl_target_name_override': serversOf(flags)[0].replace(/:\d+$/, '').replace(/^\[|\]$/g, '') } : {}),
-    // Reconnect quickly; the default backoff of gRPC grows to two minutes.
-    'grpc.initial_reconnect_backoff_ms': 100,
-    'grpc.max_reconnect_backoff_ms': 1000,
-    interceptors,
-  });
-}
+const settingsOf = (flags) => ({ server: flags.server, tlsCa: flags['tls-ca'], tokenFile: flags['token-file'] });
+export const connect = (Service, flags) => connectWith(Service, settingsOf(flags));
+export const connectTo = (Service, flags, address) => connectToWith(Service, settingsOf(flags), address);
 
 /** Returns a function that reads the file from its start, given its Labels; "-" is standard input, read once. */
 export function rowsOf(file, flags, { labelsRequired }) {
@@ -180,7 +113,7 @@ export async function run(main, whenInterrupted = '') {
   try {
     process.exitCode = await main();
   } catch (error) {
-    const usage = error instanceof UsageError || error.code?.toString().startsWith('ERR_PARSE_ARGS');
+    const usage = error instanceof UsageError || error instanceof ConnectionError || error.code?.toString().startsWith('ERR_PARSE_ARGS');
     const expected = usage || isCallError(error) || [BadLine, ProtocolError, StatusError].some((kind) => error instanceof kind) || error.syscall;
     // Unexpected errors are printed with their stack.
     complain(expected ? describe(error) : error.stack);

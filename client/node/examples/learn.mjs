@@ -1,10 +1,10 @@
 #!/usr/bin/env node
 import { randomUUID } from 'node:crypto';
 import grpc from '@grpc/grpc-js';
-import { Labels, batches } from './lib/examples.mjs';
-import { LearnStream } from './lib/learn_stream.mjs';
-import { GOES_ON, UsageError, batchOf, common, complain, connect, connectTo, input, nameTableSizeOf, parse, passSentence, reconnecting, rowsOf, run, sentence, whole } from './lib/program.mjs';
-import { LearningService, ModelService, unary } from './lib/rpc.mjs';
+import { Labels, batches } from '../lib/rows.mjs';
+import { LearnStream } from '../lib/learn_stream.mjs';
+import { GOES_ON, UsageError, batchOf, common, complain, connect, connectTo, input, nameTableSizeOf, parse, passSentence, reconnecting, rowsOf, run, sentence, whole } from './program.mjs';
+import { LearningService, ModelService, unary } from '../lib/rpc.mjs';
 
 const USAGE = `Learns a file of labelled examples exactly once, even if the server or this program is restarted.
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-import { common, connect, parse, reconnecting, run, seconds, sentence, whole } from './lib/program.mjs';
-import { Backoff, ModelService, withRetries } from './lib/rpc.mjs';
+import { common, connect, parse, reconnecting, run, seconds, sentence, whole } from './program.mjs';
+import { Backoff, ModelService, withRetries } from '../lib/rpc.mjs';
 
 const USAGE = `Prints a line whenever the report of a model has changed, until interrupted or the model is deleted.
 

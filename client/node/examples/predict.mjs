@@ -1,8 +1,8 @@
 #!/usr/bin/env node
-import { Labels, batches } from './lib/examples.mjs';
-import { predict } from './lib/predict_stream.mjs';
-import { batchOf, common, connect, input, nameTableSizeOf, parse, reconnecting, rowsOf, run } from './lib/program.mjs';
-import { ModelService, PredictionService, StatusError, unary } from './lib/rpc.mjs';
+import { Labels, batches } from '../lib/rows.mjs';
+import { predict } from '../lib/predict_stream.mjs';
+import { batchOf, common, connect, input, nameTableSizeOf, parse, reconnecting, rowsOf, run } from './program.mjs';
+import { ModelService, PredictionService, StatusError, unary } from '../lib/rpc.mjs';
 
 const USAGE = `Predicts a file of examples and, if they have labels, counts the errors.
 
