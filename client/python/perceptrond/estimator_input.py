@@ -28,13 +28,13 @@ class Input(NamedTuple):
             examples = self.examples.rows(chosen) if self.kind == FRAME else self.examples[chosen]
             yield from pack_matrix(examples, labels, batch, weights)
             return
-        places = range(len(self.examples)) if order is None else order.tolist()
-        as_labels = [None] * len(places) if labels is None else labels.tolist()
-        as_weights = [1.0] * len(places) if weights is None else weights.tolist()
-        for begin in range(0, len(places), batch):
+        positions = range(len(self.examples)) if order is None else order.tolist()
+        as_labels = [None] * len(positions) if labels is None else labels.tolist()
+        as_weights = [1.0] * len(positions) if weights is None else weights.tolist()
+        for begin in range(0, len(positions), batch):
             end = begin + batch
-            yield [Row(self.examples[place], label, weight) for place, label, weight in
-                   zip(places[begin:end], as_labels[begin:end], as_weights[begin:end])]
+            yield [Row(self.examples[position], label, weight) for position, label, weight in
+                   zip(positions[begin:end], as_labels[begin:end], as_weights[begin:end])]
 
 
 def kind_of(X: Any) -> str:

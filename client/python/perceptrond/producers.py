@@ -8,7 +8,7 @@ from typing import Iterator, Optional
 
 
 class Producers:
-    """A model keeps the position of each producer for its whole life, and only so many. So names are used again; two streams
+    """A model keeps the position of each producer for its whole life, and only a limited number of them. So names are used again; two streams
     that are open at once have different ones. Threads: any number."""
 
     def __init__(self) -> None:

@@ -264,14 +264,16 @@ class PerceptrondClassifier(ClassifierMixin, BaseEstimator):
     def _learn(self, model: ServedModel, X: Any, examples: Input, labels: Any, sample_weight: Any, passes: int) -> int:
         """Returns the number of passes."""
         weights = None if sample_weight is None else _check_sample_weight(sample_weight, X, dtype=numpy.float64, only_non_negative=True)
-        kept = numpy.arange(len(labels)) if weights is None else numpy.flatnonzero(weights)
+        everything = numpy.arange(len(labels))
+        kept = everything if weights is None or weights.all() else numpy.flatnonzero(weights)
         sent_labels = 2 * labels - 1 if len(self.classes_) == 2 else labels
         random, say = check_random_state(self.random_state), shown(self.verbose)
         with model.client.learn_stream(model.name, model.producer) as stream:
             for number in range(1, passes + 1):
                 order = random.permutation(kept) if self.shuffle and passes > 1 else kept
                 sent = 0
-                for message in examples.messages(self.batch_size, order, sent_labels, weights):
+                # In their own order they need no copy.
+                for message in examples.messages(self.batch_size, None if order is everything else order, sent_labels, weights):
                     stream.send(message)
                     sent = min(sent + self.batch_size, len(kept))
                     say(Progress(number, sent, len(kept), stream.totals.examples, stream.totals.mistakes, stream.totals.updates, None))

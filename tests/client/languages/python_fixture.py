@@ -18,7 +18,7 @@ class ServedTest(unittest.TestCase):
     def setUpClass(cls):
         cls.directory = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
         cls.server = cls.enterClassContext(Server(PERCEPTROND, cls.directory / "store", cls.directory / "log"))
-        # Where estimators and clients go by default.
+        # What estimators and clients use by default.
         os.environ["PERCEPTROND_SERVER"] = cls.server.address
         cls.client = cls.enterClassContext(Client())
 
