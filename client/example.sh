@@ -25,9 +25,9 @@ fail() {
 
 language=${1:-}
 case $language in
-  python) learn="/usr/bin/python3 $root/client/python/learn.py" predict="/usr/bin/python3 $root/client/python/predict.py" ;;
-  asyncio) learn="/usr/bin/python3 $root/client/python/learn_async.py" predict= ;;
-  node) learn="node $root/client/node/learn.mjs" predict="node $root/client/node/predict.mjs" ;;
+  python) learn="/usr/bin/python3 $root/client/python/examples/learn.py" predict="/usr/bin/python3 $root/client/python/examples/predict.py" ;;
+  asyncio) learn="/usr/bin/python3 $root/client/python/examples/learn_async.py" predict= ;;
+  node) learn="node $root/client/node/examples/learn.mjs" predict="node $root/client/node/examples/predict.mjs" ;;
   --help | -h) usage; exit 0 ;;
   *) usage >&2; exit 2 ;;
 esac
@@ -69,9 +69,9 @@ if [ ! -f "$root/build/CMakeCache.txt" ]; then set -- "$@" -G Ninja -DPERCEPTRON
 quietly "building the server into build/ (minutes the first time)" cmake "$@"
 quietly "building" cmake --build "$root/build" --target perceptrond perceptronctl -j "$(nproc)"
 if [ "$language" = node ]; then
-  quietly "npm ci" npm --prefix "$root/client/node" ci --ignore-scripts
+  quietly "npm ci" npm --prefix "$root/client/node" ci --omit=dev --ignore-scripts
 else
-  quietly "modules of the protos" sh "$root/client/python/generate.sh" "$work/modules"
+  quietly "the package for Python" sh "$root/client/python/build.sh" "$work/modules"
   PYTHONPATH=$work/modules
   export PYTHONPATH PYTHONDONTWRITEBYTECODE=1
 fi

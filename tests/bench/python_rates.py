@@ -1,15 +1,15 @@
 #!/usr/bin/python3
 """Rates of the Python client against a running server, beside those of the C++ client.
 
-    sh client/python/generate.sh
-    export PYTHONPATH=client/python:client/python/generated
+    sh client/python/build.sh /tmp/perceptrond-python
+    export PYTHONPATH=/tmp/perceptrond-python:client/python/examples
     build/bin/perceptrond --data-dir /tmp/rates --address 127.0.0.1:7600 &
     python3 tests/bench/python_rates.py --address 127.0.0.1:7600 --perceptronctl build/bin/perceptronctl
 
 Rows of 75 names out of 100,000, drawn by Zipf's law; every row has the label +1, so that after a first pass, which is not
 measured, none is a mistake. Rows of a scipy matrix have the same features by index, with values, in a dense space; the
 others are of a named space. Rows, names and values exist before the measured time; text is split into words in it.
-Without scipy its rows are left out.
+The estimator's rate is that of partial_fit().
 
 perceptronctl bench sends rows of 75 features in messages as large, by index beside the matrix and by name beside the
 others. It runs before each repetition; the ratio is the median of the repetitions' ratios.
@@ -28,20 +28,19 @@ import uuid
 from typing import Callable, Iterable, Iterator, Optional
 
 import grpc
+import numpy
+import scipy.sparse
 
-import columns
-from examples import Labels, Row, batches, read_rows, text_parser
-from learn_stream import LearnStream
-from perceptron.v1 import (learning_service_pb2_grpc, model_pb2, model_service_pb2, model_service_pb2_grpc, prediction_service_pb2,
-                           prediction_service_pb2_grpc)
-from predict_stream import PredictStream
-from window import Examples
-
-try:
-    import numpy
-    import scipy.sparse
-except ImportError:
-    scipy = None
+from formats import read_rows, text_parser
+from perceptrond import PerceptrondError, columns, matrices
+from perceptrond.labels import Labels
+from perceptrond.learn_stream import LearnStream
+from perceptrond.predict_stream import PredictStream
+from perceptrond.rows import Row, batches
+from perceptrond.sklearn import PerceptrondClassifier
+from perceptrond.v1 import (learning_service_pb2_grpc, model_pb2, model_service_pb2, model_service_pb2_grpc, prediction_service_pb2,
+                            prediction_service_pb2_grpc)
+from perceptrond.window import Examples
 
 FEATURES, NAMES = 75, 100_000
 MATRIX, TEXT, UNARY, STREAM = "scipy rows", "text, split into words", "predict, one a call", "predict, one at a time on a stream"
@@ -108,6 +107,24 @@ class Rates:
                 pairs = [(self._cpp.rate(batch, dimension == 0), one_pass()) for _ in range(self._flags.reps)]
                 self._add(what, batch, "rows/s", pairs)
 
+    def estimate(self, what: str, batch: int, rows: int, X: object, named: bool) -> None:
+        """Measures partial_fit() of the estimator."""
+        classifier = PerceptrondClassifier(self._flags.address, batch_size=batch)
+        ones = numpy.ones(rows)
+
+        def one_pass() -> float:
+            start = time.perf_counter()
+            classifier.partial_fit(X, ones)
+            return rows / (time.perf_counter() - start)
+
+        try:
+            classifier.partial_fit(X, ones, classes=[0, 1])
+        except PerceptrondError as error:
+            # A server that has no text spaces.
+            print(f"{sys.argv[0]}: {what}: {error.reason}; left out", file=sys.stderr)
+            return
+        self._add(what, batch, "rows/s", [(self._cpp.rate(batch, named), one_pass()) for _ in range(self._flags.reps)])
+
     def predict(self, row: Row) -> None:
         """Measures one prediction at a time."""
         with self._model() as name:
@@ -139,7 +156,7 @@ class Rates:
             line["ratio"] = statistics.median(value / reference for reference, value in pairs)
         self.lines.append(line)
         if self._flags.output == "table":
-            print(f"{what:36}{batch:6} {unit:8}{line['median']:10,.0f}{line['least']:10,.0f}{line['most']:10,.0f}"
+            print(f"{what:40}{batch:6} {unit:8}{line['median']:10,.0f}{line['least']:10,.0f}{line['most']:10,.0f}"
                   + (f"{line['cpp']:12,.0f}{line['ratio']:9.3f}" if "cpp" in line else ""), flush=True)
 
 
@@ -162,7 +179,7 @@ class TemporaryModel:
         self._stub.DeleteModel(model_service_pb2.DeleteModelRequest(name=f"models/{self._id}"))
 
 
-def matrix_of(drawn: list[list[int]]) -> "scipy.sparse.csr_matrix":
+def matrix_of(drawn: list[list[int]]) -> scipy.sparse.csr_matrix:
     indices = numpy.sort(numpy.array(drawn, dtype=numpy.int32), axis=1)
     values = numpy.random.default_rng(17).random(indices.size, dtype=numpy.float32)
     return scipy.sparse.csr_matrix((values, indices.ravel(), numpy.arange(0, indices.size + 1, FEATURES)), shape=(len(drawn), NAMES))
@@ -173,18 +190,17 @@ def measure(flags: argparse.Namespace) -> Iterator[dict]:
     drawn = drawn_rows(flags.rows)
     names = [f"app:name{index}" for index in range(NAMES)]
     if flags.output == "table":
-        print(f"{'':36}{'batch':>6} {'unit':8}{'median':>10}{'least':>10}{'most':>10}" + (f"{'C++':>12}{'ratio':>9}" if flags.perceptronctl else ""))
-    if scipy:
-        matrix, labels = matrix_of(drawn), [1] * flags.rows
-        for batch in flags.batches:
-            rates.learn(MATRIX, batch, flags.rows, lambda: columns.pack_matrix(matrix, labels, batch), NAMES)
-    else:
-        print(f"{sys.argv[0]}: there is no scipy; its rows are left out", file=sys.stderr)
+        print(f"{'':40}{'batch':>6} {'unit':8}{'median':>10}{'least':>10}{'most':>10}" + (f"{'C++':>12}{'ratio':>9}" if flags.perceptronctl else ""))
+    matrix, labels = matrix_of(drawn), [1] * flags.rows
+    for batch in flags.batches:
+        rates.learn(MATRIX, batch, flags.rows, lambda: matrices.pack_matrix(matrix, labels, batch), NAMES)
+        rates.estimate("estimator, scipy rows", batch, flags.rows, matrix, named=False)
     values = random.Random(17)
     for what, value in (("dicts of names", lambda: 1.0), ("dicts of names, with values", values.random)):
         rows = [Row({names[index]: value() for index in row}, 1) for row in drawn]
         for batch in flags.batches:
             rates.learn(what, batch, flags.rows, lambda: batches(rows, batch))
+            rates.estimate(f"estimator, {what}", batch, flags.rows, [row.features for row in rows], named=True)
     rates.predict(rows[0])
     rows.clear()
     text = b"".join(b"+1\t" + " ".join(f"name{index}" for index in row).encode() + b"\n" for row in drawn[:flags.rows // 5])
@@ -196,6 +212,7 @@ def measure(flags: argparse.Namespace) -> Iterator[dict]:
 
     for batch in flags.batches:
         rates.learn(TEXT, batch, flags.rows // 5, lambda: batches(parsed(), batch))
+        rates.estimate("estimator, texts", batch, flags.rows // 5, [line.split("\t")[1] for line in text.decode().splitlines()], named=True)
     yield from rates.lines
 
 

@@ -9,10 +9,10 @@ import threading
 
 import grpc
 
-import errors
-from columns import pack
-from name_table import NameTable
-from perceptron.v1 import analysis_service_pb2, example_pb2, learning_service_pb2, model_pb2, model_service_pb2, prediction_service_pb2
+from perceptrond import errors
+from perceptrond.columns import pack
+from perceptrond.name_table import NameTable
+from perceptrond.v1 import analysis_service_pb2, example_pb2, learning_service_pb2, model_pb2, model_service_pb2, prediction_service_pb2
 from workload import Examples, settings
 
 TIMEOUT = dict(wait_for_ready=True, timeout=60)

@@ -9,8 +9,8 @@ import time
 
 import grpc
 
-from columns import pack
-from perceptron.v1 import prediction_service_pb2, prediction_service_pb2_grpc
+from perceptrond.columns import pack
+from perceptrond.v1 import prediction_service_pb2, prediction_service_pb2_grpc
 from workload import Examples
 
 PERIOD_SECONDS = 0.04

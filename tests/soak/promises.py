@@ -8,9 +8,9 @@ import re
 import threading
 import time
 
-from google.rpc import error_details_pb2
+from perceptrond.google_rpc import error_details_pb2
 
-import errors
+from perceptrond import errors
 
 # A word of a proto's comments that may be an ErrorInfo reason.
 REASON = re.compile(r"\b[A-Z][A-Z_]{3,}\b")

@@ -11,6 +11,6 @@ seconds=${1:-7200}
 sh "$root/deploy/install_packages.sh" build test clients
 cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=Release
 cmake --build "$build" --target perceptrond
-sh "$root/client/python/generate.sh" "$build/client/python"
-PYTHONPATH=$root/tests/soak:$root/tests/deploy:$root/client/python:$build/client/python \
+sh "$root/client/python/build.sh" "$build/client/python"
+PYTHONPATH=$root/tests/soak:$root/tests/deploy:$build/client/python \
   exec /usr/bin/python3 -B "$root/tests/soak/soak.py" "$build/bin/perceptrond" --seconds "$seconds" "$@"

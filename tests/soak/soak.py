@@ -23,8 +23,8 @@ import time
 import grpc
 
 from actors import Churn, Reader, StreamProducer, UnaryProducers
-from perceptron.v1 import learning_service_pb2_grpc, model_service_pb2, model_service_pb2_grpc, prediction_service_pb2_grpc
-from perceptron.v1 import analysis_service_pb2_grpc
+from perceptrond.v1 import learning_service_pb2_grpc, model_service_pb2, model_service_pb2_grpc, prediction_service_pb2_grpc
+from perceptrond.v1 import analysis_service_pb2_grpc
 from processes import Server, get
 from promises import History, Promises, documented_reasons
 from recorder import Recorder

@@ -4,8 +4,8 @@ number, so that they can be sent again in the same order to another server."""
 import random
 import re
 
-from examples import Row
-from perceptron.v1 import learner_pb2, model_pb2
+from perceptrond.rows import Row
+from perceptrond.v1 import learner_pb2, model_pb2
 
 VOCABULARY = [f"w{i}" for i in range(400)]
 DIMENSION = 12

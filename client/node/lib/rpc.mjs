@@ -1,12 +1,14 @@
 // perceptrond's services, read from the protos when the program starts (no code is generated); the details of their
 // errors; which errors to retry, and how long to wait before.
 
+import fs from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import grpc from '@grpc/grpc-js';
 import protoLoader from '@grpc/proto-loader';
 
-const directory = fileURLToPath(new URL('../../../proto', import.meta.url));
+// In the package they are beside this folder, in the repository in its root.
+const [directory] = ['../proto', '../../../proto'].map((path) => fileURLToPath(new URL(path, import.meta.url))).filter((path) => fs.existsSync(path));
 // 64-bit integers as numbers: counts and offsets are far below 2^53.
 const definition = protoLoader.loadSync(
   ['perceptron/v1/model_service.proto', 'perceptron/v1/learning_service.proto',
@@ -27,7 +29,28 @@ export class StatusError extends Error {
   constructor(status) {
     super(describeStatus(status));
     this.code = status.code;
+    this.status = status;
   }
+}
+
+/** What Client throws: code ("NOT_FOUND"), reason ("MODEL_NOT_FOUND"), violations ({field, description}). */
+export class PerceptrondError extends Error {
+  name = 'PerceptrondError';
+
+  constructor(status) {
+    super(describeStatus(status));
+    this.code = grpc.status[status.code] ?? 'UNKNOWN';
+    this.reason = errorInfo(status)?.reason ?? '';
+    this.violations = (detail(status, 'google.rpc.BadRequest')?.fieldViolations ?? []).map(({ field, description }) => ({ field, description }));
+  }
+}
+
+/** Returns the PerceptrondError of an error of a call or a stream; other errors as they are. */
+export function toError(error) {
+  if (isCallError(error)) return new PerceptrondError(statusOf(error));
+  if (error instanceof StatusError) return new PerceptrondError(error.status);
+  if (error instanceof ProtocolError) return new PerceptrondError({ code: grpc.status.INTERNAL, message: error.message, details: [] });
+  return error;
 }
 
 /** The server broke the protocol, or the model was replaced. */

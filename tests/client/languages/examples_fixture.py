@@ -19,9 +19,9 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent.parent
 PYTHON = ["/usr/bin/python3", "-B"]
 # The programs of each language. With asyncio, one program learns, watches the model and predicts.
 PROGRAMS = {
-    "python": {verb: [*PYTHON, ROOT / f"client/python/{verb}.py"] for verb in ("learn", "predict", "watch")},
-    "asyncio": {"learn": [*PYTHON, ROOT / "client/python/learn_async.py"]},
-    "node": {verb: ["node", ROOT / f"client/node/{verb}.mjs"] for verb in ("learn", "predict", "watch")},
+    "python": {verb: [*PYTHON, ROOT / f"client/python/examples/{verb}.py"] for verb in ("learn", "predict", "watch")},
+    "asyncio": {"learn": [*PYTHON, ROOT / "client/python/examples/learn_async.py"]},
+    "node": {verb: ["node", ROOT / f"client/node/examples/{verb}.mjs"] for verb in ("learn", "predict", "watch")},
 }[LANGUAGE]
 # Real messages: the first 80 % to learn, the others to predict.
 MESSAGES = (ROOT / "deploy/data/sms_spam.tsv").read_bytes().splitlines(keepends=True)[1:]

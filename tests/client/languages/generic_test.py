@@ -15,9 +15,10 @@ import unittest
 from processes import Server
 
 PYTHON = ["/usr/bin/python3", "-B"]
-GENERIC = pathlib.Path(__file__).resolve().parent.parent.parent.parent / "client/python/generic.py"
-# Generated modules are not on the path.
-ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+CLIENT = pathlib.Path(__file__).resolve().parent.parent.parent.parent / "client/python"
+GENERIC = CLIENT / "examples/generic.py"
+# The package as it is in the sources, without the modules of the protos.
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(CLIENT)}
 LEARNING = "perceptron.v1.LearningService"
 PREDICTIONS = "perceptron.v1.PredictionService"
 MODELS = "perceptron.v1.ModelService"
@@ -38,7 +39,7 @@ class GenericTest(unittest.TestCase):
         return [json.loads(line) for line in self.run_generic("call", method, *map(json.dumps, requests)).splitlines()]
 
     def test_no_generated_module_can_be_imported(self):
-        for name in ("perceptron.v1.model_pb2", "google.rpc.status_pb2"):
+        for name in ("perceptrond.v1.model_pb2", "google.rpc.status_pb2"):
             self.assertNotEqual(subprocess.run([*PYTHON, "-c", f"import {name}"], env=ENVIRONMENT, capture_output=True).returncode, 0)
 
     def test_services_methods_and_fields_are_found(self):

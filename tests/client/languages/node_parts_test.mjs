@@ -13,8 +13,9 @@ const load = (name) => import(new URL(name, lib));
 const { Window } = await load('learn_stream.mjs');
 const { Backoff, isTransient } = await load('rpc.mjs');
 const { pack } = await load('columns.mjs');
-const { Labels, batches, readRows, svmlightParser, textParser } = await load('examples.mjs');
-const { UsageError, seconds, whole } = await load('program.mjs');
+const { Labels, batches } = await load('rows.mjs');
+const { readRows, svmlightParser, textParser } = await load('../examples/formats.mjs');
+const { UsageError, seconds, whole } = await load('../examples/program.mjs');
 
 const result = (messageNumber, more = {}) =>
   ({ messageNumber, examples: 0, mistakes: 0, updates: 0, duplicates: 0, acknowledgedOffset: -1, rowErrors: [], ...more });

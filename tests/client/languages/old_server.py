@@ -5,8 +5,8 @@ import concurrent.futures
 import itertools
 
 import grpc
-from google.rpc import error_details_pb2, status_pb2
-from perceptron.v1 import learning_service_pb2, prediction_service_pb2
+from perceptrond.google_rpc import error_details_pb2, status_pb2
+from perceptrond.v1 import learning_service_pb2, prediction_service_pb2
 
 DETAILS = "grpc-status-details-bin"
 STREAMS = {"/perceptron.v1.LearningService/LearnStream": learning_service_pb2.LearnStreamRequest,

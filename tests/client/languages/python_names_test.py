@@ -1,22 +1,20 @@
 """Packed columns of the Python client: of rows, of matrices, and of streams with a table of names, read by a model of the
 server's table.
 
-    PYTHONPATH=client/python:STUBS python3 python_names_test.py
+    sh client/python/build.sh BUILT
+    PYTHONPATH=BUILT python3 python_names_test.py
 """
 
 import random
 import unittest
 
-import columns
-from examples import Row
-from name_table import NameTable
-from server_table import ServerTable, names_of
+import numpy
+import scipy.sparse
 
-try:
-    import numpy
-    import scipy.sparse
-except ImportError:
-    scipy = None
+from perceptrond import columns, matrices
+from perceptrond.name_table import NameTable
+from perceptrond.rows import Row
+from server_table import ServerTable, names_of
 
 
 class ColumnsTest(unittest.TestCase):
@@ -49,7 +47,6 @@ class ColumnsTest(unittest.TestCase):
                 columns.pack([Row({index: 1.0}, 1)])
 
 
-@unittest.skipUnless(scipy, "needs numpy and scipy")
 class MatrixTest(unittest.TestCase):
     def rows(self, messages):
         return [(dict(zip(m.indices[b:e], m.values[b:e] if m.values else [1.0] * (e - b))), label)
@@ -60,19 +57,58 @@ class MatrixTest(unittest.TestCase):
         labels = numpy.where(numpy.arange(50) % 3, 1, -1)
         expected = [Row({int(j): float(matrix[i, j]) for j in matrix[i].nonzero()[1]}, int(labels[i])) for i in range(50)]
         for batch in (1, 7, 50, 1000):
-            messages = list(columns.pack_matrix(matrix, labels, batch))
+            messages = list(matrices.pack_matrix(matrix, labels, batch))
             self.assertEqual(messages, [columns.pack(expected[begin:begin + batch]) for begin in range(0, 50, batch)])
 
     def test_unsorted_and_repeated_entries_are_sorted_and_summed_in_a_copy(self):
         matrix = scipy.sparse.csr_matrix(([1.0, 2.0, 4.0], [5, 3, 5], [0, 3]), shape=(1, 8))
-        self.assertEqual(self.rows(columns.pack_matrix(matrix, [1])), [({3: 2, 5: 5}, 1)])
+        self.assertEqual(self.rows(matrices.pack_matrix(matrix, [1])), [({3: 2, 5: 5}, 1)])
         self.assertEqual(list(matrix.indices), [5, 3, 5])
 
-    def test_other_formats_and_plain_arrays_are_converted_and_ones_left_out(self):
+    def test_other_formats_are_converted_and_ones_left_out(self):
         dense = numpy.array([[0, 1], [1, 0], [0, 0]])
-        for matrix in (dense, scipy.sparse.coo_matrix(dense), scipy.sparse.csc_matrix(dense)):
-            (packed,) = columns.pack_matrix(matrix)
+        for matrix in (scipy.sparse.coo_matrix(dense), scipy.sparse.csc_matrix(dense)):
+            (packed,) = matrices.pack_matrix(matrix)
             self.assertEqual((list(packed.row_ends), list(packed.indices), list(packed.values), list(packed.labels)), ([1, 2, 2], [1, 0], [], []))
+
+
+    def test_plain_arrays_are_dense_rows(self):
+        messages = list(matrices.pack_matrix([[0, 1.5], [1, 0], [0, 0]], [1, -1, 1], batch=2))
+        self.assertEqual([(m.dense_width, list(m.values), list(m.labels), columns.count(m)) for m in messages],
+                         [(2, [0, 1.5, 1, 0], [1, -1], 2), (2, [0, 0], [1], 1)])
+        for wrong in ([1, 2], numpy.zeros((2, 0))):
+            with self.assertRaisesRegex(ValueError, "expected a matrix"):
+                list(matrices.pack_matrix(wrong))
+
+    def test_columns_with_names_are_sent_with_the_names_that_occur(self):
+        matrix = scipy.sparse.csr_matrix(([1.0, 2.0, 3.0], [2, 0, 2], [0, 1, 3]), shape=(2, 4))
+        server = ServerTable(0)
+        messages = list(matrices.pack_matrix(matrices.NamedMatrix(matrix, ["a", "b", "c", "d"]), batch=1))
+        self.assertEqual([names_of(m.feature_names) for m in messages], [["c"], ["a", "c"]])
+        self.assertEqual([row for m in messages for row in server.rows(m)], [{"c": 1}, {"a": 2, "c": 3}])
+
+    def test_long_rows_make_messages_of_fewer_rows(self):
+        wide = scipy.sparse.random(40, 100_000, 0.3, "csr", random_state=1, dtype=numpy.float32)
+        for matrix in (wide, wide.toarray()):
+            messages = list(matrices.pack_matrix(matrix, numpy.ones(40)))
+            self.assertLessEqual(max(len(m.values) for m in messages), matrices.MOST_NUMBERS)
+            self.assertEqual(sum(map(columns.count, messages)), 40)
+        self.assertEqual([len(m.row_ends) for m in matrices.pack_matrix(scipy.sparse.csr_matrix((3, 5)))], [3])
+
+    def test_weights_are_sent_if_one_is_not_1(self):
+        for weights, expected in (([1, 1], []), ([1, 0.5], [1, 0.5])):
+            (packed,) = matrices.pack_matrix([[1.0], [2.0]], [1, -1], weights=weights)
+            self.assertEqual(list(packed.weights), expected)
+            packed = columns.pack([Row({"a": 1.0}, 1, weight) for weight in weights])
+            self.assertEqual(list(packed.weights), expected)
+
+
+class TextTest(unittest.TestCase):
+    def test_texts_are_a_column_of_their_own(self):
+        rows = [Row("free now", 1, 2.0), Row("lunch?", -1)]
+        for packed in (columns.pack(rows), NameTable(8).pack(rows)[0]):
+            self.assertEqual((list(packed.texts), list(packed.labels), list(packed.weights)), (["free now", "lunch?"], [1, -1], [2, 1]))
+            self.assertEqual((list(packed.row_ends), packed.HasField("stream_names"), columns.count(packed)), ([], False, 2))
 
 
 class NameTableTest(unittest.TestCase):

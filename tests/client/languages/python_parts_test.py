@@ -1,12 +1,14 @@
 """The parts of the Python client that need no server: retries, file formats, labels, flags and errors.
 
-    PYTHONPATH=client/python:STUBS python3 python_parts_test.py
+    sh client/python/build.sh BUILT
+    PYTHONPATH=client/python/examples:BUILT python3 python_parts_test.py
 """
 
 import argparse
 import io
 import os
 import pathlib
+import pickle
 import signal
 import subprocess
 import sys
@@ -17,13 +19,14 @@ from unittest import mock
 
 import grpc
 
-import columns
-import connection
-import errors
-import examples
-from examples import Labels, Row
-from google.rpc import error_details_pb2, status_pb2
-from perceptron.v1 import learner_pb2, model_pb2
+import flags
+import formats
+from perceptrond import columns, errors
+from perceptrond.columns import MOST_UINT32
+from perceptrond.google_rpc import error_details_pb2, status_pb2
+from perceptrond.labels import Labels
+from perceptrond.rows import Row, batches
+from perceptrond.v1 import learner_pb2, model_pb2
 
 
 class Clock:
@@ -46,7 +49,7 @@ def failed(code, retry_after=None):
 class BackoffTest(unittest.TestCase):
     def setUp(self):
         self.clock = Clock()
-        self.enterContext(mock.patch("errors.time.monotonic", self.clock.monotonic))
+        self.enterContext(mock.patch("perceptrond.errors.time.monotonic", self.clock.monotonic))
 
     def test_waits_double_up_to_the_longest_and_are_drawn_from_their_upper_half(self):
         drawn = [[] for _ in range(6)]
@@ -78,20 +81,20 @@ class BackoffTest(unittest.TestCase):
 
 class BatchesTest(unittest.TestCase):
     def test_batches_hold_every_row_once(self):
-        self.assertEqual(list(examples.batches(iter("abcdefg"), 3)), [["a", "b", "c"], ["d", "e", "f"], ["g"]])
+        self.assertEqual(list(batches(iter("abcdefg"), 3)), [["a", "b", "c"], ["d", "e", "f"], ["g"]])
 
 
 class FormatsTest(unittest.TestCase):
     def read(self, text, parse):
         file = io.BytesIO(text)
         file.name = "f"
-        return list(examples.read_rows(file, parse))
+        return list(formats.read_rows(file, parse))
 
     def text(self, lines, required=True):
-        return self.read(lines, examples.text_parser(labels("ham", "spam"), required))
+        return self.read(lines, formats.text_parser(labels("ham", "spam"), required))
 
     def svmlight(self, lines, required=True, index_base=1):
-        return self.read(lines, examples.svmlight_parser(index_base, labels(), required))
+        return self.read(lines, formats.svmlight_parser(index_base, labels(), required))
 
     def test_words_are_lower_case_ascii_and_non_ascii_bytes(self):
         (row,) = self.text("ham\tGo, GO! Ünder\u00a0don't 4u\n".encode())
@@ -100,11 +103,11 @@ class FormatsTest(unittest.TestCase):
     def test_a_malformed_line_is_an_error_with_its_number(self):
         for text, said in ((b"+1 1:x\n", '"1:x" is not a feature'), (b"+1 1:1\n\n2 1:1\n", 'f:3: label "2" is neither'), (b"+1 0:1\n", "--index-base 0"),
                            (b"+1 1:0x10\n", "is not a feature"), (b"+1 1:nan\n", "is not a feature")):
-            with self.subTest(text=text), self.assertRaisesRegex(examples.BadLine, said):
+            with self.subTest(text=text), self.assertRaisesRegex(formats.BadLine, said):
                 self.svmlight(text)
-        with self.assertRaisesRegex(examples.BadLine, "f:1: .*utf-8"):
+        with self.assertRaisesRegex(formats.BadLine, "f:1: .*utf-8"):
             self.text(b"ham\t\xff\n")
-        with self.assertRaisesRegex(examples.BadLine, 'f:1: label "eggs" is not a label of the model: "ham", "spam", -1 or \\+1$'):
+        with self.assertRaisesRegex(formats.BadLine, 'f:1: label "eggs" is not a label of the model: "ham", "spam", -1 or \\+1$'):
             self.text(b"eggs\tgood\n")
 
     def test_the_largest_index_is_that_of_uint32(self):
@@ -112,25 +115,25 @@ class FormatsTest(unittest.TestCase):
             (row,) = self.svmlight(b"+1 000000000001:2 4294967295:1\n", index_base=index_base)
             self.assertEqual(list(columns.pack([row]).indices), [1 - index_base, 4294967295 - index_base])
         for beyond in ("4294967296", "4294967298", "18446744073709551617", "9" * 5000):
-            with self.subTest(beyond=beyond[:20]), self.assertRaisesRegex(examples.BadLine, f'^f:2: "{beyond[:20]}.*" is not a feature: expected index:value'):
+            with self.subTest(beyond=beyond[:20]), self.assertRaisesRegex(formats.BadLine, f'^f:2: "{beyond[:20]}.*" is not a feature: expected index:value'):
                 self.svmlight(f"+1 1:1\n+1 {beyond}:1\n".encode())
 
     def test_a_value_is_a_finite_float32(self):
         (row,) = self.svmlight(b"+1 1:.5 2:5. 3:-1e-400 4:3.4028235e38\n")
         self.assertEqual(list(row.features.values()), [0.5, 5, 0, 3.4028235e38])
         for value in ("1e39", "-1e400", "1.2.3", ".", "", "1e", "1_0"):
-            with self.subTest(value=value), self.assertRaisesRegex(examples.BadLine, f'f:1: "1:{value}" is not a feature'):
+            with self.subTest(value=value), self.assertRaisesRegex(formats.BadLine, f'f:1: "1:{value}" is not a feature'):
                 self.svmlight(f"+1 1:{value}\n".encode())
 
     def test_an_index_that_occurs_twice_is_an_error(self):
         for line in (b"-1 1:1 3:2 1:5\n", b"-1 1:1 3:2 01:1\n"):
-            with self.assertRaisesRegex(examples.BadLine, "^f:2: index 0 occurs twice$"):
+            with self.assertRaisesRegex(formats.BadLine, "^f:2: index 0 occurs twice$"):
                 self.svmlight(b"+1 1:1\n" + line)
 
     def test_a_line_without_a_label_is_a_row_if_labels_are_optional(self):
         self.assertEqual(self.text(b"good\nmore\tgood\n+1\tgood\n", required=False), [Row({"good": 1}, None), Row({"more": 1, "good": 1}, None), Row({"good": 1}, 1)])
         self.assertEqual(self.svmlight(b"2:1\n3 2:1\n-1.0 2:1\n-1\n", required=False), [Row({1: 1}, None), Row({1: 1}, None), Row({1: 1}, -1), Row({}, -1)])
-        with self.assertRaisesRegex(examples.BadLine, "f:2: no label before the first feature"):
+        with self.assertRaisesRegex(formats.BadLine, "f:2: no label before the first feature"):
             self.svmlight(b"1 2:1\n2:1\n")
         mixed = columns.pack(self.text(b"good\nham\tgood\n", required=False))
         self.assertEqual((len(mixed.row_ends), len(mixed.labels)), (2, 0))
@@ -162,7 +165,7 @@ class InputFileTest(unittest.TestCase):
             signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
             os.kill(os.getpid(), signal.SIGINT)
 
-        with examples.open_input(f"/dev/fd/{reader}") as file:
+        with formats.open_input(f"/dev/fd/{reader}") as file:
             os.close(reader)
             os.write(writer, b"first\n")
             self.assertEqual(next(file), b"first\n")
@@ -215,12 +218,12 @@ class FlagTypesTest(unittest.TestCase):
                 kind(text)
 
     def test_an_integer_is_within_its_bounds(self):
-        dimension = connection.whole(1, connection.MOST_UINT32)
+        dimension = flags.whole(1, MOST_UINT32)
         self.assertEqual([dimension(text) for text in ("1", "4294967295")], [1, 4294967295])
         self.assert_refused(dimension, "0", "-5", "4294967296", "4294967301", "18446744073709551621", "9" * 5000, "1.5", "1e3", "nan", "x", "")
 
     def test_seconds_are_within_a_duration(self):
-        interval = connection.seconds(0.05)
+        interval = flags.seconds(0.05)
         self.assertEqual([interval(text) for text in ("0.05", "315576000000")], [0.05, 315576000000])
         self.assert_refused(interval, "0.04", "-1", "315576000001", "1e300", "nan", "inf", "-inf", "x", "")
 
@@ -228,7 +231,7 @@ class FlagTypesTest(unittest.TestCase):
 class LeaveTest(unittest.TestCase):
     # A thread holds a lock forever, as gRPC's threads do briefly; an object that needs it, as a channel does, is freed at exit.
     LOCKED = """
-import threading, connection
+import threading, flags
 
 def hold(lock, held):
     lock.acquire()
@@ -249,7 +252,7 @@ print("said")
 """
 
     def test_a_program_ends_although_a_thread_holds_a_lock_that_an_orderly_exit_needs(self):
-        done = subprocess.run([sys.executable, "-B", "-c", self.LOCKED + "connection.leave(3)"], capture_output=True, text=True, timeout=60)
+        done = subprocess.run([sys.executable, "-B", "-c", self.LOCKED + "flags.leave(3)"], capture_output=True, text=True, timeout=60)
         self.assertEqual((done.returncode, done.stdout, done.stderr), (3, "said\n", ""))
 
     def test_a_closed_output_causes_no_traceback(self):
@@ -257,7 +260,7 @@ print("said")
         os.close(reader)
         buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
         with open(writer, "wb") as nobody:
-            done = subprocess.run([sys.executable, "-B", "-c", "import connection; print('x'); connection.leave(0)"], env=buffered, stdout=nobody,
+            done = subprocess.run([sys.executable, "-B", "-c", "import flags; print('x'); flags.leave(0)"], env=buffered, stdout=nobody,
                                   stderr=subprocess.PIPE, timeout=60)
         self.assertEqual((done.returncode, done.stderr), (1, b""))
 
@@ -270,6 +273,10 @@ class ErrorsTest(unittest.TestCase):
         self.assertEqual(errors.describe_status(status), "INVALID_ARGUMENT (INVALID_FIELD): wrong\n  model: is empty")
         call = mock.Mock(trailing_metadata=lambda: (("other", "x"), (errors.DETAILS, status.SerializeToString())))
         self.assertEqual(errors.reason(call), "INVALID_FIELD")
+        for error in (errors.PerceptrondError.of(call), pickle.loads(pickle.dumps(errors.PerceptrondError(status)))):
+            self.assertEqual((error.code, error.reason, error.message), (grpc.StatusCode.INVALID_ARGUMENT, "INVALID_FIELD", "wrong"))
+            self.assertEqual(error.violations, [errors.Violation("model", "is empty")])
+            self.assertEqual(str(error), errors.describe_status(status))
 
     def test_an_error_without_details_is_described_by_its_code(self):
         call = mock.Mock(trailing_metadata=lambda: None, code=lambda: grpc.StatusCode.UNAVAILABLE, details=lambda: "no route")

@@ -1,16 +1,17 @@
 """The window of the Python client: which examples it sends again after a lost connection, and which answers it accepts.
 
-    PYTHONPATH=client/python:STUBS python3 python_window_test.py
+    sh client/python/build.sh BUILT
+    PYTHONPATH=BUILT python3 python_window_test.py
 """
 
 import unittest
 
-import errors
-from examples import Row
-from google.rpc import error_details_pb2
-from perceptron.v1 import learning_service_pb2
+from perceptrond.errors import PerceptrondError
+from perceptrond.rows import Row
+from perceptrond.google_rpc import error_details_pb2
+from perceptrond.v1 import learning_service_pb2
 from server_table import ServerTable
-from window import ProtocolError, Window
+from perceptrond.window import Window
 
 Opened = learning_service_pb2.StreamOpened
 Result = learning_service_pb2.LearnResult
@@ -141,20 +142,20 @@ class WindowTest(unittest.TestCase):
     # ---- Errors ----
 
     def test_another_model_of_the_same_name_is_an_error(self):
-        with self.assertRaisesRegex(ProtocolError, "deleted and created again"):
+        with self.assertRaisesRegex(PerceptrondError, "deleted and created again"):
             self.reopen(0, uid="v")
 
     def test_a_server_that_lost_acknowledged_examples_is_an_error(self):
         sent(self.window)
         self.window.answered(Result(message_number=1, examples=10, acknowledged_offset=9))
-        with self.assertRaisesRegex(ProtocolError, "acknowledged examples through 9 but now expects 9"):
+        with self.assertRaisesRegex(PerceptrondError, "acknowledged examples through 9 but now expects 9"):
             self.reopen(9)
 
     def test_answers_out_of_order_are_an_error(self):
-        with self.assertRaises(ProtocolError):
+        with self.assertRaises(PerceptrondError):
             self.window.answered(Result(message_number=1))
         sent(self.window)
-        with self.assertRaises(ProtocolError):
+        with self.assertRaises(PerceptrondError):
             self.window.answered(Result(message_number=2))
 
     def test_an_error_of_a_whole_message_ends_the_stream_with_its_reason(self):
@@ -162,7 +163,7 @@ class WindowTest(unittest.TestCase):
         result = Result(message_number=1)
         result.error.code, result.error.message = 11, "a gap"
         result.error.details.add().Pack(error_details_pb2.ErrorInfo(reason="OFFSET_GAP"))
-        with self.assertRaisesRegex(errors.StatusError, r"OUT_OF_RANGE \(OFFSET_GAP\): a gap"):
+        with self.assertRaisesRegex(PerceptrondError, r"OUT_OF_RANGE \(OFFSET_GAP\): a gap"):
             self.window.answered(result)
 
     def test_row_errors_are_counted_and_the_first_is_reported_with_its_offset(self):
@@ -172,7 +173,7 @@ class WindowTest(unittest.TestCase):
             result.row_errors.add(row=4).status.message = f"bad {number}"
             self.window.answered(result)
         self.assertEqual(self.window.totals.row_errors, 2)
-        self.assertIn("example 4: ", self.window.totals.first_row_error)
+        self.assertEqual((self.window.totals.first_row_error_offset, self.window.totals.first_row_error), (4, "OK: bad 1"))
 
 
 if __name__ == "__main__":

@@ -14,9 +14,9 @@ from processes import Server
 
 CLIENTS = pathlib.Path(__file__).resolve().parent.parent.parent.parent / "client"
 BINARY = sys.argv.pop(1)
-PROGRAMS = {"python": ["/usr/bin/python3", "-B", CLIENTS / "python/learn.py"],
-            "asyncio": ["/usr/bin/python3", "-B", CLIENTS / "python/learn_async.py"],
-            "node": ["node", CLIENTS / "node/learn.mjs"]}
+PROGRAMS = {"python": ["/usr/bin/python3", "-B", CLIENTS / "python/examples/learn.py"],
+            "asyncio": ["/usr/bin/python3", "-B", CLIENTS / "python/examples/learn_async.py"],
+            "node": ["node", CLIENTS / "node/examples/learn.mjs"]}
 
 
 class TokensTest(unittest.TestCase):

@@ -2,9 +2,9 @@
 
 from cluster import PARTITIONS, eventually
 from clients import ROWS, DIMENSION, updates_in, weights_after
-from columns import pack
-from examples import Row
-from perceptron.v1 import model_service_pb2, prediction_service_pb2
+from perceptrond.columns import pack
+from perceptrond.rows import Row
+from perceptrond.v1 import model_service_pb2, prediction_service_pb2
 from replicas import Replicas
 
 

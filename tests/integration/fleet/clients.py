@@ -13,11 +13,11 @@ from typing import NamedTuple
 import grpc
 
 from cluster import SIZE
-from columns import pack
-from errors import error_info, reason, status_of
-from examples import Row
-from google.rpc import error_details_pb2
-from perceptron.v1 import learning_service_pb2, model_pb2, prediction_service_pb2
+from perceptrond.columns import pack
+from perceptrond.errors import error_info, reason, status_of
+from perceptrond.rows import Row
+from perceptrond.google_rpc import error_details_pb2
+from perceptrond.v1 import learning_service_pb2, model_pb2, prediction_service_pb2
 from processes import wait_for
 
 DIMENSION = 16

@@ -8,7 +8,7 @@ import shutil
 import grpc
 
 from networks import Loopback
-from perceptron.v1 import learning_service_pb2_grpc, model_service_pb2, model_service_pb2_grpc, prediction_service_pb2_grpc
+from perceptrond.v1 import learning_service_pb2_grpc, model_service_pb2, model_service_pb2_grpc, prediction_service_pb2_grpc
 from processes import Program, free_ports, get, wait_for
 
 # Connections that no call waits for are otherwise looked at every five seconds only.

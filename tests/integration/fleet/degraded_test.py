@@ -19,10 +19,10 @@ import grpc
 import checker
 import cluster
 from clients import DIMENSION, Load, failure_of, longest_gap, settings
-from columns import pack
-from examples import Row
+from perceptrond.columns import pack
+from perceptrond.rows import Row
 from nats_client import NatsClient
-from perceptron.v1 import learning_service_pb2, model_service_pb2, prediction_service_pb2
+from perceptrond.v1 import learning_service_pb2, model_service_pb2, prediction_service_pb2
 from processes import wait_for
 from proxy import Faults
 

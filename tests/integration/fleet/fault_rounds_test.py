@@ -22,7 +22,7 @@ import checker
 import cluster
 from clients import Load, settings
 from networks import Loopback, Namespaces
-from perceptron.v1 import model_service_pb2
+from perceptrond.v1 import model_service_pb2
 from proxy import Faults
 from replicas import Replicas
 

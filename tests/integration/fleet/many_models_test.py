@@ -13,9 +13,9 @@ import grpc
 
 import cluster
 from clients import Load, settings
-from columns import pack
-from examples import Row
-from perceptron.v1 import learning_service_pb2, model_service_pb2
+from perceptrond.columns import pack
+from perceptrond.rows import Row
+from perceptrond.v1 import learning_service_pb2, model_service_pb2
 
 SIZE = cluster.SIZE
 IN_FLIGHT = 64

@@ -6,9 +6,9 @@ set -eu
 
 root=$(cd "$(dirname "$0")/../../.." && pwd)
 fleet=$root/tests/integration/fleet
-stubs=$root/build/client/python
-[ -d "$stubs/perceptron" ] || sh "$root/client/python/generate.sh" "$stubs"
-export PYTHONPATH="$fleet:$root/tests/deploy:$root/client/python:$stubs"
+client=$root/build/client/python
+sh "$root/client/python/build.sh" "$client"
+export PYTHONPATH="$fleet:$root/tests/deploy:$client"
 /usr/bin/python3 -B "$fleet/degraded_test.py" "$root/build/bin/perceptrond" "$root/build/lib/libperceptrond_wall_clock.so"
 /usr/bin/python3 -B "$fleet/many_models_test.py" "$root/build/bin/perceptrond"
 unshare --net --mount /usr/bin/python3 -B "$fleet/fault_rounds_test.py" "$root/build/bin/perceptrond" --long --namespaces \

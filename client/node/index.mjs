@@ -1,0 +1,2 @@
+export { Client } from './lib/client.mjs';
+export { PerceptrondError } from './lib/rpc.mjs';

@@ -1,0 +1,224 @@
+// Client: models, learning and predictions. ../index.d.ts is its documentation.
+
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { connect, connectTo } from './connection.mjs';
+import { pack } from './columns.mjs';
+import { LearnStream } from './learn_stream.mjs';
+import { predict } from './predict_stream.mjs';
+import { Labels, batches } from './rows.mjs';
+import { Backoff, LearningService, ModelService, PerceptrondError, PredictionService, isTransient, toError, unary } from './rpc.mjs';
+
+const MOST_UNTIL_CONVERGED = 1000;
+
+const nameOf = (model) => (model.startsWith('models/') ? model : `models/${model}`);
+
+/** As the streams take rows: features in a Map. */
+function asRow({ features, label }) {
+  return { features: features instanceof Map ? features : new Map(Object.entries(features)), label };
+}
+
+async function* asRows(examples, first = 0) {
+  let number = 0;
+  for await (const example of examples) if (number++ >= first) yield asRow(example);
+}
+
+/** Runs an asynchronous generator, whose errors become PerceptrondError. */
+async function* converted(items) {
+  try {
+    yield* items;
+  } catch (error) {
+    throw toError(error);
+  }
+}
+
+export class Client {
+  #settings;
+  #giveUpAfter;
+  #onReconnect;
+  #stubs = new Map();
+  #producer = `node-${randomUUID()}`;
+  // Numbers of producers that learn a model now, by model.
+  #learning = new Map();
+
+  constructor(server = process.env.PERCEPTROND_SERVER ?? '127.0.0.1:7600',
+    { tlsCa, tokenFile = process.env.PERCEPTRONCTL_TOKEN_FILE, giveUpAfter = 60, onReconnect = () => {} } = {}) {
+    this.#settings = { server, tlsCa, tokenFile };
+    this.#giveUpAfter = giveUpAfter;
+    this.#onReconnect = (error) => onReconnect(toError(error));
+  }
+
+  close() {
+    for (const stub of this.#stubs.values()) stub.then((open) => open.close(), () => {});
+    this.#stubs.clear();
+  }
+
+  // ---- Models ----
+
+  async create(model, settings, { existOk = false } = {}) {
+    try {
+      // The request id makes the request safe to repeat after a lost answer.
+      return await this.#call(ModelService, 'createModel', { modelId: nameOf(model).slice('models/'.length), model: settings, requestId: randomUUID() });
+    } catch (error) {
+      if (!existOk || error.code !== 'ALREADY_EXISTS') throw error;
+      return this.get(model);
+    }
+  }
+
+  get(model) {
+    return this.#call(ModelService, 'getModel', { name: nameOf(model) });
+  }
+
+  async report(model) {
+    return (await this.get(model)).report;
+  }
+
+  async* list() {
+    let pageToken = '';
+    do {
+      const page = await this.#call(ModelService, 'listModels', { pageSize: 1000, pageToken });
+      yield* page.models;
+      pageToken = page.nextPageToken;
+    } while (pageToken);
+  }
+
+  async delete(model, { missingOk = false } = {}) {
+    await this.#call(ModelService, 'deleteModel', { name: nameOf(model), allowMissing: missingOk });
+  }
+
+  freeze(model, frozen = true) {
+    return this.#call(ModelService, frozen ? 'freezeModel' : 'unfreezeModel', { name: nameOf(model), requestId: randomUUID() });
+  }
+
+  // ---- Learning ----
+
+  async learn(model, examples, { producer, passes, untilConverged = false, batch = 1000, window = 8192, onProgress = () => {} } = {}) {
+    const rows = Array.isArray(examples) ? examples.length : undefined;
+    const most = passes ?? (untilConverged && rows !== undefined ? MOST_UNTIL_CONVERGED : 1);
+    if (!(Number.isInteger(most) && most >= 1)) throw new RangeError(`passes: ${most}: expected a whole number, at least 1`);
+    if (most > 1 && rows === undefined) throw new RangeError('an iterator can be read once: give an array, or passes: 1');
+    const [name, done] = producer === undefined ? this.#lendProducer(model) : [producer, () => {}];
+    let stream;
+    try {
+      const stub = await this.#stub(LearningService);
+      stream = await LearnStream.open(stub, nameOf(model), name, {
+        window, giveUpAfter: this.#giveUpAfter, onReconnect: this.#onReconnect, writerStub: (address) => this.#writer(address) });
+      // A named producer has sent what is below its position; other examples are new.
+      const [before, offset] = producer === undefined ? [stream.passes, 0] : [0, stream.nextOffset];
+      let lastPass;
+      for (let number = stream.passes; number - before < most && !(untilConverged && lastPass?.converged); ++number) {
+        const first = Math.max(offset - (number - before) * (rows ?? 0), 0);
+        let sent = rows === undefined ? first : Math.min(first, rows);
+        for await (const part of batches(asRows(examples, first), batch)) {
+          await stream.send(part);
+          sent += part.length;
+          onProgress({ pass: number + 1, sent, rows });
+        }
+        lastPass = await stream.endPass();
+        onProgress({ pass: number + 1, sent, rows, lastPass });
+      }
+      const completed = stream.passes;
+      return { totals: await stream.finish(), passes: completed, lastPass };
+    } catch (error) {
+      await stream?.cancel();
+      throw toError(error);
+    } finally {
+      done();
+    }
+  }
+
+  /** Returns a name that no open stream to this model has, and a function that gives it back. */
+  #lendProducer(model) {
+    const used = this.#learning.get(nameOf(model)) ?? new Set();
+    this.#learning.set(nameOf(model), used);
+    let number = 0;
+    while (used.has(number)) ++number;
+    used.add(number);
+    return [`${this.#producer}-${number}`, () => used.delete(number)];
+  }
+
+  // ---- Predictions ----
+
+  async predict(model, examples, { batch = 1000 } = {}) {
+    const names = new Labels(await this.get(model));
+    const predictions = { labels: [], scores: [], probabilities: [], revision: 0 };
+    for await (const [, answer] of this.predictStream(model, examples, { batch })) {
+      if (answer.rowErrors.length > 0) throw new PerceptrondError(answer.rowErrors[0].status);
+      predictions.revision = predictions.labels.length > 0 ? Math.min(predictions.revision, answer.revision) : answer.revision;
+      for (const label of answer.predictedLabels) predictions.labels.push(names.nameOrNumber(label));
+      predictions.scores.push(...answer.scores);
+      predictions.probabilities.push(...answer.probabilities);
+    }
+    return predictions;
+  }
+
+  async* predictStream(model, examples, { batch = 1000, window = 4 } = {}) {
+    const stub = await this.#stub(PredictionService);
+    yield* converted(predict(stub, nameOf(model), batches(asRows(examples), batch), { window, giveUpAfter: this.#giveUpAfter, onReconnect: this.#onReconnect }));
+  }
+
+  explain(model, examples, { maxFeatures = 20 } = {}) {
+    return this.#call(PredictionService, 'explain', { model: nameOf(model), columns: pack(examples.map(asRow)), maxFeatures });
+  }
+
+  // ---- Convergence ----
+
+  async* watch(model, { interval = 1, timeout } = {}) {
+    const milliseconds = Math.round(1000 * interval);
+    const request = { name: nameOf(model), minInterval: { seconds: Math.floor(milliseconds / 1000), nanos: (milliseconds % 1000) * 1e6 } };
+    const deadline = timeout === undefined ? undefined : Date.now() + 1000 * timeout;
+    const stub = await this.#stub(ModelService);
+    const backoff = new Backoff(this.#giveUpAfter);
+    for (;;) {
+      const call = stub.watchModel(request, { deadline: deadline ?? Infinity });
+      try {
+        for await (const { model: now } of call) {
+          backoff.progress();
+          yield now;
+        }
+        return;
+      } catch (error) {
+        const wait = isTransient(error) ? backoff.nextWait(error) : undefined;
+        if (wait === undefined) throw toError(error);
+        this.#onReconnect(error);
+        await sleep(wait);
+      } finally {
+        call.cancel();
+      }
+    }
+  }
+
+  async waitUntilConverged(model, { timeout } = {}) {
+    let state = 'unknown';
+    try {
+      for await (const now of this.watch(model, { interval: 0.05, timeout })) {
+        if (now.report.state === 'CONVERGENCE_STATE_CONVERGED') return now;
+        state = now.report.state.replace('CONVERGENCE_STATE_', '').toLowerCase();
+      }
+    } catch (error) {
+      if (error.code !== 'DEADLINE_EXCEEDED') throw error;
+    }
+    throw new Error(`${model} has not converged within ${timeout} s: its state is ${state}`);
+  }
+
+  // ----
+
+  #stub(Service) {
+    if (!this.#stubs.has(Service)) this.#stubs.set(Service, connect(Service, this.#settings));
+    return this.#stubs.get(Service);
+  }
+
+  /** The stub of the server that clients reach at this address, if it is one of this client's several. */
+  #writer(address) {
+    if (!this.#stubs.has(address)) this.#stubs.set(address, connectTo(LearningService, this.#settings, address));
+    return this.#stubs.get(address);
+  }
+
+  async #call(Service, method, request) {
+    try {
+      return await unary(await this.#stub(Service), method, request, this.#giveUpAfter);
+    } catch (error) {
+      throw toError(error);
+    }
+  }
+}

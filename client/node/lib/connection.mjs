@@ -1,0 +1,84 @@
+// Connections to a server, or to the servers of a fleet.
+//
+// Settings are {server, tlsCa, tokenFile}: host:port, host:port,... of a fleet's servers, or unix:path; a file of certificate
+// authorities; a file with a token.
+
+import { lookup } from 'node:dns/promises';
+import fs from 'node:fs';
+import grpc from '@grpc/grpc-js';
+
+/** Settings that must not be used. */
+export class ConnectionError extends Error {}
+
+/** An interceptor that sends the token in the file, read for each call, so that a new one is used at once. */
+function sendToken(file) {
+  return (options, nextCall) => new grpc.InterceptingCall(nextCall(options), {
+    start(metadata, listener, next) {
+      metadata.set('authorization', `Bearer ${fs.readFileSync(file, 'utf8').trim()}`);
+      next(metadata, listener);
+    },
+  });
+}
+
+/** An interceptor that sends a W3C trace context, for the server's log. */
+function sendTrace(traceparent) {
+  return (options, nextCall) => new grpc.InterceptingCall(nextCall(options), {
+    start(metadata, listener, next) {
+      metadata.set('traceparent', traceparent);
+      next(metadata, listener);
+    },
+  });
+}
+
+/** The addresses of these servers, of one family; names that are not found are left out. */
+async function numeric(servers) {
+  const found = { 4: [], 6: [] };
+  for (const server of servers) {
+    const [, host, port] = server.match(/^\[?(.*?)\]?:(\d+)$/) ?? [];
+    for (const { address, family } of await lookup(host ?? server, { all: true }).catch(() => [])) {
+      found[family].push(family === 6 ? `[${address}]:${port}` : `${address}:${port}`);
+    }
+  }
+  return found[4].length > 0 ? found[4] : found[6];
+}
+
+/** One address as it is; of several, gRPC uses the first that it can connect to, and another when that connection ends. */
+async function target(servers) {
+  const found = servers.length > 1 ? await numeric(servers) : [];
+  return found.length > 0 ? `ipv${found[0].startsWith('[') ? 6 : 4}:${found.join(',')}` : servers[0];
+}
+
+// gRPC's own lists are one address.
+const serversOf = (settings) => (/^ipv[46]:/.test(settings.server) ? [settings.server] : settings.server.split(',').map((server) => server.trim()));
+
+/** Returns a client of this service at that one of several servers which has this address; undefined if none has. */
+export async function connectTo(Service, settings, address) {
+  const known = await numeric(serversOf(settings));
+  const one = known.length > 1 ? (await numeric([address])).find((found) => known.includes(found)) : undefined;
+  return one && connect(Service, settings, [one]);
+}
+
+/** Returns a client of this service. */
+export async function connect(Service, settings, servers = serversOf(settings)) {
+  const { tlsCa: tls, tokenFile: token } = settings;
+  if (token && !tls && !servers.every((server) => /^(unix:|localhost:|127\.\d+\.\d+\.\d+:|\[::1\]:)/.test(server))) {
+    throw new ConnectionError('a token file: others could read the token on its way to another machine; trust a certificate authority for TLS');
+  }
+  const trace = process.env.TRACEPARENT ?? '';
+  const interceptors = [
+    ...(token ? [sendToken(token)] : []),
+    // Other characters no header may hold.
+    ...(/^[!-~]+$/.test(trace) ? [sendTrace(trace)] : []),
+  ];
+  const credentials = tls ? grpc.credentials.createSsl(fs.readFileSync(tls)) : grpc.credentials.createInsecure();
+  return new Service(await target(servers), credentials, {
+    // With several servers their certificates are for the first one's name.
+    ...(tls && serversOf(settings).length > 1 ? { 'grpc.ssl_target_name_override': serversOf(settings)[0].replace(/:\d+$/, '').replace(/^\[|\]$/g, '') } : {}),
+    // Reconnect quickly; the default backoff of gRPC grows to two minutes.
+    'grpc.initial_reconnect_backoff_ms': 100,
+    'grpc.max_reconnect_backoff_ms': 1000,
+    // Answers may be long: the server limits requests.
+    'grpc.max_receive_message_length': -1,
+    interceptors,
+  });
+}

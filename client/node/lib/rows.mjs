@@ -1,0 +1,88 @@
+// Labels of a model, and batches of rows. A row is {features: Map of names or indices to values, label: a number, a name,
+// or undefined}.
+
+/** A malformed line or label; the message says where and why. */
+export class BadLine extends Error {}
+
+const NUMBER = /^[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?$/;
+
+/** Parses a number; NaN if it is not one. */
+export function numberOf(text) {
+  return NUMBER.test(text) ? Number(text) : NaN;
+}
+
+/**
+ * Labels are numbers: -1 and +1, or for multiclass models the class from 0, in the order of the model's names. If the
+ * model adds classes by name, examples are labelled by name.
+ */
+export class Labels {
+  #multiclass;
+  #newNames;
+  #most;
+  #names;
+  #numbers;
+  #namesAreNumbers;
+
+  constructor({ labelNames, learner }) {
+    const classes = learner?.classes;
+    this.#multiclass = Boolean(classes);
+    this.#newNames = classes?.newClasses === 'NEW_CLASSES_NAMED';
+    this.#most = classes?.maxClasses;
+    this.#names = new Map(labelNames.map((name, i) => [this.#multiclass ? i : 2 * i - 1, name]));
+    this.#numbers = new Map([...this.#names].map(([number, name]) => [name, number]));
+    // If a name is a number, numbers are names only.
+    this.#namesAreNumbers = labelNames.some((name) => !Number.isNaN(numberOf(name)));
+  }
+
+  /** Returns the label to send, a number or a name. Throws BadLine if it is not a label of the model. */
+  read(text) {
+    if (this.#newNames) {
+      if (!text) throw new BadLine('the label is empty');
+      return text;
+    }
+    if (this.#numbers.has(text)) return this.#numbers.get(text);
+    const number = this.#namesAreNumbers ? NaN : numberOf(text);
+    if (!this.#allows(number)) throw new BadLine(`label "${text.slice(0, 40)}" is ${this.#expectedLabels()}`);
+    return number;
+  }
+
+  #allows(number) {
+    return this.#multiclass ? Number.isInteger(number) && number >= 0 && number < this.#most : Math.abs(number) === 1;
+  }
+
+  #expectedLabels() {
+    const numbers = this.#namesAreNumbers ? [] : [this.#multiclass ? `0 to ${this.#most - 1}` : '-1 or +1'];
+    if (this.#multiclass) return `not a class of the model: ${[...(this.#names.size > 0 ? ['its label names'] : []), ...numbers].join(', or ')}`;
+    const names = [...this.#numbers.keys()].map((name) => `"${name}"`);
+    return names.length > 0 ? `not a label of the model: ${[...names, ...numbers].join(', ')}` : 'neither -1 nor +1';
+  }
+
+  /** Returns the number of a class, or undefined if its name was unknown when this object was made. */
+  number(label) {
+    return typeof label === 'number' ? label : this.#numbers.get(label);
+  }
+
+  /** Returns the name of a predicted label, else its number. "-": the model has no class yet. */
+  name(number) {
+    if (this.#multiclass && number < 0) return '-';
+    return this.#names.get(number) ?? (this.#multiclass || number < 0 ? String(number) : `+${number}`);
+  }
+
+  /** Returns the name of a predicted label, if the model has names, else its number. */
+  nameOrNumber(number) {
+    return this.#names.get(number) ?? number;
+  }
+}
+
+/** Yields the rows of an iterable in batches. */
+export async function* batches(rows, size) {
+  let batch = [];
+  for await (const row of rows) {
+    batch.push(row);
+    if (batch.length === size) {
+      yield batch;
+      batch = [];
+    }
+  }
+  if (batch.length > 0) yield batch;
+}

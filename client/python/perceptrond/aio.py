@@ -1,0 +1,196 @@
+"""AsyncClient: models, learning and predictions, for asyncio."""
+
+import asyncio
+import collections
+from typing import Any, AsyncIterator, Callable, Deque, Iterable, Optional, Sequence, Union
+
+import grpc
+
+from . import calls
+from .channels import Path, Target, aio_channel, default_server, default_token_file, known_server
+from .columns import copy, count, packed
+from .datasets import Dataset
+from .errors import Backoff, PerceptrondError, is_transient, with_retries_async
+from .labels import Labels
+from .learn_stream_aio import LearnStream
+from .producers import Producers
+from .progress import OnProgress, Progress, shown
+from .results import Learned, Predictions
+from .v1 import (learner_pb2, learning_service_pb2_grpc, model_pb2, model_service_pb2, model_service_pb2_grpc, prediction_service_pb2,
+                 prediction_service_pb2_grpc, report_pb2)
+from .window import NAME_TABLE_SIZE, Examples
+
+
+class AsyncClient:
+    """As Client, whose methods say more, for asyncio: a method that calls the server is awaited, one that yields is an
+    asynchronous iterator. An asynchronous context manager. Examples are packed in the loop's thread, a message at a time.
+
+    Tasks: any number of one loop may call at once. A LearnStream is for one task.
+    """
+
+    def __init__(self, server: Optional[str] = None, *, tls_ca: Optional[Path] = None, token_file: Optional[Path] = None,
+                 give_up_after: float = 60, timeout: float = 30, on_reconnect: Callable[[PerceptrondError], None] = lambda error: None):
+        """As Client(). Within a running loop."""
+        self._target = Target(server or default_server(), tls_ca, token_file if token_file is not None else default_token_file())
+        self._give_up_after, self._timeout, self._on_reconnect = give_up_after, timeout, on_reconnect
+        self._channel = aio_channel(self._target)
+        self._models = model_service_pb2_grpc.ModelServiceStub(self._channel)
+        self._learning = learning_service_pb2_grpc.LearningServiceStub(self._channel)
+        self._predictions = prediction_service_pb2_grpc.PredictionServiceStub(self._channel)
+        self._producers = Producers()
+        # Channels to single servers of a fleet.
+        self._writers: dict[str, grpc.aio.Channel] = {}
+
+    async def __aenter__(self) -> "AsyncClient":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Cancels the calls in flight and ends the connection."""
+        for channel in (self._channel, *self._writers.values()):
+            await channel.close()
+
+    # ---- Models ----
+
+    async def create(self, model: str, settings: Optional[model_pb2.Model] = None, *, exist_ok: bool = False, **keywords: Any) -> model_pb2.Model:
+        request = calls.create_request(model, settings, keywords)
+        try:
+            return await self._call(self._models.CreateModel, request)
+        except PerceptrondError as error:
+            if not exist_ok or error.code is not grpc.StatusCode.ALREADY_EXISTS:
+                raise
+        return await self.get(model)
+
+    async def get(self, model: str) -> model_pb2.Model:
+        return await self._call(self._models.GetModel, model_service_pb2.GetModelRequest(name=calls.name_of(model)))
+
+    async def report(self, model: str) -> report_pb2.ConvergenceReport:
+        return (await self.get(model)).report
+
+    async def list(self) -> AsyncIterator[model_pb2.Model]:
+        request = model_service_pb2.ListModelsRequest(page_size=1000)
+        while True:
+            page = await self._call(self._models.ListModels, request)
+            for model in page.models:
+                yield model
+            if not page.next_page_token:
+                return
+            request.page_token = page.next_page_token
+
+    async def update(self, model: str, *, description: Optional[str] = None, margin_of_interest: Optional[float] = None, etag: str = "") -> model_pb2.Model:
+        return await self._call(self._models.UpdateModel, calls.update_request(model, description, margin_of_interest, etag))
+
+    async def delete(self, model: str, *, missing_ok: bool = False) -> None:
+        await self._call(self._models.DeleteModel, model_service_pb2.DeleteModelRequest(name=calls.name_of(model), allow_missing=missing_ok))
+
+    async def freeze(self, model: str, frozen: bool = True) -> model_pb2.Model:
+        return await self._call(self._models.FreezeModel if frozen else self._models.UnfreezeModel, calls.freeze_request(model, frozen))
+
+    async def weights(self, model: str) -> learner_pb2.Weights:
+        pages = calls.WeightPages(model)
+        while pages.add(await self._call(self._models.ListWeights, pages.request)):
+            pass
+        return pages.weights
+
+    # ---- Learning ----
+
+    async def learn(self, model: str, examples: Any, labels: Optional[Sequence[Any]] = None, *, weights: Optional[Sequence[float]] = None,
+                    producer: Optional[str] = None, passes: Optional[int] = None, until_converged: bool = False, batch: int = 1000,
+                    window: int = 8192, progress: Union[bool, OnProgress, None] = None) -> Learned:
+        data = Dataset(examples, labels, weights, batch)
+        plan = calls.Passes(data, passes, until_converged, resumes=producer is not None)
+        say = shown(progress)
+        with self._producers.lent(calls.name_of(model), producer) as name:
+            async with self.learn_stream(model, name, window=window) as stream:
+                plan.start(stream.next_offset, stream.passes)
+                while (number := plan.next()) is not None:
+                    sent = plan.first()
+                    for message in data.messages(sent):
+                        await stream.send(message)
+                        sent += count(message)
+                        say(Progress(number, sent, data.rows, *calls.sums(stream.totals), None))
+                    plan.end(await stream.end_pass())
+                    say(Progress(number, sent, data.rows, *calls.sums(stream.totals), plan.summary))
+                return Learned(await stream.finish(), plan.completed, plan.summary)
+
+    def learn_stream(self, model: str, producer: str, *, window: int = 8192, name_table_size: int = NAME_TABLE_SIZE) -> LearnStream:
+        return LearnStream(self._learning, calls.name_of(model), producer, window=window, name_table_size=name_table_size,
+                           give_up_after=self._give_up_after, on_reconnect=self._on_reconnect, writer_stub=self._writer_stub)
+
+    # ---- Predictions ----
+
+    async def predict(self, model: str, examples: Any, *, batch: int = 1000, class_scores: bool = False, min_revision: int = 0) -> Predictions:
+        found = await self.get(model)
+        predictions = Predictions()
+        names = Labels(found)
+        messages = Dataset(examples, batch=calls.most_rows(batch, found, class_scores)).messages()
+        async for _, answer in self.predict_stream(model, messages, class_scores=class_scores, min_revision=min_revision):
+            predictions.add(answer, names)
+        return predictions
+
+    async def predict_stream(self, model: str, messages: Iterable[Examples], *, window: int = 4, class_scores: bool = False,
+                             min_revision: int = 0) -> AsyncIterator[tuple[Examples, prediction_service_pb2.PredictResponse]]:
+        """As Client's, but each message is a call of its own with its own names, so that a row with a validation error raises
+        PerceptrondError."""
+        name = calls.name_of(model)
+        pending: Deque[tuple[Examples, asyncio.Task[Any]]] = collections.deque()
+        remaining = iter(messages)
+        try:
+            while True:
+                while len(pending) < window and (message := next(remaining, None)) is not None:
+                    request = prediction_service_pb2.PredictRequest(model=name, include_class_scores=class_scores, min_revision=min_revision)
+                    copy(packed(message), request.columns)
+                    pending.append((message, asyncio.create_task(self._call(self._predictions.Predict, request))))
+                if not pending:
+                    return
+                message, answer = pending.popleft()
+                yield message, await answer
+        finally:
+            for _, answer in pending:
+                answer.cancel()
+
+    async def explain(self, model: str, examples: Any, *, max_features: int = 20) -> prediction_service_pb2.ExplainResponse:
+        return await self._call(self._predictions.Explain, calls.explain_request(model, examples, max_features))
+
+    # ---- Convergence ----
+
+    async def watch(self, model: str, interval: float = 1, timeout: Optional[float] = None) -> AsyncIterator[model_pb2.Model]:
+        request, deadline, backoff = calls.watch_request(model, interval), calls.Deadline(timeout), Backoff(self._give_up_after)
+        while True:
+            try:
+                async for response in self._models.WatchModel(request, timeout=deadline.left()):
+                    backoff.progress()
+                    yield response.model
+            except grpc.RpcError as error:
+                wait = backoff.next_wait(error)
+                if wait is None or not is_transient(error):
+                    raise PerceptrondError.of(error) from None
+                self._on_reconnect(PerceptrondError.of(error))
+                await asyncio.sleep(wait)
+
+    async def wait_until_converged(self, model: str, timeout: Optional[float] = None) -> model_pb2.Model:
+        state = "unknown"
+        try:
+            async for now in self.watch(model, 0.05, timeout):
+                if now.report.state == report_pb2.CONVERGENCE_STATE_CONVERGED:
+                    return now
+                state = calls.state_name(now)
+        except PerceptrondError as error:
+            if error.code is not grpc.StatusCode.DEADLINE_EXCEEDED:
+                raise
+        raise TimeoutError(f"{model} has not converged within {timeout} s: its state is {state}")
+
+    # ----
+
+    async def _call(self, method: Callable[..., Any], request: Any) -> Any:
+        return await with_retries_async(lambda: method(request, timeout=self._timeout), self._give_up_after)
+
+    def _writer_stub(self, address: str) -> Optional[learning_service_pb2_grpc.LearningServiceStub]:
+        server = known_server(self._target, address)
+        if server is None:
+            return None
+        if server not in self._writers:
+            self._writers[server] = aio_channel(self._target, server)
+        return learning_service_pb2_grpc.LearningServiceStub(self._writers[server])

@@ -1,0 +1,139 @@
+"""What Client and AsyncClient share: requests, and the passes of learn()."""
+
+import time
+import uuid
+from typing import Any, Mapping, Optional
+
+from .columns import copy, packed
+from .datasets import Dataset
+from .settings import model_settings
+from .v1 import learner_pb2, model_pb2, model_service_pb2, prediction_service_pb2, report_pb2
+from .window import Totals
+
+MOST_UNTIL_CONVERGED = 1000
+# The class scores of a message.
+MOST_SCORES = 1 << 20
+# The examples of one call.
+MOST_EXPLAINED = 100
+
+
+def name_of(model: str) -> str:
+    return model if model.startswith("models/") else f"models/{model}"
+
+
+def create_request(model: str, settings: Optional[model_pb2.Model], keywords: Mapping[str, Any]) -> model_service_pb2.CreateModelRequest:
+    """With a request id, so that it can be repeated after a lost answer."""
+    if settings is not None and keywords:
+        raise TypeError("settings or keyword arguments, not both")
+    return model_service_pb2.CreateModelRequest(model_id=name_of(model).removeprefix("models/"), model=settings or model_settings(**keywords),
+                                                request_id=str(uuid.uuid4()))
+
+
+def update_request(model: str, description: Optional[str], margin_of_interest: Optional[float], etag: str) -> model_service_pb2.UpdateModelRequest:
+    request = model_service_pb2.UpdateModelRequest(model=model_pb2.Model(name=name_of(model), etag=etag), request_id=str(uuid.uuid4()))
+    for field, value in (("description", description), ("margin_of_interest", margin_of_interest)):
+        if value is not None:
+            setattr(request.model, field, value)
+            request.update_mask.paths.append(field)
+    if not request.update_mask.paths:
+        raise ValueError("nothing to change: give description or margin_of_interest")
+    return request
+
+
+def freeze_request(model: str, frozen: bool) -> Any:
+    kind = model_service_pb2.FreezeModelRequest if frozen else model_service_pb2.UnfreezeModelRequest
+    return kind(name=name_of(model), request_id=str(uuid.uuid4()))
+
+
+def watch_request(model: str, interval: float) -> model_service_pb2.WatchModelRequest:
+    request = model_service_pb2.WatchModelRequest(name=name_of(model))
+    request.min_interval.FromMilliseconds(int(1000 * interval))
+    return request
+
+
+def explain_request(model: str, examples: Any, max_features: int) -> prediction_service_pb2.ExplainRequest:
+    request = prediction_service_pb2.ExplainRequest(model=name_of(model), max_features=max_features)
+    messages = list(Dataset(examples, batch=MOST_EXPLAINED).messages())
+    if len(messages) != 1:
+        raise ValueError(f"expected 1 to {MOST_EXPLAINED} examples")
+    copy(packed(messages[0]), request.columns)
+    return request
+
+
+def most_rows(batch: int, model: model_pb2.Model, class_scores: bool) -> int:
+    """The rows of a message of predictions."""
+    classes = model.learner.classes.max_classes if class_scores else 0
+    return min(batch, MOST_SCORES // classes) if classes else batch
+
+
+def state_name(model: model_pb2.Model) -> str:
+    """"learning", "converged", ..."""
+    return report_pb2.ConvergenceState.Name(model.report.state).removeprefix("CONVERGENCE_STATE_").lower()
+
+
+class WeightPages:
+    """The pages of ListWeights put together."""
+
+    def __init__(self, model: str):
+        self.request = model_service_pb2.ListWeightsRequest(model=name_of(model), page_size=65536)
+        self.weights = learner_pb2.Weights()
+        self.revision = 0
+
+    def add(self, page: model_service_pb2.ListWeightsResponse) -> bool:
+        """Whether another page follows."""
+        while len(self.weights.vectors) < page.vectors:
+            self.weights.vectors.add()
+        for number, vector in enumerate(page.weights.vectors, start=page.first_vector):
+            self.weights.vectors[number].MergeFrom(vector)
+        self.request.page_token, self.revision = page.next_page_token, page.revision
+        return bool(page.next_page_token)
+
+
+class Deadline:
+    """A time to end at, if any."""
+
+    def __init__(self, timeout: Optional[float]):
+        self._end = None if timeout is None else time.monotonic() + timeout
+
+    def left(self) -> Optional[float]:
+        return None if self._end is None else max(self._end - time.monotonic(), 0)
+
+
+class Passes:
+    """The passes of learn() that are left, and where each begins."""
+
+    def __init__(self, data: Dataset, passes: Optional[int], until_converged: bool, resumes: bool):
+        self._most = passes if passes is not None else MOST_UNTIL_CONVERGED if until_converged and data.rows is not None else 1
+        if self._most < 1:
+            raise ValueError(f"passes={passes}: expected at least 1")
+        if self._most > 1 and data.rows is None:
+            raise ValueError("an iterator can be read once: give a list, or passes=1")
+        self._rows, self._until_converged, self._resumes = data.rows, until_converged, resumes
+        self._offset = self._before = 0
+        # Completed by the producer, earlier runs included.
+        self.completed = 0
+        self.summary: Optional[report_pb2.PassSummary] = None
+
+    def start(self, next_offset: int, passes: int) -> None:
+        """The producer's position when the stream was opened. One that resumes has sent what is below it."""
+        self.completed = passes
+        self._before, self._offset = (0, next_offset) if self._resumes else (passes, 0)
+
+    def next(self) -> Optional[int]:
+        """The number of the next pass, from 1; None: none is left."""
+        converged = self._until_converged and self.summary is not None and self.summary.converged
+        return None if converged or self.completed - self._before >= self._most else self.completed + 1
+
+    def first(self) -> int:
+        """The first row of this pass that was not sent yet."""
+        begin = (self.completed - self._before) * (self._rows or 0)
+        first = max(self._offset - begin, 0)
+        return first if self._rows is None else min(first, self._rows)
+
+    def end(self, summary: report_pb2.PassSummary) -> None:
+        self.completed += 1
+        self.summary = summary
+
+
+def sums(totals: Totals) -> tuple[int, int, int]:
+    return totals.examples, totals.mistakes, totals.updates

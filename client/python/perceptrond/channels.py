@@ -1,0 +1,174 @@
+"""Channels to a server, or to the servers of a fleet. Needs no proto."""
+
+import atexit
+import os
+import pathlib
+import socket
+import weakref
+from dataclasses import dataclass
+from typing import Any, Optional, Union
+
+import grpc
+
+Path = Union[str, "os.PathLike[str]"]
+
+# While no call waits, gRPC looks at a connection that is being made every five seconds only.
+os.environ.setdefault("GRPC_CLIENT_CHANNEL_BACKUP_POLL_INTERVAL_MS", "100")
+# Reconnect quickly; the default backoff of gRPC grows to two minutes. gRPC 1.51 may hang a call that it sends again because its server
+# ended, even once it is cancelled. Answers may be long: the server limits requests.
+CHANNEL_OPTIONS: list[tuple[str, object]] = [("grpc.enable_retries", 0), ("grpc.initial_reconnect_backoff_ms", 100),
+                                             ("grpc.max_reconnect_backoff_ms", 1000), ("grpc.max_receive_message_length", -1)]
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where calls go, and what they show."""
+
+    # host:port; host:port,host:port,... of a fleet's servers; or unix:path.
+    server: str
+    # A file of certificate authorities (PEM): connect with TLS and trust these.
+    tls_ca: Optional[Path] = None
+    # A file with a token, which is read for each call.
+    token_file: Optional[Path] = None
+
+
+def default_server() -> str:
+    """$PERCEPTROND_SERVER, else 127.0.0.1:7600."""
+    return os.environ.get("PERCEPTROND_SERVER", "127.0.0.1:7600")
+
+
+def default_token_file() -> Optional[str]:
+    """$PERCEPTRONCTL_TOKEN_FILE, if it is set."""
+    return os.environ.get("PERCEPTRONCTL_TOKEN_FILE")
+
+
+def token_plugin(token_file: Path) -> grpc.CallCredentials:
+    """Reads the token for each call, so that a new one is used at once."""
+    return grpc.metadata_call_credentials(
+        lambda context, done: done((("authorization", f"Bearer {pathlib.Path(token_file).read_text().strip()}"),), None))
+
+
+def credentials(target: Target) -> Optional[grpc.ChannelCredentials]:
+    """None: neither TLS nor a token. gRPC itself refuses to send a token to another machine without TLS."""
+    if target.tls_ca is not None:
+        made = grpc.ssl_channel_credentials(pathlib.Path(target.tls_ca).read_bytes())
+    elif target.token_file is not None:
+        kind = grpc.LocalConnectionType.UDS if target.server.startswith("unix:") else grpc.LocalConnectionType.LOCAL_TCP
+        made = grpc.local_channel_credentials(kind)
+    else:
+        return None
+    return made if target.token_file is None else grpc.composite_channel_credentials(made, token_plugin(target.token_file))
+
+
+class _Trace(grpc.UnaryUnaryClientInterceptor, grpc.UnaryStreamClientInterceptor, grpc.StreamStreamClientInterceptor):
+    """Sends a W3C trace context with each call, for the server's log."""
+
+    def __init__(self, traceparent: str) -> None:
+        self._metadata = ("traceparent", traceparent)
+
+    def _start(self, call: Any, details: Any, request: Any) -> Any:
+        metadata = [*(details.metadata or ()), self._metadata]
+        return call(details._replace(metadata=metadata), request)
+
+    intercept_unary_unary = intercept_unary_stream = intercept_stream_stream = _start
+
+
+class _AioTrace:
+    def __init__(self, traceparent: str) -> None:
+        self._metadata = ("traceparent", traceparent)
+
+    async def _start(self, call: Any, details: Any, request: Any) -> Any:
+        metadata = grpc.aio.Metadata(*(details.metadata or ()), self._metadata)
+        return await call(details._replace(metadata=metadata), request)
+
+
+class _AioUnaryTrace(_AioTrace, grpc.aio.UnaryUnaryClientInterceptor):
+    intercept_unary_unary = _AioTrace._start
+
+
+class _AioWatchTrace(_AioTrace, grpc.aio.UnaryStreamClientInterceptor):
+    intercept_unary_stream = _AioTrace._start
+
+
+class _AioStreamTrace(_AioTrace, grpc.aio.StreamStreamClientInterceptor):
+    intercept_stream_stream = _AioTrace._start
+
+
+def _traceparent() -> str:
+    """The trace that the program is a part of, as OpenTelemetry hands it to programs; empty for none."""
+    value = os.environ.get("TRACEPARENT", "")
+    return value if value.isascii() and value.isprintable() else ""
+
+
+def numeric(servers: str) -> list[str]:
+    """The addresses of host:port,host:port,..., of one family; names that are not found are left out."""
+    found: dict[int, list[str]] = {socket.AF_INET: [], socket.AF_INET6: []}
+    for address in servers.split(","):
+        host, _, port = address.strip().rpartition(":")
+        try:
+            for family, *_, (number, *_) in socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM):
+                found[family].append(f"[{number}]:{port}" if family == socket.AF_INET6 else f"{number}:{port}")
+        except (socket.gaierror, UnicodeError):
+            continue
+    return found[socket.AF_INET] or found[socket.AF_INET6]
+
+
+def _is_list(servers: str) -> bool:
+    """Not gRPC's own lists."""
+    return "," in servers and not servers.startswith(("ipv4:", "ipv6:"))
+
+
+def _address(servers: str) -> str:
+    """One address as it is; of several, gRPC uses the first that it can connect to, and another when that connection ends."""
+    found = numeric(servers) if _is_list(servers) else []
+    return f"ipv{6 if found[0].startswith('[') else 4}:{','.join(found)}" if found else servers
+
+
+def _options(target: Target) -> list[tuple[str, object]]:
+    """With several servers their certificates are for the first one's name."""
+    if not _is_list(target.server) or target.tls_ca is None:
+        return CHANNEL_OPTIONS
+    return [*CHANNEL_OPTIONS, ("grpc.ssl_target_name_override", target.server.split(",")[0].strip().rpartition(":")[0].strip("[]"))]
+
+
+def channel(target: Target, server: Optional[str] = None) -> grpc.Channel:
+    """Returns a channel, which is closed at the end of the process if not before. Raises OSError if a file of the target cannot be
+    read.
+
+    server: one of the target's; default: all of them."""
+    trust = credentials(target)
+    address = _address(server or target.server)
+    made = grpc.insecure_channel(address, CHANNEL_OPTIONS) if trust is None else grpc.secure_channel(address, trust, _options(target))
+    _open.add(made)
+    return grpc.intercept_channel(made, _Trace(_traceparent())) if _traceparent() else made
+
+
+_open: "weakref.WeakSet[grpc.Channel]" = weakref.WeakSet()
+
+
+def _close_all() -> None:
+    # Python stops gRPC's threads wherever they are, and one may hold the lock of a channel that is freed afterwards.
+    for made in list(_open):
+        made.close()
+
+
+atexit.register(_close_all)
+
+
+def aio_channel(target: Target, server: Optional[str] = None) -> grpc.aio.Channel:
+    """The same for asyncio; to be closed by its user."""
+    kinds = (_AioUnaryTrace, _AioWatchTrace, _AioStreamTrace) if _traceparent() else ()
+    interceptors = [kind(_traceparent()) for kind in kinds]
+    trust = credentials(target)
+    address = _address(server or target.server)
+    if trust is None:
+        return grpc.aio.insecure_channel(address, CHANNEL_OPTIONS, interceptors=interceptors)
+    return grpc.aio.secure_channel(address, trust, _options(target), interceptors=interceptors)
+
+
+def known_server(target: Target, address: str) -> Optional[str]:
+    """The one of the target's several servers that has this address; None if none has."""
+    if not _is_list(target.server):
+        return None
+    known = numeric(target.server)
+    return next((one for one in numeric(address) if one in known), None)

@@ -1,0 +1,233 @@
+"""Client: models, learning and predictions, for programs with threads."""
+
+import threading
+import time
+from typing import Any, Callable, Iterable, Iterator, Optional, Sequence, Union
+
+import grpc
+
+from . import calls
+from .channels import Path, Target, channel, default_server, default_token_file, known_server
+from .columns import count
+from .datasets import Dataset
+from .errors import Backoff, PerceptrondError, is_transient, with_retries
+from .labels import Labels
+from .learn_stream import LearnStream
+from .predict_stream import PredictStream
+from .producers import Producers
+from .progress import OnProgress, Progress, shown
+from .results import Learned, Predictions
+from .v1 import (learner_pb2, learning_service_pb2_grpc, model_pb2, model_service_pb2, model_service_pb2_grpc, prediction_service_pb2,
+                 prediction_service_pb2_grpc, report_pb2)
+from .window import NAME_TABLE_SIZE, Examples
+
+
+class Client:
+    """A connection to a server, or to the servers of a fleet. A context manager.
+
+    A model is named "spam" or "models/spam". Calls are repeated while the server is unreachable or asks to wait, until
+    `give_up_after` is over; every method raises PerceptrondError for what the server answers, ValueError and TypeError for
+    wrong arguments.
+
+    Threads: any number may call at once. A LearnStream is for one thread.
+    """
+
+    def __init__(self, server: Optional[str] = None, *, tls_ca: Optional[Path] = None, token_file: Optional[Path] = None,
+                 give_up_after: float = 60, timeout: float = 30, on_reconnect: Callable[[PerceptrondError], None] = lambda error: None):
+        """Returns at once; the first call connects. Raises OSError if a file cannot be read.
+
+        server: host:port; host:port,host:port,... of a fleet; or unix:path. Default: $PERCEPTROND_SERVER, else
+          127.0.0.1:7600.
+        tls_ca: connect with TLS and trust the certificate authorities in this file (PEM).
+        token_file: send the token in this file with each call, if the server is on this machine or uses TLS. Default:
+          $PERCEPTRONCTL_TOKEN_FILE.
+        give_up_after: seconds without progress before a call fails; above 0. timeout: of one attempt of a call.
+        on_reconnect: called when a stream lost its connection, in a thread of its own."""
+        self._target = Target(server or default_server(), tls_ca, token_file if token_file is not None else default_token_file())
+        self._give_up_after, self._timeout, self._on_reconnect = give_up_after, timeout, on_reconnect
+        self._channel = channel(self._target)
+        self._models = model_service_pb2_grpc.ModelServiceStub(self._channel)
+        self._learning = learning_service_pb2_grpc.LearningServiceStub(self._channel)
+        self._predictions = prediction_service_pb2_grpc.PredictionServiceStub(self._channel)
+        self._producers = Producers()
+        # Channels to single servers of a fleet.
+        self._lock = threading.Lock()
+        self._writers: dict[str, grpc.Channel] = {}
+
+    def __enter__(self) -> "Client":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Cancels the calls in flight and ends the connection. The client cannot be used afterwards. May be repeated."""
+        with self._lock:
+            for each in (self._channel, *self._writers.values()):
+                each.close()
+
+    # ---- Models ----
+
+    def create(self, model: str, settings: Optional[model_pb2.Model] = None, *, exist_ok: bool = False, **keywords: Any) -> model_pb2.Model:
+        """Creates a model and returns it. settings, or the arguments of model_settings(): features="named", labels=[...].
+
+        ALREADY_EXISTS (MODEL_EXISTS), unless exist_ok: then the existing model is returned as it is."""
+        request = calls.create_request(model, settings, keywords)
+        try:
+            return self._call(self._models.CreateModel, request)
+        except PerceptrondError as error:
+            if not exist_ok or error.code is not grpc.StatusCode.ALREADY_EXISTS:
+                raise
+        return self.get(model)
+
+    def get(self, model: str) -> model_pb2.Model:
+        """Returns settings, state and report. NOT_FOUND (MODEL_NOT_FOUND)."""
+        return self._call(self._models.GetModel, model_service_pb2.GetModelRequest(name=calls.name_of(model)))
+
+    def report(self, model: str) -> report_pb2.ConvergenceReport:
+        """Returns how far the model is from convergence."""
+        return self.get(model).report
+
+    def list(self) -> Iterator[model_pb2.Model]:
+        """Yields the models in the order of their names. Those that cannot be read are left out."""
+        request = model_service_pb2.ListModelsRequest(page_size=1000)
+        while True:
+            page = self._call(self._models.ListModels, request)
+            yield from page.models
+            if not page.next_page_token:
+                return
+            request.page_token = page.next_page_token
+
+    def update(self, model: str, *, description: Optional[str] = None, margin_of_interest: Optional[float] = None, etag: str = "") -> model_pb2.Model:
+        """Changes what may be changed, and returns the model. etag: of the model that is to be changed, else ABORTED."""
+        return self._call(self._models.UpdateModel, calls.update_request(model, description, margin_of_interest, etag))
+
+    def delete(self, model: str, *, missing_ok: bool = False) -> None:
+        """Deletes a model with its journal. NOT_FOUND, unless missing_ok; FAILED_PRECONDITION (MODEL_IN_USE)."""
+        self._call(self._models.DeleteModel, model_service_pb2.DeleteModelRequest(name=calls.name_of(model), allow_missing=missing_ok))
+
+    def freeze(self, model: str, frozen: bool = True) -> model_pb2.Model:
+        """Ends learning, or allows it again, and returns the model."""
+        return self._call(self._models.FreezeModel if frozen else self._models.UnfreezeModel, calls.freeze_request(model, frozen))
+
+    def weights(self, model: str) -> learner_pb2.Weights:
+        """Returns the weights that predict: one vector, or one for each class. FAILED_PRECONDITION (NOT_LINEAR); ABORTED
+        (REVISION_MISMATCH) if the model learns meanwhile."""
+        pages = calls.WeightPages(model)
+        while pages.add(self._call(self._models.ListWeights, pages.request)):
+            pass
+        return pages.weights
+
+    # ---- Learning ----
+
+    def learn(self, model: str, examples: Any, labels: Optional[Sequence[Any]] = None, *, weights: Optional[Sequence[float]] = None,
+              producer: Optional[str] = None, passes: Optional[int] = None, until_converged: bool = False, batch: int = 1000,
+              window: int = 8192, progress: Union[bool, OnProgress, None] = None) -> Learned:
+        """Learns examples, each exactly once a pass, also across restarts of the server.
+
+        examples, labels, weights, batch: as Dataset has them: a matrix, a frame, dicts, texts or Rows.
+        producer: the name of this sequence of examples, for good; 1 to 128 bytes. The server keeps its position, so that the
+          same call, after a failure of this program, learns the rest. Default: the examples are new, whatever was sent
+          before.
+        passes: at least 1. Default 1; with until_converged the most, 1000. An iterator has one.
+        until_converged: stop after a pass without an update.
+        window: most unanswered examples. progress: a callback, or True for a line on standard error.
+
+        A row with a validation error is left out; totals.row_errors counts them."""
+        data = Dataset(examples, labels, weights, batch)
+        plan = calls.Passes(data, passes, until_converged, resumes=producer is not None)
+        say = shown(progress)
+        with self._producers.lent(calls.name_of(model), producer) as name, self.learn_stream(model, name, window=window) as stream:
+            plan.start(stream.next_offset, stream.passes)
+            while (number := plan.next()) is not None:
+                sent = plan.first()
+                for message in data.messages(sent):
+                    stream.send(message)
+                    sent += count(message)
+                    say(Progress(number, sent, data.rows, *calls.sums(stream.totals), None))
+                plan.end(stream.end_pass())
+                say(Progress(number, sent, data.rows, *calls.sums(stream.totals), plan.summary))
+            return Learned(stream.finish(), plan.completed, plan.summary)
+
+    def learn_stream(self, model: str, producer: str, *, window: int = 8192, name_table_size: int = NAME_TABLE_SIZE) -> LearnStream:
+        """Opens a stream of a producer, for examples as they come. A context manager; it ends at finish() or with its block."""
+        return LearnStream(self._learning, calls.name_of(model), producer, window=window, name_table_size=name_table_size,
+                           give_up_after=self._give_up_after, on_reconnect=self._on_reconnect, writer_stub=self._writer_stub)
+
+    # ---- Predictions ----
+
+    def predict(self, model: str, examples: Any, *, batch: int = 1000, class_scores: bool = False, min_revision: int = 0) -> Predictions:
+        """Predicts all examples, which are as in learn(). class_scores: of several classes, the score of each.
+        min_revision: of the oldest state that may answer; ABORTED (REVISION_TOO_OLD).
+
+        Raises PerceptrondError for the first row with a validation error."""
+        found = self.get(model)
+        predictions = Predictions()
+        names = Labels(found)
+        messages = Dataset(examples, batch=calls.most_rows(batch, found, class_scores)).messages()
+        for _, answer in self.predict_stream(model, messages, class_scores=class_scores, min_revision=min_revision):
+            predictions.add(answer, names)
+        return predictions
+
+    def predict_stream(self, model: str, messages: Iterable[Examples], *, window: int = 4, name_table_size: int = NAME_TABLE_SIZE,
+                       class_scores: bool = False, min_revision: int = 0) -> Iterator[tuple[Examples, prediction_service_pb2.PredictResponse]]:
+        """Yields each message with its answer, in their order, while others are on their way; a message with many new names is
+        split. Messages: lists of Rows, or what pack_matrix() makes. Rows with validation errors are in
+        answer.row_errors."""
+        if min_revision > 0:
+            # A server of a fleet waits for this state here; on a stream it does not.
+            self._call(self._predictions.Predict, prediction_service_pb2.PredictRequest(model=calls.name_of(model), min_revision=min_revision))
+        stream = PredictStream(self._predictions, calls.name_of(model), window=window, name_table_size=name_table_size, class_scores=class_scores,
+                               min_revision=min_revision, give_up_after=self._give_up_after, on_reconnect=self._on_reconnect)
+        yield from stream.predict(messages)
+
+    def explain(self, model: str, examples: Any, *, max_features: int = 20) -> prediction_service_pb2.ExplainResponse:
+        """Returns what each feature contributes to the score of each example: of at most 100 examples, as in learn(), the
+        largest contributions, 1 to 10,000."""
+        return self._call(self._predictions.Explain, calls.explain_request(model, examples, max_features))
+
+    # ---- Convergence ----
+
+    def watch(self, model: str, interval: float = 1, timeout: Optional[float] = None) -> Iterator[model_pb2.Model]:
+        """Yields the model now and whenever its report has changed, across restarts of the server, until it is deleted
+        (NOT_FOUND) or the time is over (DEADLINE_EXCEEDED). interval: the shortest time between two, at least 0.05 s."""
+        request, deadline, backoff = calls.watch_request(model, interval), calls.Deadline(timeout), Backoff(self._give_up_after)
+        while True:
+            try:
+                for response in self._models.WatchModel(request, timeout=deadline.left()):
+                    backoff.progress()
+                    yield response.model
+            except grpc.RpcError as error:
+                wait = backoff.next_wait(error)
+                if wait is None or not is_transient(error):
+                    raise PerceptrondError.of(error) from None
+                self._on_reconnect(PerceptrondError.of(error))
+                time.sleep(wait)
+
+    def wait_until_converged(self, model: str, timeout: Optional[float] = None) -> model_pb2.Model:
+        """Returns the model once its state is CONVERGED. Raises TimeoutError with its state when the time is over, and
+        PerceptrondError when it is deleted."""
+        state = "unknown"
+        try:
+            for now in self.watch(model, 0.05, timeout):
+                if now.report.state == report_pb2.CONVERGENCE_STATE_CONVERGED:
+                    return now
+                state = calls.state_name(now)
+        except PerceptrondError as error:
+            if error.code is not grpc.StatusCode.DEADLINE_EXCEEDED:
+                raise
+        raise TimeoutError(f"{model} has not converged within {timeout} s: its state is {state}")
+
+    # ----
+
+    def _call(self, method: Callable[..., Any], request: Any) -> Any:
+        return with_retries(lambda: method(request, timeout=self._timeout), self._give_up_after)
+
+    def _writer_stub(self, address: str) -> Optional[learning_service_pb2_grpc.LearningServiceStub]:
+        server = known_server(self._target, address)
+        if server is None:
+            return None
+        with self._lock:
+            if server not in self._writers:
+                self._writers[server] = channel(self._target, server)
+            return learning_service_pb2_grpc.LearningServiceStub(self._writers[server])

@@ -1,0 +1,101 @@
+"""Dataset: what a user has, as the messages of a stream. Rows, dicts, texts, matrices or frames."""
+
+import itertools
+from typing import Any, Iterable, Iterator, Mapping, Optional, Sequence
+
+from .rows import Row, batches
+from .window import Examples
+
+
+class Dataset:
+    """Examples with their labels and weights.
+
+    examples: a NumPy array or scipy.sparse matrix, a NamedMatrix or a pandas frame; or an iterable of dicts {name: value} or
+      {index: value}, of texts, or of Rows, which have their own labels and weights.
+    labels: one each: names, or numbers as the model has them. None: Rows have theirs, or there are none.
+    weights: one each, above 0. Default: 1.
+    batch: the most rows of a message, 1 to 65,536.
+
+    Raises ValueError if the lengths differ, TypeError for other examples."""
+
+    def __init__(self, examples: Any, labels: Optional[Sequence[Any]] = None, weights: Optional[Sequence[float]] = None, batch: int = 1000):
+        self._batch = batch
+        self._matrix: Any = None
+        self._rows: Iterable[Row] = ()
+        if _is_matrix(examples):
+            self._matrix, self._labels, self._weights = _as_matrix(examples), labels, weights
+            self.rows: Optional[int] = _row_count(self._matrix)
+        elif isinstance(examples, (str, bytes, Mapping)):
+            raise TypeError(f"expected an iterable of rows, not one {type(examples).__name__}")
+        elif labels is None and weights is None and not hasattr(examples, "__len__"):
+            self._rows, self.rows = map(_as_row, examples), None
+        else:
+            self._rows = list(map(_as_row, examples) if labels is None and weights is None else _zipped(examples, labels, weights))
+            self.rows = len(self._rows)
+        _check_lengths(self.rows, labels, weights)
+
+    def messages(self, first: int = 0) -> Iterator[Examples]:
+        """Yields the rows from this one on, in messages. Once only, if `rows` is None."""
+        if self._matrix is None:
+            rows = self._rows[first:] if isinstance(self._rows, list) else itertools.islice(self._rows, first, None)
+            yield from batches(rows, self._batch)
+            return
+        from .matrices import pack_matrix
+        chosen = slice(first, None)
+        yield from pack_matrix(_rows_of(self._matrix, chosen), None if self._labels is None else self._labels[chosen], self._batch,
+                               None if self._weights is None else self._weights[chosen])
+
+
+def _is_matrix(examples: Any) -> bool:
+    if isinstance(examples, (list, tuple)):
+        # A list of lists of numbers; a NamedMatrix is a tuple, as is a Row.
+        return hasattr(examples, "names") or bool(examples) and isinstance(examples[0], (list, tuple)) and not isinstance(examples[0], Row)
+    return hasattr(examples, "tocsr") or getattr(examples, "ndim", 0) == 2
+
+
+def _as_matrix(examples: Any) -> Any:
+    if hasattr(examples, "columns") and hasattr(examples, "dtypes"):
+        from .frames import as_matrix
+        return as_matrix(examples)
+    if hasattr(examples, "tocsr"):
+        return examples.tocsr()
+    if hasattr(examples, "names"):
+        return examples
+    import numpy
+    return numpy.asarray(examples)
+
+
+def _row_count(matrix: Any) -> int:
+    return int(getattr(matrix, "matrix", matrix).shape[0])
+
+
+def _rows_of(matrix: Any, chosen: slice) -> Any:
+    return matrix.rows(chosen) if hasattr(matrix, "names") else matrix[chosen]
+
+
+def _as_row(example: Any) -> Row:
+    if isinstance(example, Row):
+        return example
+    if isinstance(example, (str, Mapping)):
+        return Row(example)
+    raise TypeError(f"an example is a dict, a text, a Row or a row of a matrix, not {type(example).__name__}")
+
+
+def _zipped(examples: Iterable[Any], labels: Optional[Sequence[Any]], weights: Optional[Sequence[float]]) -> Iterator[Row]:
+    examples = list(examples)
+    _check_lengths(len(examples), labels, weights)
+    all_labels = itertools.repeat(None) if labels is None else _plain(labels)
+    all_weights = itertools.repeat(1.0) if weights is None else _plain(weights)
+    for example, label, weight in zip(examples, all_labels, all_weights):
+        yield _as_row(example)._replace(label=label, weight=weight)
+
+
+def _check_lengths(rows: Optional[int], labels: Optional[Sequence[Any]], weights: Optional[Sequence[float]]) -> None:
+    for name, column in (("labels", labels), ("weights", weights)):
+        if column is not None and len(column) != rows:
+            raise ValueError(f"{rows} examples and {len(column)} {name}: expected as many")
+
+
+def _plain(column: Any) -> Iterable[Any]:
+    """As Python's own numbers and texts."""
+    return column.tolist() if hasattr(column, "tolist") else column

@@ -1,0 +1,106 @@
+"""What an estimator takes: matrices, frames, dicts and texts, read into what is sent."""
+
+import numbers
+from typing import Any, Iterable, Iterator, Mapping, NamedTuple, Optional
+
+import numpy
+
+from .frames import as_matrix
+from .matrices import NamedMatrix, pack_matrix
+from .rows import Row
+from .window import Examples
+
+MATRIX, FRAME, DICTS, TEXTS = "a matrix", "a frame with columns that are not numbers", "dicts", "texts"
+
+
+class Input(NamedTuple):
+    """Examples of one kind: a matrix, a NamedMatrix, or a list of dicts or texts."""
+
+    kind: str
+    examples: Any
+
+    def messages(self, batch: int, order: Any = None, labels: Any = None, weights: Any = None) -> Iterator[Examples]:
+        """Yields the rows, in this order, in messages of at most this many. labels, weights: one a row, in the order of the rows."""
+        chosen = slice(None) if order is None else order
+        labels = None if labels is None else labels[chosen]
+        weights = None if weights is None else weights[chosen]
+        if not isinstance(self.examples, list):
+            examples = self.examples.rows(chosen) if self.kind == FRAME else self.examples[chosen]
+            yield from pack_matrix(examples, labels, batch, weights)
+            return
+        positions = range(len(self.examples)) if order is None else order.tolist()
+        as_labels = [None] * len(positions) if labels is None else labels.tolist()
+        as_weights = [1.0] * len(positions) if weights is None else weights.tolist()
+        for begin in range(0, len(positions), batch):
+            end = begin + batch
+            yield [Row(self.examples[position], label, weight) for position, label, weight in
+                   zip(positions[begin:end], as_labels[begin:end], as_weights[begin:end])]
+
+
+def kind_of(X: Any) -> str:
+    """Tells by the first row."""
+    if hasattr(X, "columns") and hasattr(X, "dtypes"):
+        from pandas.api.types import is_bool_dtype, is_numeric_dtype
+        return MATRIX if all(is_numeric_dtype(kind) or is_bool_dtype(kind) for kind in X.dtypes) else FRAME
+    if getattr(X, "ndim", 1) == 1 and hasattr(X, "__len__") and len(X):
+        first = X.iloc[0] if hasattr(X, "iloc") else X[0]
+        if isinstance(first, str):
+            return TEXTS
+        if isinstance(first, Mapping):
+            return DICTS
+    return MATRIX
+
+
+def read(X: Any, kind: str) -> Input:
+    """Reads what is no matrix. Raises TypeError or ValueError for a row of another kind, with its number."""
+    if kind == FRAME:
+        matrix = as_matrix(X)
+        named = matrix if isinstance(matrix, NamedMatrix) else _named(X, matrix)
+        if not numpy.isfinite(named.matrix.data).all():
+            raise ValueError("Input X contains NaN or infinity in a column of numbers.")
+        return Input(kind, named)
+    if kind == TEXTS:
+        return Input(kind, list(_checked(X, str, "a text")))
+    return Input(kind, [_features(row, number) for number, row in enumerate(_checked(X, Mapping, "a dict"))])
+
+
+def _named(X: Any, matrix: Any) -> NamedMatrix:
+    """Of a frame that has numbers alone, unlike the one before."""
+    import scipy.sparse
+    return NamedMatrix(scipy.sparse.csr_matrix(matrix), [str(name) for name in X.columns])
+
+
+def _checked(rows: Iterable[Any], kind: Any, what: str) -> Iterator[Any]:
+    for number, row in enumerate(rows):
+        if not isinstance(row, kind):
+            raise TypeError(f"row {number} is {type(row).__name__}; expected {what}, as row 0 is")
+        yield row
+
+
+def _features(row: Mapping[Any, Any], number: int) -> Mapping[str, float]:
+    """A number is a feature of its name, a text "name=text" a feature of 1."""
+    if _NUMBERS.issuperset(map(type, row.values())):
+        return row
+    features: dict[str, float] = {}
+    for name, value in row.items():
+        if isinstance(value, str):
+            features[f"{name}={value}"] = 1.0
+        elif isinstance(value, numbers.Real):
+            features[name] = float(value)
+        else:
+            raise TypeError(f"row {number}: the value of {name!r} is {type(value).__name__}; expected a number or a text")
+    return features
+
+
+_NUMBERS = {int, float}
+
+
+def find(X: Any, kind: Optional[str]) -> str:
+    """The kind of X. kind: that of what was fitted; a ValueError if they differ."""
+    found = kind_of(X)
+    if kind is None or found == kind:
+        return found
+    # A part of a frame may have numbers alone; an empty list may be of anything.
+    if kind == FRAME and hasattr(X, "columns") or found == MATRIX and hasattr(X, "__len__") and len(X) == 0 and kind in (DICTS, TEXTS):
+        return kind
+    raise ValueError(f"this estimator was fitted on {kind}, and X is {found}")

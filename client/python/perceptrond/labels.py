@@ -1,0 +1,61 @@
+"""Labels: what a model calls its classes, and their numbers."""
+
+import re
+from typing import Optional
+
+from .rows import Label
+from .v1 import learner_pb2, model_pb2
+
+NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?", re.ASCII)
+
+
+def number_of(text: str) -> Optional[float]:
+    return float(text) if NUMBER.fullmatch(text) else None
+
+
+class Labels:
+    """Labels are numbers: -1 and +1, or for multiclass models the class from 0, in the order of the model's names. If
+    the model adds classes by name, examples are labelled by name."""
+
+    def __init__(self, model: model_pb2.Model):
+        classes = model.learner.classes
+        self._multiclass = model.learner.HasField("classes")
+        self._new_names = classes.new_classes == learner_pb2.Classes.NEW_CLASSES_NAMED
+        self._allowed = range(classes.max_classes) if self._multiclass else (-1, +1)
+        self._names = dict(zip(self._allowed, model.label_names))
+        self._numbers = {name: number for number, name in self._names.items()}
+        # If a name is a number, numbers are names only.
+        self._names_are_numbers = any(number_of(name) is not None for name in self._numbers)
+
+    def read(self, text: str) -> Label:
+        """Returns the label to send. Raises ValueError if it is not a label of the model."""
+        if self._new_names:
+            if not text:
+                raise ValueError("the label is empty")
+            return text
+        if text in self._numbers:
+            return self._numbers[text]
+        number = None if self._names_are_numbers else number_of(text)
+        if number is None or number not in self._allowed:
+            raise ValueError(f'label "{text[:40]}" is {self._expected_labels()}')
+        return int(number)
+
+    def _expected_labels(self) -> str:
+        numbers = [] if self._names_are_numbers else [f"0 to {len(self._allowed) - 1}" if self._multiclass else "-1 or +1"]
+        if self._multiclass:
+            return "not a class of the model: " + ", or ".join(["its label names"] * bool(self._names) + numbers)
+        return "not a label of the model: " + ", ".join([f'"{name}"' for name in self._numbers] + numbers) if self._names else "neither -1 nor +1"
+
+    def number(self, label: Label) -> Optional[int]:
+        """Returns the number of a class, or None if its name was unknown when this object was made."""
+        return label if isinstance(label, int) else self._numbers.get(label)
+
+    def name(self, number: int) -> str:
+        """Returns the name of a predicted label, else its number. "-": the model has no class yet."""
+        if self._multiclass:
+            return "-" if number < 0 else self._names.get(number, str(number))
+        return self._names.get(number, f"{number:+d}")
+
+    def name_or_number(self, number: int) -> Label:
+        """Returns the name of a predicted label, if the model has names, else its number."""
+        return self._names.get(number, number)

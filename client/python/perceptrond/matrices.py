@@ -1,0 +1,108 @@
+"""Packed columns of matrices, without a loop over their rows: NumPy arrays, scipy.sparse matrices, and matrices whose
+columns have names. Needs NumPy; scipy only for its own matrices."""
+
+from typing import Any, Iterator, NamedTuple, Optional, Sequence
+
+import numpy
+
+from .columns import MOST_UINT32, append_names, merge_packed, pack_labels
+from .v1 import example_pb2
+
+# Of one message, so that it stays far below the server's limit (--max-message-bytes, 16 MiB).
+MOST_NUMBERS = 1 << 19
+_Columns = example_pb2.ExampleColumns
+
+
+class NamedMatrix(NamedTuple):
+    """A scipy.sparse matrix, and the names of its columns."""
+
+    matrix: Any
+    names: Sequence[str]
+
+    def rows(self, chosen: Any) -> "NamedMatrix":
+        return NamedMatrix(self.matrix[chosen], self.names)
+
+
+def pack_matrix(matrix: Any, labels: Optional[Sequence[Any]] = None, batch: int = 1000,
+                weights: Optional[Sequence[float]] = None) -> Iterator[example_pb2.ExampleColumns]:
+    """Packs the rows of a matrix into messages of at most this many, and fewer if they are long: of a NamedMatrix, a
+    scipy.sparse matrix, or what numpy.asarray() takes. Labels are -1 and +1, the numbers of
+    classes, or names; weights above 0.
+
+    Raises ValueError for more than 2^32 columns. Values that are not finite float32 are the server's to refuse."""
+    if isinstance(matrix, NamedMatrix):
+        parts = _pack_sparse(_canonical(matrix.matrix), batch, matrix.names)
+    elif hasattr(matrix, "tocsr"):
+        parts = _pack_sparse(_canonical(matrix), batch, None)
+    else:
+        parts = _pack_dense(numpy.asarray(matrix), batch)
+    as_labels = None if labels is None else _labels(labels)
+    as_weights = None if weights is None else numpy.asarray(weights, "<f4")
+    if as_weights is not None and (as_weights == 1).all():
+        as_weights = None
+    begin = 0
+    for columns, rows in parts:
+        of_message = slice(begin, begin + rows)
+        if as_labels is not None:
+            pack_labels(as_labels[of_message].tolist(), columns)
+        if as_weights is not None:
+            merge_packed(columns, _Columns.WEIGHTS_FIELD_NUMBER, as_weights[of_message].tobytes())
+        begin += rows
+        yield columns
+
+
+def _labels(labels: Sequence[Any]) -> Any:
+    array = numpy.asarray(labels)
+    # 1.0 is the label 1.
+    return array.astype(numpy.int64) if array.dtype.kind in "fub" and (array == array.astype(numpy.int64)).all() else array
+
+
+def _canonical(matrix: Any) -> Any:
+    """As CSR, with strictly ascending indices, as the server requires."""
+    matrix = matrix.tocsr()
+    if matrix.shape[1] > MOST_UINT32 + 1:
+        raise ValueError(f"the matrix has {matrix.shape[1]} columns; indices are below 2^32")
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
+    return matrix
+
+
+def _pack_sparse(matrix: Any, batch: int, names: Optional[Sequence[str]]) -> Iterator[tuple[example_pb2.ExampleColumns, int]]:
+    begin, rows = 0, matrix.shape[0]
+    while begin < rows:
+        first = matrix.indptr[begin]
+        fits = int(numpy.searchsorted(matrix.indptr, first + MOST_NUMBERS, "right")) - 1
+        end = max(min(begin + batch, fits, rows), begin + 1)
+        ends = matrix.indptr[begin:end + 1]
+        of_message = slice(first, ends[-1])
+        columns = example_pb2.ExampleColumns(row_ends=(ends[1:] - first).tolist())
+        indices, values = matrix.indices[of_message], matrix.data[of_message]
+        if names is not None:
+            used, indices = numpy.unique(indices, return_inverse=True)
+            append_names(columns.feature_names, [names[column] for column in used])
+        merge_packed(columns, _Columns.INDICES_FIELD_NUMBER, indices.astype("<u4").tobytes())
+        if (values != 1).any():
+            merge_packed(columns, _Columns.VALUES_FIELD_NUMBER, _float32(values).tobytes())
+        yield columns, end - begin
+        begin = end
+
+
+def _pack_dense(matrix: Any, batch: int) -> Iterator[tuple[example_pb2.ExampleColumns, int]]:
+    if matrix.ndim != 2 or matrix.shape[1] == 0:
+        raise ValueError(f"expected a matrix of rows and columns, not an array of the shape {matrix.shape}")
+    rows, width = matrix.shape
+    batch = max(min(batch, MOST_NUMBERS // width), 1)
+    for begin in range(0, rows, batch):
+        part = matrix[begin:begin + batch]
+        columns = example_pb2.ExampleColumns(dense_width=width)
+        merge_packed(columns, _Columns.VALUES_FIELD_NUMBER, _float32(part).tobytes())
+        yield columns, len(part)
+
+
+def _float32(values: Any) -> Any:
+    # Numbers beyond float32 become infinite, which the server refuses with their place.
+    with numpy.errstate(over="ignore"):
+        return values.astype("<f4")
+
+

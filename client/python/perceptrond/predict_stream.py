@@ -1,0 +1,111 @@
+"""Predictions on a stream that reconnects: several messages are on their way at once, and each name is sent once.
+
+    for rows, answer in PredictStream(stub, "models/spam").predict(batches):
+        print(answer.predicted_labels)
+"""
+
+import collections
+import queue
+import time
+from typing import Callable, Deque, Iterable, Iterator, Optional
+
+import grpc
+
+from .columns import copy
+from .errors import Backoff, PerceptrondError, is_transient, reason
+from .name_table import NameTable
+from .v1 import example_pb2, prediction_service_pb2, prediction_service_pb2_grpc
+from .window import NAME_TABLE_SIZE, OUT_OF_ORDER, Examples
+
+Request = prediction_service_pb2.PredictRequest
+Response = prediction_service_pb2.PredictResponse
+
+
+class PredictStream:
+    """Predicting changes nothing, so what is unanswered when a connection is lost is sent again.
+
+    Threads: one at a time.
+    """
+
+    def __init__(self, stub: prediction_service_pb2_grpc.PredictionServiceStub, model: str, *, window: int = 4,
+                 name_table_size: int = NAME_TABLE_SIZE, class_scores: bool = False, min_revision: int = 0, give_up_after: float = 60,
+                 on_reconnect: Callable[[PerceptrondError], None] = lambda error: None):
+        """window: most unanswered messages. name_table_size: most names in the stream's table, which sends each name once; 0:
+        each message has its names. class_scores: answers have the score of each class. min_revision: no answer is from an
+        older state. give_up_after: seconds without progress before giving up."""
+        self._stub, self._model, self._window, self._name_table_size = stub, model, window, name_table_size
+        self._class_scores, self._on_reconnect = class_scores, on_reconnect
+        self._backoff = Backoff(give_up_after)
+        self._revision = min_revision
+
+    def predict(self, batches: Iterable[Examples]) -> Iterator[tuple[Examples, Response]]:
+        """Yields rows with their answer, in order: those of a batch, or of a part of one with many new names. Rows with
+        validation errors are in answer.row_errors. No answer comes from an older revision than one before it. Raises
+        PerceptrondError, also if a message was refused."""
+        remaining = iter(batches)
+        unanswered: Deque[Examples] = collections.deque()
+        while True:
+            try:
+                yield from self._connect(unanswered, remaining)
+                return
+            except grpc.RpcError as error:
+                self._reconnect_or_raise(error)
+
+    def _reconnect_or_raise(self, error: grpc.RpcError) -> None:
+        if self._name_table_size > 0 and reason(error) == "UNSUPPORTED_FIELD":
+            # The server has no tables of names.
+            self._name_table_size = 0
+            return
+        wait = self._backoff.next_wait(error)
+        if wait is None or not is_transient(error):
+            raise PerceptrondError.of(error) from None
+        self._on_reconnect(PerceptrondError.of(error))
+        time.sleep(wait)
+
+    def _connect(self, unanswered: Deque[Examples], remaining: Iterator[Examples]) -> Iterator[tuple[Examples, Response]]:
+        """Runs one connection: sends what was unanswered before, then the rest. When it is lost, `unanswered` has what is
+        unanswered then."""
+        requests: queue.SimpleQueue[Optional[Request]] = queue.SimpleQueue()
+        call = self._stub.PredictStream(iter(requests.get, None))
+        names: Optional[NameTable] = None
+        more: Iterator[Optional[Examples]] = remaining
+        sent: Deque[Examples] = collections.deque()
+        try:
+            while True:
+                # The first answer tells the size of the table; the message before it has its own names.
+                while len(sent) < (self._window if names else 1):
+                    batch = unanswered.popleft() if unanswered else next(more, None)
+                    if batch is None:
+                        break
+                    request = Request(model=self._model, min_revision=self._revision, include_class_scores=self._class_scores)
+                    if isinstance(batch, example_pb2.ExampleColumns):
+                        copy(batch, request.columns)
+                        sent.append(batch)
+                    else:
+                        columns, packed = (names or NameTable(0)).pack(batch)
+                        copy(columns, request.columns)
+                        sent.append(batch[:packed])
+                        if packed < len(batch):
+                            unanswered.appendleft(batch[packed:])
+                    if names is None:
+                        request.name_table_size = self._name_table_size
+                    requests.put(request)
+                if not sent:
+                    return
+                answer = self._next(call)
+                names = names or NameTable(answer.name_table_size)
+                yield sent.popleft(), answer
+        finally:
+            unanswered.extendleft(reversed(sent))
+            requests.put(None)
+            call.cancel()
+
+    def _next(self, call: Iterator[Response]) -> Response:
+        answer = next(call, None)
+        if answer is None:
+            raise PerceptrondError.from_parts(grpc.StatusCode.INTERNAL, OUT_OF_ORDER, "the server ended the stream early")
+        if answer.HasField("error"):
+            raise PerceptrondError(answer.error)
+        self._backoff.progress()
+        self._revision = answer.revision
+        return answer

@@ -1,0 +1,28 @@
+"""Row: an example as a dict or a text, with its label."""
+
+import itertools
+from typing import Iterable, Iterator, Mapping, NamedTuple, Optional, TypeVar, Union
+
+Label = Union[int, str]
+# By name, by index, or a text, which models of a text space split themselves.
+Features = Union[Mapping[str, float], Mapping[int, float], str]
+
+
+class Row(NamedTuple):
+    """One example."""
+
+    features: Features
+    # A number: -1 or +1, or of several classes the class from 0; or a name (Example.label_name). None: for predictions.
+    label: Optional[Label] = None
+    # Above 0 and finite. How much the example counts in an update (Example.weight).
+    weight: float = 1
+
+
+Item = TypeVar("Item")
+
+
+def batches(rows: Iterable[Item], size: int) -> Iterator[list[Item]]:
+    """Yields the rows in batches of this size."""
+    remaining = iter(rows)
+    while batch := list(itertools.islice(remaining, size)):
+        yield batch

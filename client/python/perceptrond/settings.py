@@ -1,0 +1,58 @@
+"""Settings of a model, from keyword arguments."""
+
+from typing import Any, Mapping, Optional, Sequence, Union
+
+from .v1 import feature_space_pb2, learner_pb2, model_pb2
+
+# Learner.rule and Learner.prediction, as the API names them.
+LEARNERS = tuple(field.name for field in learner_pb2.Learner.DESCRIPTOR.oneofs_by_name["rule"].fields)
+PREDICTIONS = tuple(field.name for field in learner_pb2.Learner.DESCRIPTOR.oneofs_by_name["prediction"].fields)
+SPACES = ("dense", "hashed", "named", "text")
+
+Features = Union[int, str, feature_space_pb2.FeatureSpace]
+
+
+def model_settings(features: Features, *, feature_options: Optional[Mapping[str, Any]] = None, labels: Sequence[str] = (), classes: int = 0,
+                   learner: str = "perceptron", learner_options: Optional[Mapping[str, Any]] = None, prediction: Optional[str] = None,
+                   prediction_options: Optional[Mapping[str, Any]] = None, **others: Any) -> model_pb2.Model:
+    """Returns a model to create.
+
+    features: a number: vectors of this dimension, 1 to 2^28. "named": a weight for each name. "hashed": names hashed into
+      2^bits slots, feature_options={"bits": 20}. "text": texts, which the server splits. Or a FeatureSpace, as it is.
+    labels: names of the labels, that of -1 first; of several classes those of the classes in order. Default: numbers.
+    classes: 2 to 10,000; 0: two labels, -1 and +1.
+    learner: one of LEARNERS, with learner_options as the API has them: {"step_size": 0.5}.
+    prediction: one of PREDICTIONS. Default: the weights that are learned predict.
+    others: bias_input, class_weights, tie_rule of Learner; description, margin_of_interest, stored_examples of Model.
+
+    Raises ValueError for a name or an option that the API does not have; ranges are the server's to check."""
+    model = model_pb2.Model(label_names=labels)
+    if isinstance(features, feature_space_pb2.FeatureSpace):
+        model.feature_space.CopyFrom(features)
+    elif isinstance(features, str):
+        _choose(model.feature_space, "features", features, SPACES, feature_options)
+    else:
+        _choose(model.feature_space, "features", "dense", SPACES, {"dimension": features})
+    _choose(model.learner, "learner", learner, LEARNERS, learner_options)
+    if prediction is not None:
+        _choose(model.learner, "prediction", prediction, PREDICTIONS, prediction_options)
+    if classes:
+        model.learner.classes.max_classes = classes
+    for name, value in others.items():
+        message = model.learner if name in learner_pb2.Learner.DESCRIPTOR.fields_by_name else model
+        _merge(message, {name: value})
+    return model
+
+
+def _choose(message: Any, what: str, chosen: str, among: Sequence[str], options: Optional[Mapping[str, Any]]) -> None:
+    if chosen not in among:
+        raise ValueError(f"{what}={chosen!r}: there is none of this name; there are {', '.join(among)}")
+    getattr(message, chosen).SetInParent()
+    _merge(getattr(message, chosen), options or {})
+
+
+def _merge(message: Any, fields: Mapping[str, Any]) -> None:
+    try:
+        message.MergeFrom(type(message)(**fields))
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{message.DESCRIPTOR.name}: {error}") from None

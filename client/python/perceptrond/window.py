@@ -1,0 +1,195 @@
+"""Window: the unanswered messages of a learn stream, for exactly-once learning.
+
+It has no connection; learn_stream and learn_stream_aio send the messages. The producer's examples are numbered
+from 0. After a lost connection the server returns the number it expects next: messages below it were learned, the rest
+is sent again, and the server acknowledges duplicates without learning them.
+
+Rows are packed when they are sent, because each connection has a table of names of its own.
+"""
+
+import collections
+from dataclasses import dataclass
+from typing import Deque, Optional, Sequence, Union
+
+import grpc
+
+from .columns import copy, count
+from .errors import PerceptrondError, describe_status
+from .name_table import NameTable
+from .rows import Row
+from .v1 import example_pb2, learning_service_pb2, report_pb2
+
+
+# Rows, or what columns made of them.
+Examples = Union[Sequence[Row], example_pb2.ExampleColumns]
+NAME_TABLE_SIZE = 262144
+# The server broke the protocol.
+OUT_OF_ORDER = "OUT_OF_ORDER"
+
+
+@dataclass
+class _Message:
+    examples: Examples
+    rows: int
+    # None: after the message before it. Of a message without rows.
+    first_offset: Optional[int]
+    completed_pass: int
+
+
+@dataclass
+class Totals:
+    """Totals over all answers received. Lost answers are missing here but are in the model's report."""
+
+    examples: int = 0
+    mistakes: int = 0
+    updates: int = 0
+    duplicates: int = 0
+    row_errors: int = 0
+    # The offset of the first row with an error, and what was wrong with it.
+    first_row_error_offset: int = -1
+    first_row_error: str = ""
+    lost_answers: int = 0
+
+
+class Window:
+    """Threads: one at a time."""
+
+    def __init__(self, model: str, producer: str, capacity: int, name_table_size: int = NAME_TABLE_SIZE):
+        """capacity: most unanswered examples; a message is accepted while there are fewer. name_table_size: most names in a
+        stream's table; 0: each message has its names."""
+        self._model, self._producer, self._capacity, self._name_table_size = model, producer, capacity, name_table_size
+        self._names = NameTable(0)
+        self._messages: Deque[_Message] = collections.deque()
+        self._rows = self._sent = self._answered = 0
+        self._opened: Optional[learning_service_pb2.StreamOpened] = None
+        self._ready = False
+        self._acknowledged = -1
+        self.revision = 0
+        self.next_offset = 0
+        self.passes = 0
+        self.last_pass: Optional[report_pb2.PassSummary] = None
+        self.totals = Totals()
+
+    def ready(self) -> bool:
+        """Whether the server has sent the producer's position."""
+        return self._ready
+
+    def empty(self) -> bool:
+        return not self._messages
+
+    def has_room(self) -> bool:
+        return self._opened is not None and self._rows < self._capacity
+
+    def add(self, examples: Examples, completed_pass: int = 0) -> None:
+        """Numbers a message and keeps it until it is answered. Its rows must not change until then."""
+        rows = count(examples)
+        self._messages.append(_Message(examples, rows, self.next_offset, completed_pass))
+        self.next_offset += rows
+        self._rows += rows
+
+    # ---- Connections ----
+
+    def opening(self) -> learning_service_pb2.LearnStreamRequest:
+        """Returns the first message of a stream: the producer and what was acknowledged before."""
+        self._sent = self._answered = 0
+        self._ready = False
+        first = learning_service_pb2.LearnStreamRequest(model=self._model, result_detail=learning_service_pb2.RESULT_DETAIL_UPDATES,
+                                                        name_table_size=self._name_table_size)
+        first.producer.id = self._producer
+        if self._opened is not None and self._acknowledged >= 0:
+            first.producer.resume.model_uid = self._opened.model_uid
+            first.producer.resume.acknowledged_offset = self._acknowledged
+            first.producer.resume.acknowledged_revision = self.revision
+            first.producer.resume.history_id = self._opened.history_id
+        return first
+
+    def opened(self, opened: learning_service_pb2.StreamOpened) -> None:
+        """Handles the first response: the producer's position."""
+        if self._opened is None:
+            self.next_offset, self.passes = opened.next_offset, opened.passes
+        elif opened.model_uid != self._opened.model_uid:
+            raise PerceptrondError.from_parts(grpc.StatusCode.FAILED_PRECONDITION, "MODEL_REPLACED", f"{self._model} was deleted and created again while examples were being sent to it")
+        elif opened.next_offset <= self._acknowledged:
+            raise PerceptrondError.from_parts(grpc.StatusCode.DATA_LOSS, "UPDATES_LOST",
+                                              f"the server acknowledged examples through {self._acknowledged} but now expects {opened.next_offset}")
+        self._opened = opened
+        self.revision = max(self.revision, opened.revision)
+        self._names = NameTable(opened.name_table_size)
+        self._settle(opened.next_offset)
+        self._ready = True
+
+    def do_without_table(self, reason: str) -> bool:
+        """Whether the server refused the stream because it has no tables of names; the next one asks for none."""
+        if self._name_table_size == 0 or reason != "UNSUPPORTED_FIELD":
+            return False
+        self._name_table_size = 0
+        return True
+
+    def next_to_send(self) -> Optional[learning_service_pb2.LearnStreamRequest]:
+        if not self._ready or self._sent == len(self._messages):
+            return None
+        message = self._messages[self._sent]
+        columns = self._pack(message)
+        self._sent += 1
+        request = learning_service_pb2.LearnStreamRequest(first_offset=message.first_offset, completed_pass=message.completed_pass)
+        if columns is not None:
+            copy(columns, request.columns)
+        return request
+
+    def answered(self, result: learning_service_pb2.LearnResult) -> bool:
+        """Handles an answer; true if its message had rows or a mark."""
+        if result.message_number == 0:
+            return False
+        if result.HasField("error"):
+            raise PerceptrondError(result.error)
+        if result.message_number != self._answered + 1 or self._sent == 0:
+            raise PerceptrondError.from_parts(grpc.StatusCode.INTERNAL, OUT_OF_ORDER, f"the server answered message {result.message_number} out of order")
+        self._answered += 1
+        self._sent -= 1
+        message = self._messages.popleft()
+        self._rows -= message.rows
+        self._acknowledged = max(self._acknowledged, result.acknowledged_offset)
+        self.revision = max(self.revision, result.revision)
+        self._count(message, result)
+        return True
+
+    # ----
+
+    def _pack(self, message: _Message) -> Optional[example_pb2.ExampleColumns]:
+        """Packs the message, after splitting off the rows that the table of names has no room for."""
+        if isinstance(message.examples, example_pb2.ExampleColumns):
+            return message.examples
+        if message.rows == 0:
+            return None
+        columns, count = self._names.pack(message.examples)
+        if count < message.rows:
+            rest = _Message(message.examples[count:], message.rows - count, (message.first_offset or 0) + count, message.completed_pass)
+            self._messages.insert(self._sent + 1, rest)
+            message.examples, message.rows, message.completed_pass = message.examples[:count], count, 0
+        return columns
+
+    def _settle(self, next_offset: int) -> None:
+        """Drops messages whose rows are all below this offset: they were learned but their answers were lost. Pass
+        marks stay."""
+        kept: Deque[_Message] = collections.deque()
+        for message in self._messages:
+            if message.rows == 0 or (message.first_offset or 0) + message.rows > next_offset:
+                kept.append(message)
+                continue
+            self._rows -= message.rows
+            self.totals.lost_answers += message.rows
+            if message.completed_pass:
+                kept.append(_Message((), 0, None, message.completed_pass))
+        self._messages = kept
+        self._acknowledged = max(self._acknowledged, next_offset - 1)
+
+    def _count(self, message: _Message, result: learning_service_pb2.LearnResult) -> None:
+        for name in ("examples", "mistakes", "updates", "duplicates"):
+            setattr(self.totals, name, getattr(self.totals, name) + getattr(result, name))
+        if result.row_errors and not self.totals.row_errors:
+            self.totals.first_row_error_offset = (message.first_offset or 0) + result.row_errors[0].row
+            self.totals.first_row_error = describe_status(result.row_errors[0].status)
+        self.totals.row_errors += len(result.row_errors)
+        if result.HasField("completed_pass"):
+            self.last_pass = result.completed_pass
+            self.passes = max(self.passes, self.last_pass.number)

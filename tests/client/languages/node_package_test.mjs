@@ -1,0 +1,169 @@
+// The package that npm packs, installed beside its dependencies, against a real server; and its types.
+//
+//   PERCEPTROND=build/bin/perceptrond node --test node_package_test.mjs
+
+import assert from 'node:assert/strict';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import readline from 'node:readline';
+import { after, before, describe, it } from 'node:test';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+
+const source = fileURLToPath(new URL('../../../client/node', import.meta.url));
+const work = fs.mkdtempSync(path.join(os.tmpdir(), 'perceptrond-node-'));
+const mail = [{ features: { free: 1, now: 2 }, label: 'spam' }, { features: { lunch: 1, now: 1 }, label: 'ham' }, { features: new Map([['free', 2]]), label: 'spam' }];
+const spam = { featureSpace: { named: {} }, labelNames: ['ham', 'spam'] };
+
+/** Packs a copy, since packing writes beside the sources, and unpacks it into node_modules. */
+function install() {
+  fs.mkdirSync(path.join(work, 'client'));
+  fs.cpSync(source, path.join(work, 'client/node'), { recursive: true, filter: (from) => path.basename(from) !== 'node_modules' });
+  fs.cpSync(path.join(source, '../../proto'), path.join(work, 'proto'), { recursive: true });
+  const [{ filename, files }] = JSON.parse(execFileSync('npm', ['pack', '--json', '--silent', '--pack-destination', work], { cwd: path.join(work, 'client/node'), encoding: 'utf8' }));
+  fs.mkdirSync(path.join(work, 'node_modules'));
+  execFileSync('tar', ['-xzf', path.join(work, filename), '-C', path.join(work, 'node_modules')]);
+  fs.renameSync(path.join(work, 'node_modules/package'), path.join(work, 'node_modules/perceptrond'));
+  fs.symlinkSync(path.join(source, 'node_modules/@grpc'), path.join(work, 'node_modules/@grpc'));
+  fs.rmSync(path.join(work, 'client'), { recursive: true });
+  fs.rmSync(path.join(work, 'proto'), { recursive: true });
+  return files.map((file) => file.path);
+}
+
+async function startServer(address) {
+  const server = spawn(process.env.PERCEPTROND, ['--address', address, '--metrics-address', 'off', '--data-dir', path.join(work, 'store')], { stdio: ['ignore', 'ignore', 'pipe'] });
+  for await (const line of readline.createInterface({ input: server.stderr })) {
+    const serving = line.match(/ info serving .*address=(\S+)/);
+    if (serving) {
+      // Whatever else it writes must not fill the pipe.
+      server.stderr.resume();
+      return { server, address: serving[1] };
+    }
+  }
+  throw new Error('the server did not start');
+}
+
+async function stop(server) {
+  const ended = new Promise((resolve) => server.once('exit', resolve));
+  server.kill('SIGKILL');
+  await ended;
+}
+
+describe('the package', () => {
+  let files;
+  let running;
+  let client;
+  let perceptrond;
+
+  before(async () => {
+    files = install();
+    perceptrond = await import(pathToFileURL(path.join(work, 'node_modules/perceptrond/index.mjs')));
+    running = await startServer('127.0.0.1:0');
+    client = new perceptrond.Client(running.address);
+  });
+
+  after(async () => {
+    client.close();
+    await stop(running.server);
+    fs.rmSync(work, { recursive: true });
+  });
+
+  it('has protos and types, and neither examples nor tests', () => {
+    for (const file of ['index.mjs', 'index.d.ts', 'lib/client.mjs', 'proto/perceptron/v1/model.proto', 'proto/google/rpc/status.proto', 'README.md']) assert.ok(files.includes(file), file);
+    assert.deepEqual(files.filter((file) => /^(examples|node_modules)|storage/.test(file)), []);
+  });
+
+  it('creates, lists, freezes and deletes models', async () => {
+    assert.equal((await client.create('m', spam)).name, 'models/m');
+    assert.equal((await client.create('m', { featureSpace: { dense: { dimension: 2 } } }, { existOk: true })).labelNames[1], 'spam');
+    const names = [];
+    for await (const { name } of client.list()) names.push(name);
+    assert.deepEqual(names, ['models/m']);
+    assert.equal((await client.freeze('m')).state, 'MODEL_STATE_FROZEN');
+    assert.equal((await client.freeze('models/m', false)).state, 'MODEL_STATE_ACTIVE');
+    await client.delete('m');
+    await client.delete('m', { missingOk: true });
+  });
+
+  it('throws errors with code, reason and violations', async () => {
+    await assert.rejects(client.get('nothing'), { name: 'PerceptrondError', code: 'NOT_FOUND', reason: 'MODEL_NOT_FOUND' });
+    await assert.rejects(client.learn('nothing', mail), { code: 'NOT_FOUND', reason: 'MODEL_NOT_FOUND' });
+    await assert.rejects(client.create('m', { featureSpace: { dense: { dimension: 0 } } }), (error) => error instanceof perceptrond.PerceptrondError
+      && error.violations[0].field === 'model.feature_space.dense.dimension');
+    await assert.rejects(client.learn('nothing', mail[Symbol.iterator](), { passes: 2 }), RangeError);
+  });
+
+  it('learns until a pass changes nothing, predicts and explains', async () => {
+    await client.create('spam', spam);
+    const seen = [];
+    const { lastPass, passes } = await client.learn('spam', mail, { untilConverged: true, batch: 2, onProgress: (now) => seen.push(now) });
+    assert.equal(lastPass.converged, true);
+    assert.equal(passes, lastPass.number);
+    assert.deepEqual(seen.slice(0, 2), [{ pass: 1, sent: 2, rows: 3 }, { pass: 1, sent: 3, rows: 3 }]);
+    assert.equal((await client.waitUntilConverged('spam', { timeout: 30 })).name, 'models/spam');
+    const { labels, scores, revision } = await client.predict('spam', mail, { batch: 2 });
+    assert.deepEqual(labels, ['spam', 'ham', 'spam']);
+    assert.equal(revision, (await client.get('spam')).revision);
+    const { explanations: [{ bias, contributions }] } = await client.explain('spam', mail.slice(0, 1));
+    assert.equal(contributions.reduce((sum, { contribution }) => sum + contribution, bias), scores[0]);
+    await assert.rejects(client.predict('spam', [{ features: { a: NaN } }]), { reason: 'NON_FINITE_VALUE' });
+  });
+
+  it('takes examples without a producer for new ones, and goes on with a named one where it was', async () => {
+    await client.create('producers', spam);
+    for (const passes of [1, 2]) assert.equal((await client.learn('producers', mail)).passes, passes);
+    await Promise.all([1, 2, 3].map(() => client.learn('producers', mail)));
+    for (const [passes, examples] of [[1, 18], [1, 18], [3, 24]]) {
+      await client.learn('producers', mail, { producer: 'file', passes });
+      assert.equal((await client.report('producers')).examples, examples);
+    }
+  });
+
+  it('learns each example once though the server is killed', async () => {
+    await client.create('killed', spam);
+    async function* rows() {
+      for (let i = 0; i < 2000; ++i) {
+        if (i === 1000) {
+          await stop(running.server);
+          running = await startServer(running.address);
+        }
+        yield mail[i % 3];
+      }
+    }
+    const lost = [];
+    const careful = new perceptrond.Client(running.address, { onReconnect: (error) => lost.push(error.code) });
+    const { lastPass } = await careful.learn('killed', rows(), { batch: 20, window: 100 });
+    careful.close();
+    assert.equal(lastPass.examples, 2000);
+    assert.equal(lost[0], 'UNAVAILABLE');
+  });
+
+  it('stops waiting for convergence when the time is over', async () => {
+    await client.create('idle', spam);
+    await assert.rejects(client.waitUntilConverged('idle', { timeout: 0.2 }), /idle has not converged within 0.2 s: its state is learning/);
+  });
+
+  it('has types that accept right programs and find mistakes', () => {
+    fs.writeFileSync(path.join(work, 'user.mts'), `
+import { Client, PerceptrondError, type Example } from 'perceptrond';
+
+const client = new Client('127.0.0.1:7600', { giveUpAfter: 5, onReconnect: (error) => console.log(error.reason) });
+const rows: Example[] = [{ features: { free: 1 }, label: 'spam' }, { features: new Map([[3, 0.5]]), label: -1 }];
+await client.create('spam', { featureSpace: { named: {} }, labelNames: ['ham', 'spam'] }, { existOk: true });
+const { lastPass, totals } = await client.learn('spam', rows, { untilConverged: true, onProgress: ({ sent }) => console.log(sent + 1) });
+const share: number = totals.mistakes / (lastPass?.examples ?? 1);
+for await (const model of client.watch('spam', { interval: 0.1 })) console.log(model.report.state === 'CONVERGENCE_STATE_CONVERGED', share);
+for await (const [batch, answer] of client.predictStream('spam', rows)) console.log(batch.length, answer.scores[0] * 2);
+try { await client.get('spam'); } catch (error) { if (error instanceof PerceptrondError) console.log(error.violations[0]?.field); }
+// @ts-expect-error a number
+await client.learn('spam', rows, { passes: '2' });
+// @ts-expect-error labels
+(await client.predict('spam', rows)).label;
+// @ts-expect-error no such state
+(await client.report('spam')).state === 'CONVERGED';
+`);
+    const done = spawnSync(path.join(source, 'node_modules/.bin/tsc'), ['--noEmit', '--strict', '--module', 'nodenext', '--target', 'es2022', '--lib', 'es2022,dom', 'user.mts'], { cwd: work, encoding: 'utf8' });
+    assert.equal(done.status, 0, done.stdout + done.stderr);
+  });
+});

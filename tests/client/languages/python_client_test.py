@@ -1,0 +1,265 @@
+"""Client and AsyncClient of the installed package against a real server.
+
+    ENVIRONMENT/bin/python python_client_test.py PERCEPTROND
+"""
+
+import asyncio
+import subprocess
+import sys
+import threading
+import unittest
+
+import grpc
+import numpy
+import pandas
+import scipy.sparse
+
+from perceptrond import AsyncClient, Client, PerceptrondError, Row
+from perceptrond.producers import Producers
+from perceptrond.v1 import model_pb2, report_pb2
+from python_fixture import ServedTest, texts_are_supported
+
+CONVERGED = report_pb2.CONVERGENCE_STATE_CONVERGED
+MAIL = [{"free": 1, "now": 2}, {"lunch": 1, "now": 1}, {"free": 2}, {"meeting": 1}]
+LABELS = ["spam", "ham", "spam", "ham"]
+SPAM = dict(features="named", labels=["ham", "spam"])
+
+
+def weights_of(client, name):
+    (vector,) = client.weights(name).vectors
+    return dict(zip(vector.names, vector.values)), vector.bias
+
+
+class ModelsTest(ServedTest):
+    def test_a_model_is_created_read_listed_changed_frozen_and_deleted(self):
+        self.assertEqual(self.create("spam", **SPAM).name, "models/spam")
+        self.assertEqual(list(self.client.get("models/spam").label_names), ["ham", "spam"])
+        self.assertEqual(self.models(), ["spam"])
+        self.assertEqual(self.client.update("spam", description="mail", margin_of_interest=0.5).margin_of_interest, 0.5)
+        self.assertEqual(self.client.freeze("spam").state, model_pb2.MODEL_STATE_FROZEN)
+        self.assertEqual(self.client.freeze("spam", False).state, model_pb2.MODEL_STATE_ACTIVE)
+        self.client.delete("spam")
+        self.client.delete("spam", missing_ok=True)
+        self.assertEqual(self.models(), [])
+
+    def test_an_error_has_code_reason_and_violations(self):
+        with self.assertRaises(PerceptrondError) as raised:
+            self.client.create("m", features=2, learner_options={"step_size": -1})
+        self.assertEqual((raised.exception.code, raised.exception.reason), (grpc.StatusCode.INVALID_ARGUMENT, "INVALID_FIELD"))
+        self.assertEqual([violation.field for violation in raised.exception.violations], ["model.learner.perceptron.step_size"])
+        with self.assertRaisesRegex(PerceptrondError, r"NOT_FOUND \(MODEL_NOT_FOUND\)"):
+            self.client.get("nothing")
+
+    def test_an_existing_model_is_returned_only_if_that_is_ok(self):
+        self.create("spam", **SPAM)
+        self.assertEqual(list(self.client.create("spam", features=3, exist_ok=True).label_names), ["ham", "spam"])
+        with self.assertRaisesRegex(PerceptrondError, "MODEL_EXISTS"):
+            self.client.create("spam", **SPAM)
+
+    def test_settings_that_the_api_does_not_have_are_value_errors(self):
+        for wrong, said in ((dict(features="name"), "there are dense, hashed, named, text"), (dict(features=2, learner="perzeptron"), "there are perceptron, "),
+                            (dict(features=2, learner_options={"eta": 1}), "eta"), (dict(features=2, speed=1), "speed")):
+            with self.subTest(wrong), self.assertRaisesRegex(ValueError, said):
+                self.client.create("m", **wrong)
+
+    def test_a_closed_client_lets_the_process_end_as_does_one_that_was_not_closed(self):
+        for close in ("client.close()", "pass"):
+            code = f"from perceptrond import Client\nclient = Client()\nlist(client.list())\n{close}\nprint('done')"
+            for _ in range(5):
+                done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+                self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "done\n", ""))
+
+
+class LearnTest(ServedTest):
+    def test_dicts_rows_frames_and_matrices_are_learned_alike(self):
+        matrix = numpy.array([[1, 2, 0, 0], [0, 1, 1, 0], [2, 0, 0, 0], [0, 0, 0, 1]])
+        names = ["free", "now", "lunch", "meeting"]
+        numbers = [1, -1, 1, -1]
+        frame = pandas.DataFrame(matrix, columns=names)
+        frame["kind"] = ["mail", None, "list", "mail"]
+        examples = {"dicts": (MAIL, LABELS), "rows": ([Row(*pair) for pair in zip(MAIL, LABELS)], None), "iterator": (iter([Row(*pair) for pair in zip(MAIL, LABELS)]), None)}
+        learned = {}
+        for name, (rows, labels) in examples.items():
+            self.create(name, **SPAM)
+            self.client.learn(name, rows, labels)
+            learned[name] = weights_of(self.client, name)
+        self.assertEqual(learned["rows"], learned["dicts"])
+        self.assertEqual(learned["iterator"], learned["dicts"])
+        expected = [learned["dicts"][0].get(name, 0) for name in names]
+        for name, rows in (("array", matrix), ("csr", scipy.sparse.csr_matrix(matrix)), ("coo", scipy.sparse.coo_matrix(matrix)), ("lists", matrix.tolist()),
+                           ("numbers", frame[names])):
+            self.create(name, features=4)
+            self.client.learn(name, rows, numbers)
+            (vector,) = self.client.weights(name).vectors
+            self.assertEqual([dict(zip(vector.indices, vector.values)).get(i, 0) for i in range(4)], expected, name)
+        self.create("frame", **SPAM)
+        self.client.learn("frame", frame, LABELS)
+        named, _ = weights_of(self.client, "frame")
+        self.assertEqual({name: named[name] for name in names if named[name]}, {name: value for name, value in zip(names, expected) if value})
+
+    def test_texts_are_learned(self):
+        missing = texts_are_supported(self.client)
+        if missing:
+            self.skipTest(missing)
+        self.create("texts", features="text", labels=["ham", "spam"])
+        texts = ["Free money now", "Lunch at noon?"]
+        self.assertTrue(self.client.learn("texts", texts, ["spam", "ham"], until_converged=True).converged)
+        self.assertEqual(self.client.predict("texts", texts).labels, ["spam", "ham"])
+
+    def test_learning_goes_on_until_a_pass_changes_nothing_and_shows_how_far_it_is(self):
+        self.create("spam", **SPAM)
+        seen = []
+        learned = self.client.learn("spam", MAIL, LABELS, until_converged=True, batch=3, progress=seen.append)
+        self.assertTrue(learned.converged)
+        self.assertEqual(learned.passes, learned.last_pass.number)
+        self.assertEqual([(now.pass_number, now.sent, now.rows, now.summary is None) for now in seen[:3]], [(1, 3, 4, True), (1, 4, 4, True), (1, 4, 4, False)])
+        self.assertEqual(seen[-1].examples, 4 * learned.passes)
+        self.assertEqual(self.client.wait_until_converged("spam", 30).report.state, CONVERGED)
+
+    def test_examples_without_a_producer_are_new_and_a_named_one_goes_on_where_it_was(self):
+        self.create("spam", **SPAM)
+        for passes in (1, 2):
+            self.assertEqual(self.client.learn("spam", MAIL, LABELS).passes, passes)
+        self.assertEqual(self.client.report("spam").examples, 8)
+        for passes, examples in ((1, 12), (1, 12), (3, 20)):
+            self.client.learn("spam", MAIL, LABELS, producer="file", passes=passes)
+            self.assertEqual(self.client.report("spam").examples, examples)
+        self.assertEqual(self.client.report("spam").duplicates, 0)
+
+    def test_an_interrupted_sequence_goes_on_in_the_middle_of_a_pass(self):
+        self.create("spam", **SPAM)
+        with self.client.learn_stream("spam", "file") as stream:
+            stream.send([Row(MAIL[0], "spam")])
+            stream.finish()
+        seen = []
+        learned = self.client.learn("spam", MAIL, LABELS, producer="file", passes=2, progress=seen.append)
+        self.assertEqual((seen[0].sent, learned.totals.examples, learned.passes), (4, 7, 2))
+        self.assertEqual(self.client.report("spam").examples, 8)
+
+    def test_a_server_killed_in_the_middle_changes_nothing_in_the_result(self):
+        rng = numpy.random.default_rng(17)
+        rows = [Row({f"f{i}": float(v) for i, v in zip(rng.choice(50, 5, replace=False), rng.integers(1, 9, 5))}, int(rng.choice([-1, 1]))) for _ in range(3000)]
+
+        def interrupted():
+            for number, row in enumerate(rows):
+                if number in (1000, 2000):
+                    self.restart_server()
+                yield row
+
+        lost = []
+        for name in ("reference", "interrupted"):
+            self.create(name, features="named")
+        self.client.learn("reference", rows, batch=50, window=200)
+        with Client(on_reconnect=lost.append) as client:
+            learned = client.learn("interrupted", interrupted(), batch=50, window=200)
+        self.assertGreaterEqual(len(lost), 2)
+        self.assertEqual(lost[0].code, grpc.StatusCode.UNAVAILABLE)
+        self.assertEqual(learned.last_pass.examples, 3000)
+        self.assertEqual(weights_of(self.client, "interrupted"), weights_of(self.client, "reference"))
+        self.assertEqual(self.client.report("interrupted").updates, self.client.report("reference").updates)
+
+    def test_several_threads_learn_one_model_at_once(self):
+        self.create("spam", **SPAM)
+        threads = [threading.Thread(target=lambda: [self.client.learn("spam", MAIL, LABELS) for _ in range(5)]) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(self.client.report("spam").examples, 4 * 5 * 4)
+
+    def test_two_open_streams_have_two_producers_and_one_that_ended_gives_its_name_back(self):
+        producers = Producers()
+        with producers.lent("m", None) as first, producers.lent("m", None) as second, producers.lent("m", "file") as named:
+            self.assertNotEqual(first, second)
+            self.assertEqual(named, "file")
+        with producers.lent("m", None) as again:
+            self.assertEqual(again, first)
+
+    def test_rows_with_validation_errors_are_counted_and_the_others_learned(self):
+        self.create("spam", **SPAM)
+        totals = self.client.learn("spam", [{"a": float("nan")}, {"a": 1.0}], ["spam", "ham"]).totals
+        self.assertEqual((totals.row_errors, totals.examples, totals.first_row_error_offset), (1, 1, 0))
+        self.assertIn("INVALID_ARGUMENT (NON_FINITE_VALUE)", totals.first_row_error)
+
+    def test_wrong_arguments_are_errors_before_anything_is_sent(self):
+        for error, arguments, more in ((ValueError, (MAIL, LABELS[:3]), {}), (ValueError, (numpy.zeros((2, 2)), [1]), {}), (ValueError, (iter([]),), dict(passes=2)),
+                                       (ValueError, (MAIL, LABELS), dict(passes=0)), (TypeError, ({"a": 1},), {}), (TypeError, ("text",), {}), (TypeError, ([1, 2], [1, -1]), {})):
+            with self.subTest(arguments), self.assertRaises(error):
+                self.client.learn("nothing", *arguments, **more)
+
+
+class PredictTest(ServedTest):
+    def test_predictions_have_labels_and_scores(self):
+        self.create("spam", **SPAM)
+        self.client.learn("spam", MAIL, LABELS, until_converged=True)
+        predictions = self.client.predict("spam", MAIL, batch=3)
+        self.assertEqual(predictions.labels, LABELS)
+        self.assertEqual([score > 0 for score in predictions.scores], [True, False, True, False])
+        self.assertEqual(predictions.revision, self.client.get("spam").revision)
+        self.assertEqual(self.client.predict("spam", MAIL, min_revision=predictions.revision).scores, predictions.scores)
+        with self.assertRaisesRegex(PerceptrondError, "REVISION_TOO_OLD"):
+            self.client.predict("spam", MAIL, min_revision=predictions.revision + 1)
+        explained = self.client.explain("spam", MAIL[:1]).explanations[0]
+        self.assertAlmostEqual(explained.bias + sum(one.contribution for one in explained.contributions), predictions.scores[0])
+
+    def test_several_classes_have_a_score_each(self):
+        self.create("classes", features=3, classes=3, learner="logistic_regression")
+        self.client.learn("classes", numpy.eye(3), [0, 1, 2], passes=5)
+        predictions = self.client.predict("classes", scipy.sparse.eye(3), class_scores=True)
+        self.assertEqual(predictions.labels, [0, 1, 2])
+        self.assertEqual([max(row) for row in predictions.class_scores], predictions.scores)
+        self.assertEqual(len(predictions.probabilities), 3)
+
+    def test_a_row_with_a_validation_error_is_an_error_with_its_field(self):
+        self.create("rows", features=2)
+        with self.assertRaises(PerceptrondError) as raised:
+            self.client.predict("rows", [[1, 2], [1, float("inf")]])
+        self.assertEqual((raised.exception.reason, raised.exception.violations[0].field), ("NON_FINITE_VALUE", "columns.values[3]"))
+
+
+class ConvergenceTest(ServedTest):
+    def test_a_model_is_watched_until_it_is_deleted(self):
+        self.create("spam", **SPAM)
+        watched = self.client.watch("spam", 0.05)
+        self.assertEqual(next(watched).report.examples, 0)
+        self.client.learn("spam", MAIL, LABELS)
+        self.assertGreater(next(watched).report.examples, 0)
+        self.client.delete("spam")
+        with self.assertRaisesRegex(PerceptrondError, "MODEL_NOT_FOUND"):
+            list(watched)
+
+    def test_the_wait_for_convergence_ends_with_its_time(self):
+        self.create("spam", **SPAM)
+        with self.assertRaisesRegex(TimeoutError, "spam has not converged within 0.2 s: its state is learning"):
+            self.client.wait_until_converged("spam", 0.2)
+
+
+class AsyncTest(ServedTest):
+    def test_one_loop_learns_watches_and_predicts(self):
+        async def run():
+            async with AsyncClient() as client:
+                await client.create("spam", **SPAM)
+                await client.create("spam", **SPAM, exist_ok=True)
+                learned, converged = await asyncio.gather(client.learn("spam", MAIL, LABELS, until_converged=True, batch=3), client.wait_until_converged("spam", 60))
+                self.assertTrue(learned.converged)
+                self.assertEqual(converged.report.state, CONVERGED)
+                predictions = await client.predict("spam", MAIL, batch=1)
+                self.assertEqual((predictions.labels, predictions.revision), (LABELS, (await client.get("spam")).revision))
+                self.assertEqual([model.name async for model in client.list()], ["models/spam"])
+                self.assertEqual((await client.weights("spam")).vectors[0], self.client.weights("spam").vectors[0])
+                self.assertEqual((await client.update("spam", description="mail")).description, "mail")
+                self.assertEqual((await client.freeze("spam")).state, model_pb2.MODEL_STATE_FROZEN)
+                self.assertEqual(len((await client.explain("spam", MAIL)).explanations), 4)
+                with self.assertRaises(TimeoutError):
+                    await client.create("other", **SPAM)
+                    await client.wait_until_converged("other", 0.1)
+                with self.assertRaisesRegex(PerceptrondError, "NON_FINITE_VALUE"):
+                    await client.predict("spam", [{"a": float("inf")}])
+                for name in ("spam", "other"):
+                    await client.delete(name)
+        asyncio.run(run())
+        self.assertEqual(self.models(), [])
+
+
+if __name__ == "__main__":
+    unittest.main()
