@@ -83,9 +83,8 @@ void ModelAnswers::Describe(const ReadablePrefixes& readable, page::ServerStatus
 absl::Status ModelAnswers::AddEntry(const ModelRow& row, uint64_t points, bool& journal_is_away,
                                     page::ModelList& answer) {
   const bool in_memory = ModelHandle::FindInMemory(store_, row.name) != nullptr;
-  const absl::StatusOr<ModelSummary> summary = journal_is_away && !in_memory
-                                                   ? absl::UnavailableError("")
-                                                   : store_.GetSummary(row.name);
+  const absl::StatusOr<ModelSummary> summary =
+      journal_is_away && !in_memory ? absl::UnavailableError("") : store_.GetSummary(row.name);
   // Deleted since the index was read.
   if (absl::IsNotFound(summary.status())) return absl::OkStatus();
   // That of a fleet may be away for long: it is asked once.

@@ -23,9 +23,9 @@ constexpr char kNotInMemory[] = "not in memory";
 constexpr char kUnreadable[] = "unreadable";
 constexpr char kFrozen[] = "frozen";
 // In the order in which they call for attention.
-constexpr std::array<absl::string_view, 8> kStates = {
-    "drifting", "not separable", "refuted", "learning", "converged", kNoExamples, kNotInMemory,
-    kUnreadable};
+constexpr std::array<absl::string_view, 8> kStates = {"drifting",   "not separable", "refuted",
+                                                      "learning",   "converged",     kNoExamples,
+                                                      kNotInMemory, kUnreadable};
 
 // Models read at a time: their summaries are larger than their rows.
 constexpr size_t kChunk = 1000;

@@ -103,12 +103,12 @@ function removeRow(uid) {
   rows.delete(uid);
 }
 
-// The rows do not change places under the reader's pointer or focus: who is there stays in place until it leaves.
+// Rows do not move under the pointer or the focus: those that are shown keep their order.
 const isInUse = () => body.contains(document.activeElement) || (matchMedia('(hover: hover)').matches && body.matches(':hover'));
 function inPlace(entries) {
-  const places = new Map([...body.rows].map((element, i) => [element, i]));
-  const place = ({model}) => places.get(rows.get(model.uid)?.element) ?? Infinity;
-  return entries.slice().sort((a, b) => place(a) - place(b) || 0);
+  const positions = new Map([...body.rows].map((element, i) => [element, i]));
+  const positionOf = ({model}) => positions.get(rows.get(model.uid)?.element) ?? Infinity;
+  return entries.slice().sort((a, b) => positionOf(a) - positionOf(b) || 0);
 }
 
 function showModels(answered, isSameQuery) {

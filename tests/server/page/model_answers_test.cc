@@ -16,10 +16,10 @@ namespace perceptrond {
 namespace {
 
 using ::perceptrond::testing::StatusPageTest;
-using testing::Columns;
-using testing::DenseSettings;
 using ::testing::AllOf;
+using testing::Columns;
 using ::testing::Contains;
+using testing::DenseSettings;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;

@@ -34,14 +34,13 @@ class ModelIndexTest : public ::testing::Test {
   void Learn(const std::string& id, int same, int contrary = 0) {
     for (int i = 0; i < same + contrary; ++i) {
       const int label = i < same || (i - same) % 2 == 1 ? 1 : -1;
-      ASSERT_OK(
-          testing::Send(store_, "models/" + id, "p", Columns().AddDense({1}, label).batch())
-              .status);
+      ASSERT_OK(testing::Send(store_, "models/" + id, "p", Columns().AddDense({1}, label).batch())
+                    .status);
     }
   }
   void MarkPass(const std::string& id, int64_t number) {
-    ASSERT_OK(testing::Send(store_, "models/" + id, "p", Columns().batch(), std::nullopt, number)
-                  .status);
+    ASSERT_OK(
+        testing::Send(store_, "models/" + id, "p", Columns().batch(), std::nullopt, number).status);
   }
   void Freeze(const std::string& id) {
     ASSERT_OK(store_
@@ -61,9 +60,7 @@ class ModelIndexTest : public ::testing::Test {
     for (const ModelRow& row : found->rows) ids.push_back(row.name.substr(strlen("models/")));
     return ids;
   }
-  std::vector<std::string> Ordered(const std::string& order) {
-    return Ids({.order_by = order});
-  }
+  std::vector<std::string> Ordered(const std::string& order) { return Ids({.order_by = order}); }
   std::optional<double> Rate(const std::string& id) {
     return index_.Find({.search = id}, 0, 1)->rows.at(0).rate;
   }
