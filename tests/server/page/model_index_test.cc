@@ -22,6 +22,22 @@ using ::testing::Optional;
 using ::testing::UnorderedElementsAre;
 namespace v1 = ::perceptron::v1;
 
+ModelFilter OfState(std::string state) {
+  ModelFilter filter;
+  filter.state = std::move(state);
+  return filter;
+}
+ModelFilter InOrder(std::string order) {
+  ModelFilter filter;
+  filter.order_by = std::move(order);
+  return filter;
+}
+ModelFilter OfName(std::string search) {
+  ModelFilter filter;
+  filter.search = std::move(search);
+  return filter;
+}
+
 class ModelIndexTest : public ::testing::Test {
  protected:
   void Create(const std::string& id, const std::string& description = "") {
@@ -60,9 +76,9 @@ class ModelIndexTest : public ::testing::Test {
     for (const ModelRow& row : found->rows) ids.push_back(row.name.substr(strlen("models/")));
     return ids;
   }
-  std::vector<std::string> Ordered(const std::string& order) { return Ids({.order_by = order}); }
+  std::vector<std::string> Ordered(const std::string& order) { return Ids(InOrder(order)); }
   std::optional<double> Rate(const std::string& id) {
-    return index_.Find({.search = id}, 0, 1)->rows.at(0).rate;
+    return index_.Find(OfName(id), 0, 1)->rows.at(0).rate;
   }
 
   Store store_{std::make_unique<MemoryJournal>(), Store::Options()};
@@ -96,9 +112,9 @@ TEST_F(ModelIndexTest, StatesAreInTheOrderInWhichTheyCallForAttention) {
   EXPECT_THAT(Ordered("state"), ElementsAre("drifting", "learning", "converged", "new"));
   EXPECT_THAT(Ordered("state desc"), ElementsAre("new", "converged", "learning", "drifting"));
   for (const char* state : {"converged", "drifting", "learning"})
-    EXPECT_THAT(Ids({.state = state}), ElementsAre(state));
-  EXPECT_THAT(Ids({.state = "no examples"}), ElementsAre("new"));
-  EXPECT_THAT(Ids({.state = "refuted"}), IsEmpty());
+    EXPECT_THAT(Ids(OfState(state)), ElementsAre(state));
+  EXPECT_THAT(Ids(OfState("no examples")), ElementsAre("new"));
+  EXPECT_THAT(Ids(OfState("refuted")), IsEmpty());
 }
 
 TEST_F(ModelIndexTest, AFrozenModelHasItsStateAndIsFoundByBoth) {
@@ -106,8 +122,8 @@ TEST_F(ModelIndexTest, AFrozenModelHasItsStateAndIsFoundByBoth) {
   Create("other");
   Learn("frozen", 3);
   Freeze("frozen");
-  EXPECT_THAT(Ids({.state = "frozen"}), ElementsAre("frozen"));
-  EXPECT_THAT(Ids({.state = "learning"}), ElementsAre("frozen"));
+  EXPECT_THAT(Ids(OfState("frozen")), ElementsAre("frozen"));
+  EXPECT_THAT(Ids(OfState("learning")), ElementsAre("frozen"));
 }
 
 TEST_F(ModelIndexTest, ConditionsHoldTogetherAndAllThatMatchAreCounted) {
@@ -116,7 +132,8 @@ TEST_F(ModelIndexTest, ConditionsHoldTogetherAndAllThatMatchAreCounted) {
     Create(id, i % 2 == 0 ? "an Even one" : "");
     Learn(id, 10, i % 3 == 0 ? 10 : 0);
   }
-  const ModelFilter filter{.search = "EVEN", .min_error = 0.3};
+  ModelFilter filter = OfName("EVEN");
+  filter.min_error = 0.3;
   EXPECT_THAT(Ids(filter), ElementsAre("m00", "m06", "m12", "m18", "m24"));
   EXPECT_THAT(Ids(filter, 3, 100), ElementsAre("m18", "m24"));
   EXPECT_THAT(Ids(filter, 1, 2), ElementsAre("m06", "m12"));
@@ -127,7 +144,8 @@ TEST_F(ModelIndexTest, ConditionsHoldTogetherAndAllThatMatchAreCounted) {
 
 TEST_F(ModelIndexTest, AReaderFindsWhatItMayReadAlone) {
   for (const char* id : {"a", "b1", "b2", "c"}) Create(id);
-  ModelFilter filter{.readable = std::vector<std::string>{"models/b"}};
+  ModelFilter filter;
+  filter.readable = std::vector<std::string>{"models/b"};
   EXPECT_THAT(Ids(filter), ElementsAre("b1", "b2"));
   EXPECT_EQ(index_.Find(filter, 0, 1)->matches, 2U);
   filter.readable->clear();
@@ -138,14 +156,16 @@ TEST_F(ModelIndexTest, RatesAreExamplesPerSecondBetweenTwoReadingsAndActiveAreTh
   for (const char* id : {"busy", "idle", "slow"}) Create(id);
   Learn("idle", 50);
   EXPECT_EQ(Rate("busy"), std::nullopt);
-  EXPECT_THAT(Ids({.active = true}), IsEmpty());
+  ModelFilter active = InOrder("rate desc");
+  active.active = true;
+  EXPECT_THAT(Ids(active), IsEmpty());
   Learn("busy", 40);
   Learn("slow", 4);
   Pass(absl::Seconds(2));
   EXPECT_THAT(Rate("busy"), Optional(20));
   EXPECT_THAT(Rate("slow"), Optional(2));
   EXPECT_THAT(Rate("idle"), Optional(0));
-  EXPECT_THAT(Ids({.active = true, .order_by = "rate desc"}), ElementsAre("busy", "slow"));
+  EXPECT_THAT(Ids(active), ElementsAre("busy", "slow"));
   // Too soon for new rates: these stay.
   Learn("idle", 10);
   Pass(absl::Seconds(1));
@@ -167,11 +187,11 @@ TEST_F(ModelIndexTest, ARateIsNotOverATimeAtWhichNobodyAsked) {
 
 TEST_F(ModelIndexTest, FiguresAreReadAgainAfterASecondAndModelsAtOnce) {
   Create("a");
-  EXPECT_THAT(Ids({.state = "no examples"}), ElementsAre("a"));
+  EXPECT_THAT(Ids(OfState("no examples")), ElementsAre("a"));
   Learn("a", 1);
-  EXPECT_THAT(Ids({.state = "no examples"}), ElementsAre("a"));
+  EXPECT_THAT(Ids(OfState("no examples")), ElementsAre("a"));
   Pass(absl::Seconds(1));
-  EXPECT_THAT(Ids({.state = "no examples"}), IsEmpty());
+  EXPECT_THAT(Ids(OfState("no examples")), IsEmpty());
   Create("b");
   EXPECT_THAT(Ordered(""), ElementsAre("a", "b"));
   ASSERT_OK(store_.Delete("models/a", "", false));
@@ -179,17 +199,17 @@ TEST_F(ModelIndexTest, FiguresAreReadAgainAfterASecondAndModelsAtOnce) {
   // A clock that was set back does not stop it.
   Learn("b", 1);
   Pass(-absl::Hours(1));
-  EXPECT_THAT(Ids({.state = "no examples"}), IsEmpty());
+  EXPECT_THAT(Ids(OfState("no examples")), IsEmpty());
 }
 
 TEST_F(ModelIndexTest, UnknownStatesAndOrdersAreRefusedWithTheNamesThatThereAre) {
   Create("a");
   for (const char* order : {"size", "name asc", "name desc desc", " desc ", "NAME"}) {
-    const absl::Status status = index_.Find({.order_by = order}, 0, 1).status();
+    const absl::Status status = index_.Find(InOrder(order), 0, 1).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << order;
     EXPECT_THAT(std::string(status.message()), HasSubstr("window_error")) << order;
   }
-  const absl::Status status = index_.Find({.state = "happy"}, 0, 1).status();
+  const absl::Status status = index_.Find(OfState("happy"), 0, 1).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()), HasSubstr("drifting"));
 }
