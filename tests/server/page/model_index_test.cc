@@ -4,9 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
+#include <utility>
+
 #include "absl/strings/str_format.h"
 #include "core/journal/memory_journal.h"
-#include "google/rpc/error_details.pb.h"
 #include "tests/support/status.h"
 #include "tests/support/traffic.h"
 
@@ -19,7 +21,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Optional;
-using ::testing::UnorderedElementsAre;
 namespace v1 = ::perceptron::v1;
 
 ModelFilter OfState(std::string state) {
