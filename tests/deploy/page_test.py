@@ -137,8 +137,8 @@ class PageTest:
         assert self.browser.text("#badges").endswith("converged")
         bound = re.search(r"updates: at most ([\d,]+) on this data", answer)[1]
         assert self.browser.text("#bound").startswith(f"At most {bound} updates"), self.browser.text("#bound")
-        figures = self.browser.script("""return Object.fromEntries([...document.querySelectorAll('#figures > div')]
-            .map((div) => [div.children[0].textContent, div.children[1].textContent]))""")
+        figures = dict(self.browser.script("""return [...document.querySelectorAll('#figures > div')]
+            .map((div) => [div.children[0].textContent, div.children[1].textContent])"""))
         assert f"margin: at least {figures['Margin floor']} (attained)" in answer, figures
         assert f"{self.tile('Examples')} seen, {self.tile('Mistakes')} mistakes" in answer, answer
         assert figures["Last pass: mistakes"] == "0" and "Examples" not in figures, figures
@@ -296,7 +296,8 @@ class PageTest:
         field.send_keys("NEEDLE", Keys.ENTER)
         self.browser.until("the search finds it", lambda: self.browser.texts("#models .name") == ["many25"])
         self.browser.open(self.origin + "/?search=%3Cb%3Enothing")
-        assert "<b>nothing" in self.browser.text("#summary")
+        assert self.browser.text("#summary") == "No model matches."
+        assert self.browser.driver.find_element(By.ID, "search").get_attribute("value") == "<b>nothing"
         self.check_quiet()
 
     def curves_outlive_the_server(self, restart):
