@@ -95,6 +95,8 @@ TEST_F(StatusPageTest, TheRequestSaysWhichModelsAreListedInWhichOrder) {
     Create(DenseSettings(name, 2));
   LearnNoise("models/few", 50);
   LearnNoise("models/many", 100);
+  // Loaded, so that its state is known.
+  ASSERT_OK(store_->Acquire("models/none").status());
   EXPECT_THAT(Names(List({{"order_by", "examples desc"}})),
               ElementsAre("models/many", "models/few", "models/none"));
   EXPECT_THAT(Names(List({{"state", "no examples"}})), ElementsAre("models/none"));

@@ -45,14 +45,18 @@ class ModelIndexTest : public ::testing::Test {
     v1::Model settings = DenseSettings("models/" + id, 1);
     settings.set_description(description);
     ASSERT_OK(store_.Create(std::move(settings), "", false).status());
+    // Loaded, so that its state is known.
+    ASSERT_OK(store_.Acquire("models/" + id).status());
   }
   // Learns `same` examples of one point and label, of which only the first can be a mistake, and then
-  // `contrary` ones of labels that change each time, which all are.
+  // `contrary` ones of labels that change each time, which all are. Its value is no whole number, or
+  // the model would be proven not to be separable.
   void Learn(const std::string& id, int same, int contrary = 0) {
     for (int i = 0; i < same + contrary; ++i) {
       const int label = i < same || (i - same) % 2 == 1 ? 1 : -1;
-      ASSERT_OK(testing::Send(store_, "models/" + id, "p", Columns().AddDense({1}, label).batch())
-                    .status);
+      ASSERT_OK(
+          testing::Send(store_, "models/" + id, "p", Columns().AddDense({0.7f}, label).batch())
+              .status);
     }
   }
   void MarkPass(const std::string& id, int64_t number) {
