@@ -4,16 +4,12 @@
 #include <memory>
 #include <vector>
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "core/error/error.h"
 #include "core/model/views.h"
 #include "core/report/format.h"
 #include "core/report/learner_text.h"
-#include "server/access/readable_models.h"
 #include "server/config/build_info.h"
 #include "server/rpc/message.h"
 #include "server/sessions/convert.h"
@@ -27,21 +23,10 @@ namespace page = ::perceptron::page::v1;
 constexpr uint64_t kMaxModelPageSize = 100;
 constexpr uint64_t kMaxPoints = 64;
 constexpr uint64_t kMaxFeatures = 100;
-// Each is a header on disk, read in a few µs.
-constexpr size_t kMaxSearched = 10'000;
 // Searching them takes about 0.3 s of a processor.
 constexpr size_t kMaxWeights = size_t{1} << 26;
 // More lists than a person reads.
 constexpr size_t kMaxClasses = 1000;
-
-std::function<bool(const v1::Model&)> Matches(const std::string& search) {
-  return [sought = absl::AsciiStrToLower(search)](const v1::Model& model) {
-    if (sought.empty()) return true;
-    const absl::string_view id = absl::StripPrefix(model.name(), kModelCollection);
-    return absl::StrContains(absl::AsciiStrToLower(id), sought) ||
-           absl::StrContains(absl::AsciiStrToLower(model.description()), sought);
-  };
-}
 
 // Keeps `points` of the points, spread evenly, including the first and the last.
 void Thin(size_t points, LearningCurve& curves) {
@@ -62,12 +47,6 @@ void DropUpTo(uint64_t revision, LearningCurve& curves) {
             std::find_if(all.begin(), last, [revision](const LearningCurvePoint& point) {
               return static_cast<uint64_t>(point.revision()) > revision;
             }));
-}
-
-bool IsReadable(const std::string& name, const ReadablePrefixes& readable) {
-  return !readable.has_value() ||
-         std::any_of(readable->begin(), readable->end(),
-                     [&](const std::string& prefix) { return absl::StartsWith(name, prefix); });
 }
 
 bool SeesAll(const ReadablePrefixes& readable) {
@@ -101,31 +80,50 @@ void ModelAnswers::Describe(const ReadablePrefixes& readable, page::ServerStatus
   server.set_draining(draining_());
 }
 
+absl::Status ModelAnswers::AddEntry(const ModelRow& row, uint64_t points, bool& journal_is_away,
+                                    page::ModelList& answer) {
+  const bool in_memory = ModelHandle::FindInMemory(store_, row.name) != nullptr;
+  const absl::StatusOr<ModelSummary> summary =
+      journal_is_away && !in_memory ? absl::UnavailableError("") : store_.GetSummary(row.name);
+  // Deleted since the index was read.
+  if (absl::IsNotFound(summary.status())) return absl::OkStatus();
+  // That of a fleet may be away for long: it is asked once.
+  const bool is_away = store_.fleet() != nullptr && absl::IsUnavailable(summary.status());
+  journal_is_away |= is_away;
+  if (is_away || absl::IsDataLoss(summary.status())) {
+    answer.add_unreachable(row.name);
+    return absl::OkStatus();
+  }
+  if (!summary.ok()) return summary.status();
+  page::ModelList::Entry& entry = *answer.add_models();
+  *entry.mutable_model() = ToProto(*summary);
+  entry.set_in_memory(summary->in_memory);
+  entry.set_convergence(StateName(entry.model().report().state()));
+  if (row.rate.has_value()) entry.set_examples_per_second(*row.rate);
+  const std::shared_ptr<Model> model = store_.GetIfLoaded(row.name);
+  if (points == 0 || model == nullptr || model->uid() != summary->settings.uid())
+    return absl::OkStatus();
+  LearningCurve curves = MakeLearningCurve(*model, ComponentAccess::kOnlyInMemory);
+  Thin(std::min(points, kMaxPoints), curves);
+  ToProto(curves, *entry.mutable_model());
+  return absl::OkStatus();
+}
+
 absl::StatusOr<page::ModelList> ModelAnswers::List(const ModelListQuery& query) {
-  const std::string list = absl::StrCat("status page, ", absl::AsciiStrToLower(query.search));
-  const absl::StatusOr<std::string> after = ReadPageToken(list, query.page_token);
-  if (!after.ok()) return after.status();
-  const size_t limit = std::clamp<uint64_t>(query.page_size, 1, kMaxModelPageSize);
-  absl::StatusOr<Store::Found> found =
-      SeesAll(query.readable) ? store_.Search(*after, limit, kMaxSearched, Matches(query.search))
-                              : SearchReadable(store_, *query.readable, *after, limit, kMaxSearched,
-                                               Matches(query.search));
+  const uint64_t limit = std::clamp<uint64_t>(query.page_size, 1, kMaxModelPageSize);
+  // No page lies beyond the models that the index has.
+  const uint64_t page = std::clamp<uint64_t>(query.page, 1, ModelIndex::kMaxModels);
+  const absl::StatusOr<ModelIndex::Found> found =
+      index_.Find(query.filter, (page - 1) * limit, limit);
   if (!found.ok()) return found.status();
   page::ModelList answer;
-  for (const ModelSummary& summary : found->models) {
-    page::ModelList::Entry& entry = *answer.add_models();
-    *entry.mutable_model() = ToProto(summary);
-    entry.set_in_memory(summary.in_memory);
-    entry.set_convergence(StateName(entry.model().report().state()));
-    const std::shared_ptr<Model> model = store_.GetIfLoaded(summary.settings.name());
-    if (query.points == 0 || model == nullptr || model->uid() != summary.settings.uid()) continue;
-    LearningCurve curves = MakeLearningCurve(*model, ComponentAccess::kOnlyInMemory);
-    Thin(std::min(query.points, kMaxPoints), curves);
-    ToProto(curves, *entry.mutable_model());
+  bool journal_is_away = false;
+  for (const ModelRow& row : found->rows) {
+    absl::Status status = AddEntry(row, query.points, journal_is_away, answer);
+    if (!status.ok()) return status;
   }
-  for (std::string& name : found->unreachable) answer.add_unreachable(std::move(name));
-  if (!found->next.empty()) answer.set_next_page_token(MakePageToken(list, found->next));
-  Describe(query.readable, *answer.mutable_server());
+  answer.set_matches(found->matches);
+  Describe(query.filter.readable, *answer.mutable_server());
   return answer;
 }
 

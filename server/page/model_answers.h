@@ -3,32 +3,26 @@
 
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "core/store/store.h"
 #include "core/sync/mutex.h"
 #include "perceptron/page/v1/status_page.pb.h"
+#include "server/page/model_index.h"
 
 namespace perceptrond {
 
-// Prefixes of the full names of the models that the reader may see, in order; absent: all. Others do
-// not exist for it.
-using ReadablePrefixes = std::optional<std::vector<std::string>>;
-
 // A request for the list of models. Values out of range are clamped.
 struct ModelListQuery {
-  // A part of the name or the description, in upper or lower case (ASCII); empty for all models.
-  std::string search;
-  std::string page_token;
+  ModelFilter filter;
+  // From 1.
+  uint64_t page = 1;
   // 1 to 100.
   uint64_t page_size = 25;
   // Points of each model's learning curve, 0 to 64.
   uint64_t points = 32;
-  ReadablePrefixes readable;
 };
 
 // A request for one model.
@@ -54,9 +48,9 @@ class ModelAnswers {
  public:
   // `draining` returns whether the server is stopping. The store must outlive this object.
   ModelAnswers(Store& store, std::function<bool()> draining)
-      : store_(store), draining_(std::move(draining)) {}
+      : store_(store), draining_(std::move(draining)), index_(store) {}
 
-  // INVALID_ARGUMENT for a page token of another list. O(models searched, at most 10,000).
+  // INVALID_ARGUMENT for an unknown state or order. O(models), and reads them all if the index is old.
   absl::StatusOr<::perceptron::page::v1::ModelList> List(const ModelListQuery& query);
   // NOT_FOUND, INVALID_ARGUMENT, and the errors of Store::Acquire. O(points); O(weights) if
   // features are requested.
@@ -67,6 +61,10 @@ class ModelAnswers {
  private:
   // The numbers of models are 0 for readers that do not see all.
   void Describe(const ReadablePrefixes& readable, ::perceptron::page::v1::ServerStatus& server);
+  // Appends a model of the list to the answer, or its name to those that cannot be read.
+  // `journal_is_away` is whether the journal was found to be so, for this answer.
+  absl::Status AddEntry(const ModelRow& row, uint64_t points, bool& journal_is_away,
+                        ::perceptron::page::v1::ModelList& answer);
   void DescribeWeights(const Model& model, size_t limit,
                        ::perceptron::page::v1::TopFeatures& features)
       ABSL_LOCKS_EXCLUDED(weights_turn_);
@@ -75,6 +73,7 @@ class ModelAnswers {
 
   Store& store_;
   const std::function<bool()> draining_;
+  ModelIndex index_;
   Mutex load_turn_;
   Mutex weights_turn_;
 };

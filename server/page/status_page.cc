@@ -74,6 +74,7 @@ HttpAnswer MakeAnswer(const HttpRequest& request, int status, std::string type, 
 constexpr char kJsonType[] = "application/json; charset=utf-8";
 constexpr char kListPage[] = "index.html";
 constexpr char kModelPage[] = "model.html";
+constexpr char kComparePage[] = "compare.html";
 // A plain answer, since the page's script may be unable to decode the name.
 constexpr char kInvalidName[] =
     "This is not a model's name. A name has letters, digits, '_', '-' and '.', and starts with a "
@@ -143,11 +144,17 @@ uint64_t IntegerParameter(const HttpRequest& request, absl::string_view name,
 
 ModelListQuery ListQuery(const HttpRequest& request) {
   ModelListQuery query;
-  query.search = Parameter(request, "search");
-  query.page_token = Parameter(request, "page_token");
+  query.filter.search = Parameter(request, "search");
+  query.filter.state = Parameter(request, "state");
+  query.filter.order_by = Parameter(request, "order_by");
+  query.filter.active = Parameter(request, "active") == "true";
+  double min_error = 0;
+  if (absl::SimpleAtod(Parameter(request, "min_error"), &min_error))
+    query.filter.min_error = min_error;
+  query.filter.readable = request.readable;
+  query.page = IntegerParameter(request, "page", query.page);
   query.page_size = IntegerParameter(request, "page_size", query.page_size);
   query.points = IntegerParameter(request, "points", query.points);
-  query.readable = request.readable;
   return query;
 }
 
@@ -178,6 +185,7 @@ HttpAnswer StatusPage::Answer(const HttpRequest& request) {
 HttpAnswer StatusPage::Get(const HttpRequest& request) {
   absl::string_view path = request.path;
   if (path == "/") return Page(request, kListPage, 200);
+  if (path == "/compare") return Page(request, kComparePage, 200);
   if (absl::ConsumePrefix(&path, "/assets/")) {
     const auto file = files_.find(path);
     if (file != files_.end() && !absl::EndsWith(path, ".html"))

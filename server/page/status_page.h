@@ -16,6 +16,7 @@ namespace perceptrond {
 // Serves, to GET and HEAD:
 //   /                  the list of models        /models/{model}       one model
 //   /api/models        the data of the list      /api/models/{model}   the data of one model
+//   /compare           learning curves of several models in one plot
 //   /assets/{file}     the page's own files
 // 400 for an invalid model name; 404 for an unknown path or model; 405 for other methods; 503 while
 // kMaxActiveRequests requests for data are in progress. docs/status_page.md describes the JSON.

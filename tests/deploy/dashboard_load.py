@@ -17,7 +17,9 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from http2_attacks import DATA, END_STREAM, Connection, continuation_flood, frame
 
 DIMENSION = 20
-MODEL = "watched"
+MODEL = "watched.1"
+# A regular expression of the first's name has this one, too, unless its dot is escaped.
+TWIN = "watched-1"
 # Models of 4 * 2^20 bytes, of which two fit.
 OTHERS = ["other0", "other1", "other2"]
 # Its rows have labels at random: it never stops updating.
@@ -68,6 +70,7 @@ class Load:
 
     def create(self):
         self.call("create", MODEL, "--dimension", DIMENSION, "--store-sample", 100000, "--margin-of-interest", 0.0001)
+        self.call("create", TWIN, "--dimension", DIMENSION)
         self.call("create", HOPELESS, "--dimension", DIMENSION, "--store-updates", 100)
         for name, dimension in DIMENSIONS.items():
             self.call("create", name, "--dimension", dimension, "--store-updates", 0)

@@ -11,13 +11,15 @@ import tempfile
 import time
 import unittest
 
-from dashboard_load import MODEL, SERVER_FLAGS, Load, obeying_file_modes
+from dashboard_load import HOPELESS, MODEL, SERVER_FLAGS, TWIN, Load, obeying_file_modes
 from dashboards import ROOT, Asker, dashboard, filled_in, panels_of, queries, write_config
 from processes import Prometheus, Server
 
 DEADLINE_SECONDS = 180
 
-panels = panels_of("Service", "Model $model")
+COMPARED = "Chosen models, compared"
+
+panels = panels_of("Service", COMPARED, "Model $model")
 
 
 class DashboardTest(unittest.TestCase):
@@ -69,6 +71,7 @@ class DashboardTest(unittest.TestCase):
         self.assertEqual(annotations, [])
         self.alerts_fired()
         self.variables_find_server_and_model()
+        self.chosen_models_are_compared_and_no_others()
 
     def alerts_fired(self):
         """Those that need no time, for what the load did."""
@@ -77,6 +80,15 @@ class DashboardTest(unittest.TestCase):
 
     def annotations_without_data(self):
         return [one["name"] for one in dashboard["annotations"]["list"] if not self.asker.series(filled_in(one["expr"], MODEL))]
+
+    def chosen_models_are_compared_and_no_others(self):
+        (error,) = [target["expr"] for panel in panels_of(COMPARED) if panel["id"] == 52 for target in panel["targets"]]
+        for models in ([MODEL], [MODEL, HOPELESS], [HOPELESS, TWIN, MODEL]):
+            # Those that have evaluated no example since they were loaded have no error.
+            found = {one["metric"]["model_name"] for one in self.asker.now(filled_in(error.replace("window_error_ratio", "revision"), *models))}
+            self.assertEqual(found, set(models))
+        everything = {one["metric"]["model_name"] for one in self.asker.now(filled_in(error.replace("window_error_ratio", "revision")))}
+        self.assertLess({MODEL, HOPELESS, TWIN}, everything)
 
     def variables_find_server_and_model(self):
         found = {}
@@ -102,9 +114,17 @@ class ShapeTest(unittest.TestCase):
             self.assertFalse(cells & taken, panel["title"])
             taken |= cells
 
-    def test_there_are_rows_for_the_service_and_a_fleet_and_one_that_is_repeated_for_each_model(self):
+    def test_there_are_rows_for_the_service_a_fleet_and_chosen_models_and_one_that_is_repeated_for_each_model(self):
         rows = [panel for panel in dashboard["panels"] if panel["type"] == "row"]
-        self.assertEqual([(row["title"], row.get("repeat")) for row in rows], [("Service", None), ("Fleet", None), ("Model $model", "model")])
+        self.assertEqual([(row["title"], row.get("repeat")) for row in rows], [("Service", None), ("Fleet", None), (COMPARED, None), ("Model $model", "model")])
+
+    def test_several_models_can_be_chosen_and_each_query_takes_them(self):
+        (model,) = [one for one in dashboard["templating"]["list"] if one["name"] == "model"]
+        self.assertTrue(model["multi"] and model["includeAll"] and model["allValue"])
+        expressions = [target["expr"] for panel in panels_of() for target in panel["targets"]] + [one["expr"] for one in dashboard["annotations"]["list"]]
+        for expression in expressions:
+            # Grafana escapes names for a regular expression, which "=" would take literally.
+            self.assertEqual(expression.count("$model"), expression.count('model_name=~"$model"'), expression)
 
     def test_each_panel_says_what_it_shows_and_asks_the_chosen_data_source(self):
         for panel in panels_of():

@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import re
 import shutil
 import time
 import urllib.parse
@@ -27,17 +28,29 @@ def panels_of(*rows):
     return found
 
 
-def filled_in(expression, model):
-    """As Grafana sends it: its variables have values. The rates' interval is at least four scrapes, as Grafana has it."""
-    for variable, value in {"$instance": ".+", "$model": model, "$__rate_interval": "2s", "$__interval": "1s"}.items():
+def chosen(variable, values):
+    """A variable's values as Grafana writes them into a query of Prometheus: the value for all of them, or each with a backslash for its
+    special characters, which a quoted text doubles, and several in parentheses."""
+    (definition,) = [one for one in dashboard["templating"]["list"] if one["name"] == variable]
+    if not values:
+        return definition["allValue"]
+    escaped = [re.sub(r"[$^*{}\[\]'+?.()|]", r"\\\\\g<0>", value.replace("\\", "\\" * 4)) for value in values]
+    return escaped[0] if len(escaped) == 1 else f"({'|'.join(escaped)})"
+
+
+def filled_in(expression, *models):
+    """As Grafana sends it: its variables have values; without models, that for all. The rates' interval is at least four scrapes, as Grafana
+    has it."""
+    values = {"$instance": chosen("instance", []), "$model": chosen("model", models), "$__rate_interval": "2s", "$__interval": "1s"}
+    for variable, value in values.items():
         expression = expression.replace(variable, value)
-    assert "$" not in expression, expression
+    assert "$" not in re.sub(r"\\\\.", "", expression), expression
     return expression
 
 
-def queries(panels, model):
+def queries(panels, *models):
     """What each query of each panel asks."""
-    return {f"{panel['id']} {panel['title']} {target['refId']}": filled_in(target["expr"], model) for panel in panels for target in panel["targets"]}
+    return {f"{panel['id']} {panel['title']} {target['refId']}": filled_in(target["expr"], *models) for panel in panels for target in panel["targets"]}
 
 
 class Asker:

@@ -1,5 +1,6 @@
 """Models and streams for the status page to show, by perceptronctl."""
 
+import json
 import pathlib
 import random
 import subprocess
@@ -23,6 +24,9 @@ class Load:
         if done.returncode != 0:
             raise AssertionError(f"perceptronctl {arguments}: {done.returncode}\n{done.stdout}{done.stderr}")
         return done.stdout
+
+    def json(self, *arguments):
+        return json.loads(self.call(*arguments))
 
     def rows(self, count, flipped=False):
         lines = []

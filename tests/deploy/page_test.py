@@ -130,14 +130,18 @@ class PageTest:
 
     def the_models_page_says_what_the_command_line_says(self):
         self.browser.driver.find_element(By.LINK_TEXT, "curve").send_keys(Keys.ENTER)
-        self.browser.until("the model's page is there", lambda: self.browser.text("h1") == "curve" and self.browser.texts("#status li"))
+        self.browser.until("the model's page is there", lambda: self.browser.text("h1") == "curve" and self.browser.texts("#figures dt"))
         answer = self.load.call("get", "curve").split("convergence:\n")[1]
-        assert self.browser.texts("#status li") == [line.strip() for line in answer.splitlines()], "the report's words"
+        meaning = re.search(r"state: CONVERGED \((.*)\)", answer)[1]
+        assert self.browser.text("#meaning").lower() == meaning + ".", self.browser.text("#meaning")
         assert self.browser.text("#badges").endswith("converged")
         bound = re.search(r"updates: at most ([\d,]+) on this data", answer)[1]
-        assert f"of at most {bound} " in self.browser.text("#bound"), self.browser.text("#bound")
-        figures = self.browser.script("return [...document.querySelectorAll('#figures tr')].map((row) => row.cells[0].textContent)")
-        assert {"Examples", "Margin floor", "Last pass: mistakes"} <= set(figures), figures
+        assert self.browser.text("#bound").startswith(f"At most {bound} updates"), self.browser.text("#bound")
+        figures = dict(self.browser.script("""return [...document.querySelectorAll('#figures > div')]
+            .map((div) => [div.children[0].textContent, div.children[1].textContent])"""))
+        assert f"margin: at least {figures['Margin floor']} (attained)" in answer, figures
+        assert f"{self.tile('Examples')} seen, {self.tile('Mistakes')} mistakes" in answer, answer
+        assert figures["Last pass: mistakes"] == "0" and "Examples" not in figures, figures
         (weights,) = json.loads(self.load.call("get", "curve", "--weights", "-o", "json"))["weights"]["vectors"]
         top = sorted(zip(weights["indices"], weights["values"]), key=lambda pair: -abs(pair[1]))
         assert self.browser.texts("#features tbody td:first-child") == [f"feature {index}" for index, _ in top]
@@ -285,13 +289,15 @@ class PageTest:
         self.browser.until("a page is full", lambda: len(self.browser.texts("#models .name")) == 25)
         self.show("list")
         self.browser.driver.find_element(By.ID, "next").click()
+        assert self.browser.still_open()
         self.browser.until("the next page has the rest", lambda: self.browser.texts("#models .name")[-2:] == ["many25", "markup"])
         assert len(self.browser.texts("#models .name")) == 3
         field = self.browser.driver.find_element(By.ID, "search")
         field.send_keys("NEEDLE", Keys.ENTER)
         self.browser.until("the search finds it", lambda: self.browser.texts("#models .name") == ["many25"])
         self.browser.open(self.origin + "/?search=%3Cb%3Enothing")
-        assert "<b>nothing" in self.browser.text("#summary")
+        assert self.browser.text("#summary") == "No model matches."
+        assert self.browser.driver.find_element(By.ID, "search").get_attribute("value") == "<b>nothing"
         self.check_quiet()
 
     def curves_outlive_the_server(self, restart):

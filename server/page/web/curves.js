@@ -14,6 +14,7 @@ function paint(chart) {
   for (const line of chart.data.datasets) {
     line.borderColor = colour(line.colourName);
     line.pointBackgroundColor = line.borderColor;
+    line.pointBorderColor = line.borderColor;
   }
   for (const scale of Object.values(chart.options.scales)) {
     if (scale.display === false) continue;
@@ -126,16 +127,35 @@ function dashedLabels(chart) {
       .sort((a, b) => a.datasetIndex - b.datasetIndex);
 }
 
-// A chart of several lines with axes. `lines` has name, colour and dash of each; `y` has title, number format, and whether it is
-// logarithmic.
-export function curve(canvas, {lines, y}) {
+// The marks of a line with a marker: about this many, spread over the axis, so that lines of many points stay lines.
+const MARKS = 9;
+
+// The radius of each point: 0 but for those that are nearest to where marks are due. Lines have their marks at places of their own.
+function markRadii(points, line, lines, logarithmic) {
+  const at = (point) => (logarithmic ? Math.log(point.x) : point.x);
+  const radii = points.map(() => 0);
+  const known = points.flatMap((point, i) => (Number.isFinite(point.y) && Number.isFinite(at(point)) ? [i] : []));
+  if (known.length === 0) return radii;
+  const [first, last] = [at(points[known[0]]), at(points[known.at(-1)])];
+  for (let mark = 0; mark < MARKS; ++mark) {
+    const due = first + (last - first) * (mark + (line + 0.5) / lines) / MARKS;
+    const near = known.reduce((best, i) => (Math.abs(at(points[i]) - due) < Math.abs(at(points[best]) - due) ? i : best), known[0]);
+    radii[near] = 4;
+  }
+  radii[known.at(-1)] = 4;
+  return radii;
+}
+
+// A chart of several lines with axes. `lines` has name, colour and dash of each, and its marker if it has one; `y` has title, number
+// format, and whether it is logarithmic. Without `legend` the page has its own.
+export function curve(canvas, {lines, y, legend = lines.length > 1}) {
   return start(canvas, {
     type: 'line',
     data: {
       // Later lines are drawn on top: where lines coincide the dashes of one show on the other.
       datasets: lines.map((line, i) => ({
         label: line.name, colourName: line.colour, borderDash: line.dash ?? [], data: [], borderWidth: 2, borderJoinStyle: 'round',
-        pointRadius: 0, pointHitRadius: 8, order: -i,
+        pointRadius: 0, pointHitRadius: 8, order: -i, pointStyle: line.marker ?? 'circle', pointBorderWidth: 1.5, isMarked: line.marker !== undefined,
       })),
     },
     options: {
@@ -149,7 +169,7 @@ export function curve(canvas, {lines, y}) {
             ticks: {callback: (value) => y.tick(value), maxTicksLimit: 6}},
       },
       plugins: {
-        legend: {display: lines.length > 1, align: 'start', labels: {
+        legend: {display: legend, align: 'start', labels: {
           usePointStyle: true, pointStyle: 'line', pointStyleWidth: 32,
           generateLabels: dashedLabels,
         }},
@@ -180,8 +200,10 @@ export function redraw(chart, series, {kind, logarithmic, logarithmicY = false, 
   series.forEach((points, i) => {
     // A single point, or several at one position, make no line: they are drawn as a dot.
     const known = points.filter((point) => Number.isFinite(point.y) && positive(point));
-    chart.data.datasets[i].data = points.filter(positive);
-    chart.data.datasets[i].pointRadius = known.length > 0 && known.every((point) => point.x === known[0].x && point.y === known[0].y) ? 4 : 0;
+    const line = chart.data.datasets[i];
+    line.data = points.filter(positive);
+    if (line.isMarked) line.pointRadius = markRadii(line.data, i, series.length, logarithmic && kind !== 'time');
+    else line.pointRadius = known.length > 0 && known.every((point) => point.x === known[0].x && point.y === known[0].y) ? 4 : 0;
   });
   chart.update();
   chart.canvas.setAttribute('aria-label', label);

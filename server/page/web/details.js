@@ -33,7 +33,6 @@ export function showSettings(list, model, learner) {
     ['Features', describeSpace(model.featureSpace)],
     ['Labels', describeLabels(model)],
     ['Stored examples', describeStored(model)],
-    ['Revision', count(model.revision)],
     ['Created', moment(new Date(model.createTime))],
     ['Changed', moment(new Date(model.updateTime))],
   ];
@@ -108,8 +107,7 @@ export function showFeatures(answer) {
   let note = features.absent;
   if (note === '' && lists.length === 0) note = 'All weights are zero.';
   if (note === '') {
-    note = features.firstRevision === features.lastRevision ? `At revision ${count(features.firstRevision)}.`
-      : `Read while the model learned, from revision ${count(features.firstRevision)} to ${count(features.lastRevision)}.`;
+    note = features.firstRevision === features.lastRevision ? '' : 'Read while the model learned: the weights are not all of one revision.';
   }
   setText(part('features-note'), note.charAt(0).toUpperCase() + note.slice(1));
   part('features').replaceChildren(...chosenClasses(lists).map((list) => featureTable(model, list, model.learner.classes !== undefined)));

@@ -1,6 +1,8 @@
 // One page of the list of models, kept up to date. The first response has the curves; later ones have the current state alone.
 
-import {ask, count, idOf, keepLooking, make, percent, printable, setText, showBadges, showServer} from './page.js';
+import {ask, count, idOf, keepLooking, make, percent, printable, rateText, setText, showBadges, showServer} from './page.js';
+import {choose, isChosen, isFull, showPages} from './controls.js';
+import {changeQuery, currentQuery, isFiltered, onQuery, parametersOf} from './query.js';
 import {drop, windowClearSince, sparkline} from './curves.js';
 
 const PAGE_SIZE = 25;
@@ -8,14 +10,11 @@ const FIRST_POINTS = 48;
 const MOST_POINTS = 160;
 const INTERVAL = 1000;
 
-const parameters = new URLSearchParams(location.search);
-const search = parameters.get('search') ?? '';
-const pageToken = parameters.get('page_token') ?? '';
 const table = document.getElementById('models');
+const body = table.tBodies[0];
 const rows = new Map();
-let known = false;
-
-document.getElementById('search').value = search;
+// The query whose rows are shown, as text; null before the first.
+let shown = null;
 
 function makeRow(id) {
   const cell = (className, label) => {
@@ -25,11 +24,12 @@ function makeRow(id) {
   };
   const canvas = make('canvas', {role: 'img'});
   const row = {
+    box: make('input', {type: 'checkbox', ariaLabel: `Compare ${id}`}),
     link: make('a', {className: 'name', href: `models/${encodeURIComponent(id)}`}, id),
     description: make('div', {className: 'description', dir: 'auto'}),
     state: cell('state', 'State'),
     examples: cell('number', 'Examples'),
-    mistakes: cell('number', 'Mistakes'),
+    rate: cell('number', 'Examples / s'),
     updates: cell('number', 'Updates'),
     lifetime: cell('number', 'Error'),
     latest: cell('number', 'Error, last 1,000'),
@@ -38,9 +38,11 @@ function makeRow(id) {
     // The curve is received once, and continued with the current state of each response.
     whole: false,
   };
-  const name = make('td', {role: 'cell'}, row.link, row.description);
+  row.box.addEventListener('change', () => choose(id, row.box.checked));
+  const compared = make('td', {className: 'choice', role: 'cell'}, make('label', {}, row.box));
+  const name = make('td', {className: 'model', role: 'cell'}, row.link, row.description);
   const curve = make('td', {className: 'curve', role: 'cell'}, make('div', {className: 'spark'}, canvas));
-  row.element = make('tr', {role: 'row'}, name, row.state, row.examples, row.mistakes, row.updates, row.lifetime, row.latest, curve);
+  row.element = make('tr', {role: 'row'}, compared, name, row.state, row.examples, row.rate, row.updates, row.lifetime, row.latest, curve);
   return row;
 }
 
@@ -71,6 +73,11 @@ function addPoints(row, model) {
   row.chart.update();
 }
 
+function showChoice(row, id) {
+  row.box.checked = isChosen(id);
+  row.box.disabled = !row.box.checked && isFull();
+}
+
 function showRow(row, entry) {
   const {model} = entry;
   const {report} = model;
@@ -78,10 +85,11 @@ function showRow(row, entry) {
   row.description.hidden = model.description === '';
   showBadges(row.state, entry);
   setText(row.examples, count(report.examples));
-  setText(row.mistakes, count(report.mistakes));
+  setText(row.rate, rateText(entry.examplesPerSecond));
   setText(row.updates, count(report.updates));
   setText(row.lifetime, percent(report.progressiveError));
   setText(row.latest, percent(report.windowError));
+  showChoice(row, idOf(model));
   addPoints(row, model);
   row.whole = entry.inMemory;
   row.canvas.setAttribute('aria-label', row.points.length === 0 ? 'no learning curve: the model is not in memory, or has evaluated no example'
@@ -95,40 +103,37 @@ function removeRow(uid) {
   rows.delete(uid);
 }
 
-function showModels(entries) {
-  const present = new Set(entries.map((entry) => entry.model.uid));
+// Rows do not move under the pointer or the focus: those that are shown keep their order.
+const isInUse = () => body.contains(document.activeElement) || (matchMedia('(hover: hover)').matches && body.matches(':hover'));
+function inPlace(entries) {
+  const positions = new Map([...body.rows].map((element, i) => [element, i]));
+  const positionOf = ({model}) => positions.get(rows.get(model.uid)?.element) ?? Infinity;
+  return entries.slice().sort((a, b) => positionOf(a) - positionOf(b) || 0);
+}
+
+function showModels(answered, isSameQuery) {
+  const present = new Set(answered.map((entry) => entry.model.uid));
   for (const uid of [...rows.keys()].filter((uid) => !present.has(uid))) removeRow(uid);
-  const body = table.tBodies[0];
+  const entries = isSameQuery && isInUse() ? inPlace(answered) : answered;
+  const focused = document.activeElement;
   entries.forEach((entry, i) => {
     const {uid} = entry.model;
-    if (!rows.has(uid)) rows.set(uid, makeRow(idOf(entry.model)));
+    if (!rows.has(uid)) {
+      const id = idOf(entry.model);
+      rows.set(uid, {...makeRow(id), id});
+    }
     const row = rows.get(uid);
     if (body.rows[i] !== row.element) body.insertBefore(row.element, body.rows[i] ?? null);
     showRow(row, entry);
   });
+  // An element that was moved has lost the focus.
+  if (focused !== document.activeElement && focused.isConnected) focused.focus({preventScroll: true});
   table.hidden = entries.length === 0;
 }
 
-function summary(found, server, more) {
-  if (found > 0 && search === '') return '';
-  if (found > 0) return `${more ? 'The first ' : ''}${count(found)} with “${search}” in name or description:`;
-  if (search !== '') return `No model has “${search}” in its name or description.`;
-  if (pageToken !== '') return 'There are no more models.';
-  return server.models === '0' ? 'There are no models yet. “perceptronctl create NAME --named” makes one.' : '';
-}
-
-function showPages(next) {
-  const link = (id, token) => {
-    const element = document.getElementById(id);
-    const query = new URLSearchParams();
-    if (search !== '') query.set('search', search);
-    if (token) query.set('page_token', token);
-    element.href = './' + (query.toString() === '' ? '' : `?${query}`);
-    return element;
-  };
-  link('first', '').hidden = pageToken === '';
-  link('next', next).hidden = next === '';
-  document.getElementById('pages').hidden = pageToken === '' && next === '';
+function summary(matches, query) {
+  if (isFiltered(query)) return matches === 0 ? 'No model matches.' : `${count(matches)} ${matches === 1 ? 'model matches' : 'models match'}.`;
+  return matches === 0 ? 'There are no models yet. “perceptronctl create NAME --named” makes one.' : '';
 }
 
 // For models that are not in memory only what is stored is known.
@@ -145,33 +150,35 @@ function unread(names) {
   return `Cannot be read: ${names.map((name) => printable(name.slice('models/'.length))).join(', ')}. “perceptronctl get NAME” says why.`;
 }
 
-// A search may need several requests: each searches at most 10,000 models.
-async function readPage(points) {
-  const entries = [];
-  const unreachable = [];
-  let token = pageToken;
-  while (true) {
-    const answer = await ask('api/models', {
-      search, page_token: token, page_size: PAGE_SIZE - entries.length - unreachable.length, points,
-    });
-    entries.push(...answer.models);
-    unreachable.push(...answer.unreachable);
-    token = answer.nextPageToken;
-    const listed = entries.length + unreachable.length;
-    if (token === '' || listed >= PAGE_SIZE) return {entries, unreachable, next: token, server: answer.server};
+async function look() {
+  const query = currentQuery();
+  const parameters = parametersOf(query);
+  const key = JSON.stringify(parameters);
+  const isSameQuery = key === shown;
+  const page = (points) => ask('api/models', {...parameters, page_size: PAGE_SIZE, points});
+  let answer = await page(isSameQuery ? 1 : FIRST_POINTS);
+  // The whole curve of a model that is new or was loaded is needed.
+  if (isSameQuery && answer.models.some((entry) => entry.inMemory && !rows.get(entry.model.uid)?.whole)) answer = await page(FIRST_POINTS);
+  // The reader has asked for something else meanwhile.
+  if (JSON.stringify(parametersOf(currentQuery())) !== key) return look();
+  const matches = Number(answer.matches);
+  const pages = Math.ceil(matches / PAGE_SIZE);
+  const number = Math.max(1, Math.trunc(Number(query.page)) || 1);
+  if (number > pages && pages > 0) {
+    changeQuery({page: pages === 1 ? '' : String(pages)}, {replace: true});
+    return look();
   }
+  shown = key;
+  showServer(answer.server);
+  showModels(answer.models, isSameQuery);
+  setText(document.getElementById('summary'), summary(matches, query));
+  setText(document.getElementById('unread'), unread(answer.unreachable));
+  setText(document.getElementById('unloaded'), unloaded(answer.models));
+  showPages(number, pages);
 }
 
-keepLooking(async () => {
-  let page = await readPage(known ? 1 : FIRST_POINTS);
-  // The whole curve of a model that is new or was loaded is needed.
-  if (known && page.entries.some((entry) => entry.inMemory && !rows.get(entry.model.uid)?.whole)) page = await readPage(FIRST_POINTS);
-  known = true;
-  const {entries, unreachable, next, server} = page;
-  showServer(server);
-  showModels(entries);
-  setText(document.getElementById('summary'), summary(entries.length + unreachable.length, server, next !== '' || pageToken !== ''));
-  setText(document.getElementById('unread'), unread(unreachable));
-  setText(document.getElementById('unloaded'), unloaded(entries));
-  showPages(next);
-}, search === '' ? INTERVAL : 2 * INTERVAL);
+const lookNow = keepLooking(look, INTERVAL);
+onQuery(() => {
+  for (const row of rows.values()) showChoice(row, row.id);
+  lookNow();
+});

@@ -1,15 +1,13 @@
 // A model's page. The first response has the whole learning curve, later ones the new points.
 
-import {ApiError, NoAnswer, ask, count, exactly, figure, idOf, keepLooking, make, moment, percent, printable, setText, shortCount,
-        showBadges, showServer} from './page.js';
-import {X_AXES, curve, redraw, withStreaks} from './curves.js';
+import {ApiError, NoAnswer, ask, count, exactly, figure, idOf, keepLooking, make, moment, percent, percentTick, pointText, printable,
+        rateText, setText, shortCount, showBadges, showServer} from './page.js';
+import {X_AXES, curve, redraw} from './curves.js';
+import {CurvePoints, lineOf} from './points.js';
 import {MAX_FEATURES, showFeatures, showSettings} from './details.js';
 
 const INTERVAL = 1000;
 const FEATURES_INTERVAL = 10000;
-// More than the server keeps, so that points received live stay until they are thinned.
-const MAX_POINTS = 1500;
-
 function decoded(text) {
   try {
     return decodeURIComponent(text);
@@ -23,10 +21,7 @@ const path = `../api/models/${encodeURIComponent(id)}`;
 const part = (name) => document.getElementById(name);
 
 let uid = '';
-// In ascending order of examples: {revision, examples, mistakes, norm, ceiling, floor, error, time}; absent figures are undefined.
-let points = [];
-// The revision up to which the points stored by the server are known.
-let knownRevision = 0;
+const points = new CurvePoints();
 let featuresAt = 0;
 let lastAnswer = null;
 let rate = null;
@@ -37,43 +32,9 @@ let wantsLoading = true;
 document.title = `${id} · perceptrond`;
 setText(part('name'), exactly(id));
 part('json').href = path;
-
-// ---- Points ----
-
-const pointOf = (point) => ({
-  revision: Number(point.revision), examples: Number(point.examples), mistakes: Number(point.mistakes), norm: point.weightNorm,
-  ceiling: point.marginCeiling, floor: point.marginFloor, error: point.windowError, time: Date.parse(point.time),
-});
-
-// The last point is the current state; the server stores those before it.
-function takePoints(curve, now) {
-  if (curve.length === 0) return;
-  const news = curve.map(pointOf);
-  const present = news.at(-1);
-  present.time = now;
-  if (news.length > 1) knownRevision = news.at(-2).revision;
-  const last = points.at(-1);
-  // No example was learned since the last point: only its time changes.
-  if (last !== undefined && last.examples === present.examples && last.revision === present.revision) points.pop();
-  points = points.concat(news);
-  points.sort((a, b) => a.examples - b.examples || a.revision - b.revision || a.time - b.time);
-  // A point received live may now be stored by the server, too.
-  points = points.filter(
-      (p, i) => i === points.length - 1 || p.examples !== points[i + 1].examples || p.revision !== points[i + 1].revision);
-  if (points.length > MAX_POINTS) points = points.filter((_, i) => i % 2 === 0 || i === points.length - 1);
-}
-
-function clearPoints() {
-  points = [];
-  knownRevision = 0;
-  rate = null;
-  featuresAt = 0;
-}
+part('compare').href = `../?${new URLSearchParams({compare: id})}`;
 
 // ---- Learning curve ----
-
-// With few examples the error is noise, and would squeeze the rest of the curve.
-const isEarly = (point) => point.examples < Math.min(100, points.at(-1).examples / 10);
 
 const PICTURES = [
   {
@@ -84,13 +45,12 @@ const PICTURES = [
       {name: 'mistakes', colour: 'second', dash: [7, 3], of: (p) => p.mistakes},
       {name: 'bound', colour: 'third', dash: [2, 3], of: () => undefined},
     ],
-    says: (p) => `now ${count(p.revision)} updates, ${count(p.mistakes)} mistakes`,
   },
   {
     title: 'Error over the last 1,000 examples',
-    y: {title: 'mistakes, % of examples', tick: (v) => `${Number(v.toPrecision(3))} %`, value: (v) => `${v.toFixed(2)} %`},
-    lines: [{name: 'error', colour: 'first', of: (p) => (p.error === undefined || isEarly(p) ? undefined : 100 * p.error)}],
-    says: (p) => (p.error === undefined ? 'unknown: the window restarts when the model is loaded' : `now ${percent(p.error)}`),
+    y: {title: 'mistakes, % of examples', tick: percentTick, value: (v) => `${v.toFixed(2)} %`},
+    lines: [{name: 'error', colour: 'first', of: (p) => points.errorOf(p)}],
+    note: (p) => (p.error === undefined ? 'unknown: the window restarts when the model is loaded' : ''),
   },
   {
     title: 'Bounds on the margin',
@@ -101,15 +61,13 @@ const PICTURES = [
     ],
     // Ceilings fall by orders of magnitude.
     logarithmicWhenWide: true,
-    says: (p) => (p.ceiling === undefined && p.floor === undefined ? 'not known, or not applicable'
-      : [p.ceiling === undefined ? '' : `at most ${figure(p.ceiling)}`, p.floor === undefined ? '' : `at least ${figure(p.floor)}`]
-            .filter(Boolean).join(', ')),
+    note: (p) => (p.ceiling === undefined && p.floor === undefined ? 'not known, or not applicable' : ''),
   },
   {
     title: 'Weight norm',
     y: {title: '‖θ‖, features’ unit', tick: figure, value: figure},
     lines: [{name: 'norm', colour: 'first', of: (p) => p.norm}],
-    says: (p) => (p.norm === undefined ? 'not known' : `now ${figure(p.norm)}`),
+    note: (p) => (p.norm === undefined ? 'not known' : ''),
   },
 ];
 
@@ -125,9 +83,6 @@ function axis() {
   return {kind: form.get('x'), logarithmic: form.get('log') === 'on'};
 }
 
-const words = (p) => `example ${count(p.examples)}, update ${count(p.revision)}` +
-  (Number.isFinite(p.time) ? `, ${moment(new Date(p.time))}` : '');
-
 function isWide(series) {
   const values = series.flat().map((point) => point.y).filter((y) => Number.isFinite(y));
   return values.length > 1 && Math.min(...values) > 0 && Math.max(...values) > 30 * Math.min(...values);
@@ -135,35 +90,30 @@ function isWide(series) {
 
 // The bound is drawn only where it does not squeeze the curve.
 function boundSeries(bound) {
-  const present = points.at(-1);
+  const present = points.all.at(-1);
   if (bound === undefined || bound > 4 * Math.max(1, present.revision)) return [];
-  return [points[0], present].map((p) => ({p, y: bound}));
-}
-
-// The points of a line; a point of the model without the figure makes a gap.
-function pointsOf(line, all) {
-  return all.filter((p) => Number.isFinite(p.time) || line.of(p) !== undefined).map((p) => ({p, y: line.of(p)}));
+  return [points.all[0], present].map((p) => ({p, y: bound}));
 }
 
 function drawCurves() {
-  if (points.length === 0 || lastAnswer === null) return;
+  if (points.all.length === 0 || lastAnswer === null) return;
   const {kind, logarithmic} = axis();
   const {report} = lastAnswer.model;
-  // Over updates a streak has no width, and over time its beginning is not known.
-  const all = kind === 'examples' ? withStreaks(points, report) : points;
+  const all = points.over(kind, report);
   for (const picture of PICTURES) {
     picture.chart ??= curve(picture.canvas, picture);
     const series = picture.lines.map((line) => {
-      const values = line.name === 'bound' ? boundSeries(report.updateBound) : pointsOf(line, all);
-      return values.map(({p, y}) => ({x: p[kind], y: y ?? NaN, words: words(p)}));
+      const values = line.name === 'bound' ? boundSeries(report.updateBound) : lineOf(all, line.of);
+      return values.map(({p, y}) => ({x: p[kind], y: y ?? NaN, words: pointText(p)}));
     });
-    const said = picture.says(points.at(-1));
-    setText(picture.caption, said);
+    const note = picture.note?.(points.all.at(-1)) ?? '';
+    setText(picture.caption, note);
+    picture.caption.hidden = note === '';
     picture.canvas.parentElement.hidden = !series.flat().some((point) => Number.isFinite(point.y));
     if (picture.canvas.parentElement.hidden) continue;
     redraw(picture.chart, series, {
       kind, logarithmic, logarithmicY: picture.logarithmicWhenWide === true && isWide(series),
-      label: `${picture.title} over ${X_AXES[kind]}, ${points.length} points: ${said}`,
+      label: `${picture.title} over ${X_AXES[kind]}, ${points.all.length} points`,
     });
   }
   if (part('numbers').open) showNumbers();
@@ -177,7 +127,7 @@ function showNumbers() {
   const box = part('numbers').querySelector('.scroll');
   const at = box.scrollTop;
   box.replaceChildren(make('table', {}, make('thead', {}, make('tr', {}, ...head.map((text) => make('th', {scope: 'col', className: 'number'}, text)))),
-                             make('tbody', {}, ...[...points].reverse().map(row))));
+                             make('tbody', {}, ...[...points.all].reverse().map(row))));
   box.scrollTop = at;
 }
 
@@ -198,34 +148,36 @@ function showPairs(list, pairs) {
 }
 
 // Examples per second, between two answers some seconds apart.
-function rateText(answer) {
+function examplesPerSecond(answer) {
   const now = {time: Date.parse(answer.server.time), examples: Number(answer.model.report.examples)};
-  if (rate === null || now.examples < rate.examples) rate = {...now, text: '–'};
-  if (now.time - rate.time >= 2000)
-    rate = {...now, text: shortCount(Math.round(1000 * (now.examples - rate.examples) / (now.time - rate.time)))};
-  return rate.text;
+  if (rate === null || now.examples < rate.examples) rate = now;
+  if (now.time - rate.time >= 2000) rate = {...now, value: 1000 * (now.examples - rate.examples) / (now.time - rate.time)};
+  return rate.value;
 }
 
-// The figures come with title, value and explanation from the server, which has them from their definitions.
+// Figures that another part of the page shows.
+const SHOWN_ELSEWHERE = new Set(['state', 'update_bound']);
+
+// The figures come with title, value and explanation from the server, which has them from their definitions. Each is shown once: those
+// that come first as tiles, the others in a list.
 function showFigures(answer) {
   const headlines = answer.figures.filter((figure) => figure.headline).map(({title, value, help}) => [title, value, help]);
-  showPairs(part('tiles'), [...headlines, ['Examples / s', rateText(answer), 'Examples evaluated per second, over the last seconds.']]);
+  showPairs(part('tiles'), [...headlines, ['Examples / s', rateText(examplesPerSecond(answer)), 'Examples evaluated per second, over the last seconds.']]);
+  const others = answer.figures.filter((figure) => !figure.headline && !SHOWN_ELSEWHERE.has(figure.name));
   const list = part('figures');
-  const key = answer.figures.map(({name}) => name).join();
+  const key = others.map(({name}) => name).join();
   if (list.dataset.key !== key) {
     list.dataset.key = key;
-    list.replaceChildren(...answer.figures.map(({title, help}) =>
-      make('tr', {}, make('th', {scope: 'row'}, title), make('td', {className: 'number'}), make('td', {className: 'soft'}, help))));
+    list.replaceChildren(...others.map(({title, help}) => make('div', {}, make('dt', {}, title), make('dd'), make('dd', {className: 'soft'}, help))));
   }
-  answer.figures.forEach(({value}, i) => setText(list.rows[i].cells[1], value));
+  others.forEach(({value}, i) => setText(list.children[i].children[1], value));
 }
 
-function showReport(lines) {
-  const list = part('status');
-  const key = lines.join('\n');
-  if (list.dataset.key === key) return;
-  list.dataset.key = key;
-  list.replaceChildren(...lines.map((line) => make('li', {}, printable(line))));
+// What the state means: the badge has its name.
+function showState(figures) {
+  const text = figures.find(({name}) => name === 'state')?.value ?? '';
+  const meaning = /\((.*)\)$/.exec(text)?.[1] ?? '';
+  setText(part('meaning'), meaning === '' ? '' : `${meaning.charAt(0).toUpperCase()}${meaning.slice(1)}.`);
 }
 
 function showBound(report) {
@@ -239,7 +191,7 @@ function showBound(report) {
     return;
   }
   meter.value = Math.min(1, updates / bound);
-  setText(part('bound'), `${count(updates)} updates of at most ${count(Math.floor(bound))} (${percent(updates / bound)}).` +
+  setText(part('bound'), `At most ${count(Math.floor(bound))} updates on this data, by the convergence theorem; ${percent(updates / bound)} of them were made.` +
                          (updates > bound ? ' The data has changed since the bound was computed.' : ''));
 }
 
@@ -261,13 +213,13 @@ function show(answer) {
   showTrouble(answer.inMemory ? '' : 'The model was evicted from memory because it was unused for longest. This page shows what is stored ' +
                                      'and what was last seen; reload it to load the model.');
   showFigures(answer);
-  showReport(answer.report);
+  showState(answer.figures);
   showBound(model.report);
   showSettings(part('settings'), model, answer.learner);
   showFeatures(answer);
   part('content').hidden = false;
   // A model without examples has no curves.
-  part('curves-title').parentElement.hidden = points.every((point) => point.examples === 0);
+  part('curves-title').parentElement.hidden = points.all.every((point) => point.examples === 0);
   drawCurves();
 }
 
@@ -275,7 +227,7 @@ async function look() {
   const wantsFeatures = performance.now() - featuresAt >= FEATURES_INTERVAL || featuresAt === 0;
   let answer;
   try {
-    answer = await ask(path, {load: wantsLoading, after_revision: knownRevision, features: wantsFeatures ? MAX_FEATURES : 0});
+    answer = await ask(path, {load: wantsLoading, after_revision: points.knownRevision, features: wantsFeatures ? MAX_FEATURES : 0});
   } catch (error) {
     if (error instanceof NoAnswer) wantsLoading = true;
     if (error instanceof ApiError && error.status === 404) {
@@ -285,14 +237,16 @@ async function look() {
   }
   wantsLoading = false;
   const {model} = answer;
-  const anew = uid !== '' && (uid !== model.uid || Number(model.revision) < knownRevision);
+  const anew = uid !== '' && (uid !== model.uid || Number(model.revision) < points.knownRevision);
   uid = model.uid;
   if (anew) {
     // The name has another model now, or the server restarted with an older state.
-    clearPoints();
+    points.clear();
+    rate = null;
+    featuresAt = 0;
     return look();
   }
-  if (answer.inMemory) takePoints(model.learningCurve, Date.parse(answer.server.time));
+  if (answer.inMemory) points.add(model.learningCurve, Date.parse(answer.server.time));
   if (wantsFeatures) featuresAt = performance.now();
   lastAnswer = answer;
   show(answer);

@@ -1,4 +1,7 @@
-// Shared by both pages: polling the server, formatting numbers, states and names, and adding text to the page, always as text.
+// Shared by all pages: polling the server, formatting numbers, states and names, and adding text to the page, always as text.
+
+// The most models in one comparison.
+export const MOST_COMPARED = 8;
 
 const grouped = new Intl.NumberFormat('en-GB');
 const compact = new Intl.NumberFormat('en-GB', {notation: 'compact', maximumFractionDigits: 1});
@@ -6,6 +9,8 @@ const compact = new Intl.NumberFormat('en-GB', {notation: 'compact', maximumFrac
 // 64-bit numbers are strings in Protobuf's JSON.
 export const count = (value) => grouped.format(Number(value ?? 0));
 export const shortCount = (value) => (Math.abs(value) < 10000 ? grouped.format(value) : compact.format(value));
+export const rateText = (perSecond) => (perSecond === undefined ? '–' : shortCount(Math.round(perSecond)));
+export const percentTick = (value) => `${Number(value.toPrecision(3))} %`;
 export const percent = (ratio) => (ratio === undefined ? '–' : (100 * ratio).toFixed(2) + ' %');
 export const figure = (value) => {
   if (value === undefined) return '–';
@@ -72,6 +77,10 @@ export function showBadges(element, answer) {
     badges.push(badge('❙❙', 'frozen', 'mute', 'The model predicts and does not learn.'));
   element.replaceChildren(...badges);
 }
+
+// What a point of a learning curve is, for its tooltip.
+export const pointText = (p) => `example ${count(p.examples)}, update ${count(p.revision)}` +
+  (Number.isFinite(p.time) ? `, ${moment(new Date(p.time))}` : '');
 
 // An error that the server returned.
 export class ApiError extends Error {

@@ -16,11 +16,14 @@ namespace perceptrond {
 namespace {
 
 using ::perceptrond::testing::StatusPageTest;
+using ::testing::AllOf;
 using testing::Columns;
+using ::testing::Contains;
 using testing::DenseSettings;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 namespace v1 = ::perceptron::v1;
 namespace page = ::perceptron::page::v1;
 
@@ -33,14 +36,17 @@ TEST_F(StatusPageTest, PagesHoldEveryModelOnceAndASearchThoseThatItIsOf) {
     Create(settings);
   }
   std::vector<std::string> seen;
-  std::string token;
-  do {
-    const page::ModelList list = List({{"page_size", "7"}, {"page_token", token}});
-    EXPECT_LE(list.models_size(), 7);
+  for (int number = 1; number <= 8; ++number) {
+    const page::ModelList list = List({{"page_size", "7"}, {"page", absl::StrCat(number)}});
+    EXPECT_EQ(list.models_size(), number < 8 ? 7 : 1);
+    EXPECT_EQ(list.matches(), 50U);
     for (const std::string& name : Names(list)) seen.push_back(name);
-    token = list.next_page_token();
-  } while (!token.empty());
+  }
   EXPECT_EQ(seen, all);
+  for (const char* beyond : {"9", "100000", "18446744073709551615"})
+    EXPECT_THAT(Names(List({{"page", beyond}})), IsEmpty()) << beyond;
+  for (const char* first : {"", "0", "-3", "many", "1.5"})
+    EXPECT_EQ(Names(List({{"page", first}, {"page_size", "1"}})), std::vector{all[0]}) << first;
   EXPECT_THAT(Names(List({{"search", "<B>nEEdle"}, {"page_size", "3"}})),
               ElementsAre(all[3], all[13], all[23]));
   EXPECT_THAT(Names(List({{"search", "model-4"}})).size(), 10);
@@ -66,7 +72,7 @@ TEST_F(StatusPageTest, AReaderSeesTheModelsThatItMayReadAndNothingOfTheRest) {
   request.query = {{"page_size", "3"}};
   const auto list = Json<page::ModelList>(ask("/api/models"));
   EXPECT_THAT(Names(list), ElementsAre("models/b1", "models/b2", "models/b3"));
-  EXPECT_EQ(list.next_page_token(), "");
+  EXPECT_EQ(list.matches(), 3U);
   EXPECT_EQ(list.server().models(), 0);
   request.query = {{"search", "a"}};
   EXPECT_THAT(Names(Json<page::ModelList>(ask("/api/models"))), IsEmpty());
@@ -84,13 +90,37 @@ TEST_F(StatusPageTest, ANumberOutOfItsRangeIsTheNearestInIt) {
     EXPECT_EQ(List({{"page_size", above}}).models_size(), 100) << above;
 }
 
-TEST_F(StatusPageTest, AnotherListsTokenIsRefusedWithWords) {
-  for (int i = 0; i < 3; ++i) Create(DenseSettings(absl::StrCat("models/m", i), 2));
-  const std::string token = List({{"page_size", "1"}}).next_page_token();
-  const HttpAnswer answer = Ask("/api/models", {{"search", "m"}, {"page_token", token}});
-  EXPECT_EQ(answer.status, 400);
-  const auto status = Json<google::rpc::Status>(answer);
-  EXPECT_THAT(status.message(), HasSubstr("page_token"));
+TEST_F(StatusPageTest, TheRequestSaysWhichModelsAreListedInWhichOrder) {
+  for (const char* name : {"models/few", "models/many", "models/none"})
+    Create(DenseSettings(name, 2));
+  LearnNoise("models/few", 50);
+  LearnNoise("models/many", 100);
+  // Loaded, so that its state is known.
+  ASSERT_OK(store_->Acquire("models/none").status());
+  EXPECT_THAT(Names(List({{"order_by", "examples desc"}})),
+              ElementsAre("models/many", "models/few", "models/none"));
+  EXPECT_THAT(Names(List({{"state", "no examples"}})), ElementsAre("models/none"));
+  EXPECT_THAT(Names(List({{"min_error", "0.05"}})), ElementsAre("models/few", "models/many"));
+  EXPECT_THAT(Names(List({{"min_error", "1.01"}})), IsEmpty());
+  EXPECT_THAT(Names(List({{"active", "true"}})), IsEmpty());
+  for (const char* none : {"", "x", "nan", "-1", "0"})
+    EXPECT_EQ(List({{"min_error", none}}).matches(), 3U) << none;
+}
+
+TEST_F(StatusPageTest, AnUnknownOrderOrStateIsRefusedWithWords) {
+  for (const char* name : {"order_by", "state"}) {
+    const HttpAnswer answer = Ask("/api/models", {{name, "\xFF<b>"}});
+    EXPECT_EQ(answer.status, 400);
+    EXPECT_THAT(Json<google::rpc::Status>(answer).message(), HasSubstr(name));
+  }
+}
+
+TEST_F(StatusPageTest, AModelThatIsDeletedAfterTheListWasReadIsLeftOut) {
+  for (const char* name : {"models/a", "models/b"}) Create(DenseSettings(name, 2));
+  EXPECT_EQ(List().matches(), 2U);
+  Create(DenseSettings("models/c", 2));
+  ASSERT_OK(store_->Delete("models/a", "", false));
+  EXPECT_THAT(Names(List()), AllOf(Contains("models/b"), Not(Contains("models/a"))));
 }
 
 TEST_F(StatusPageTest, AModelHasItsCurrentSettingsReportAndState) {

@@ -43,6 +43,7 @@ TEST_F(StatusPageTest, EveryPathIsOfTheRightKindAndTellsBrowsersToTrustNothingEl
     int status;
     const char* type;
   } cases[] = {{"/", 200, "text/html; charset=utf-8"},
+               {"/compare", 200, "text/html; charset=utf-8"},
                {"/models/m", 200, "text/html; charset=utf-8"},
                {"/models/none", 404, "text/html; charset=utf-8"},
                {"/models/", 400, "text/plain; charset=utf-8"},
@@ -62,6 +63,8 @@ TEST_F(StatusPageTest, EveryPathIsOfTheRightKindAndTellsBrowsersToTrustNothingEl
                {"/api/models/-", 400, "application/json; charset=utf-8"},
                {"/api/models/a/b", 400, "application/json; charset=utf-8"},
                {"/api/", 404, "text/plain; charset=utf-8"},
+               {"/assets/compare.html", 404, "text/plain; charset=utf-8"},
+               {"/compare/", 404, "text/plain; charset=utf-8"},
                {"/assets/index.html", 404, "text/plain; charset=utf-8"},
                {"/assets/../page.css", 404, "text/plain; charset=utf-8"},
                {"/models", 404, "text/plain; charset=utf-8"},
