@@ -11,7 +11,7 @@ import connection
 import program
 from errors import StatusError, with_retries
 from examples import Labels, Row, batches
-from perceptron.v1 import model_service_pb2, model_service_pb2_grpc, prediction_service_pb2_grpc
+from perceptron.v1 import learner_pb2, model_service_pb2, model_service_pb2_grpc, prediction_service_pb2_grpc
 from predict_stream import PredictStream
 
 
@@ -23,17 +23,21 @@ def parse_flags() -> argparse.Namespace:
 
 
 class Summary:
-    """Counts the errors among labelled examples."""
+    """Counts the errors among labelled examples. A score of 0 counts as when it is learned."""
 
-    def __init__(self, labels: Labels):
+    def __init__(self, labels: Labels, learner: learner_pb2.Learner):
         self._labels = labels
+        # With several classes the score of 0 is like any other.
+        self._zero_is_tie = not learner.HasField("classes") and learner.tie_rule != learner_pb2.TIE_RULE_POSITIVE
+        self._tie_is_error = learner.tie_rule != learner_pb2.TIE_RULE_CORRECT
         self.examples = self.labelled = self.wrong = self.revision = 0
 
-    def add(self, row: Row, label: int) -> None:
+    def add(self, row: Row, label: int, score: float) -> None:
         self.examples += 1
         if row.label is not None:
             self.labelled += 1
-            self.wrong += self._labels.number(row.label) != label
+            tie = self._zero_is_tie and score == 0
+            self.wrong += self._tie_is_error if tie else self._labels.number(row.label) != label
 
     def text(self) -> str:
         if not self.examples:
@@ -50,7 +54,7 @@ def main() -> int:
     predictions = prediction_service_pb2_grpc.PredictionServiceStub(channel)
     model = with_retries(lambda: models.GetModel(model_service_pb2.GetModelRequest(name=name), timeout=30), flags.give_up_after)
     labels = Labels(model)
-    summary = Summary(labels)
+    summary = Summary(labels, model.learner)
     stream = PredictStream(predictions, name, name_table_size=flags.name_table_size, give_up_after=flags.give_up_after,
                            on_reconnect=program.reconnecting)
     for rows, answer in stream.predict(batches(program.rows_of(flags, labels, labels_required=False), flags.batch)):
@@ -58,7 +62,7 @@ def main() -> int:
             raise StatusError(answer.row_errors[0].status)
         summary.revision = answer.revision
         for row, label, score in zip(rows, answer.predicted_labels, answer.scores):
-            summary.add(row, label)
+            summary.add(row, label, score)
             if flags.scores:
                 # Nine digits identify every float32.
                 print(f"{labels.name(label)}\t{score:.9g}")
