@@ -193,6 +193,9 @@ void AddGlobals(CLI::App* app, Globals* globals) {
                   "Format of the output: text to read, json for programs")
       ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str();
+  app->add_flag("-q,--quiet", globals->quiet,
+                "Print only results and errors: no progress, notices, confirmations, nor the text "
+                "that sums up learn and predict");
   app->add_option(
          "--timeout", globals->timeout_seconds,
          "Longest wait for an answer, in seconds: for the whole call (default 30); for learn, "
@@ -261,6 +264,20 @@ Client Globals::Connect() const {
   options.metadata = metadata;
   if (!traceparent.empty()) options.metadata.traceparent = [value = traceparent] { return value; };
   return Client::Connect(Address(), options);
+}
+
+std::string Globals::CheckAddress() const {
+  for (const std::string& address : std::vector<std::string>(absl::StrSplit(server, ','))) {
+    for (const char* scheme : {"http://", "https://"}) {
+      if (!absl::StartsWith(address, scheme)) continue;
+      std::string plain = address.substr(std::string(scheme).size());
+      plain = plain.substr(0, plain.find('/'));
+      return absl::StrCat("--server: ", address, " is a web address; give HOST:PORT of gRPC, as ",
+                          plain, scheme[4] == 's' ? ", and --tls for TLS" : "",
+                          " (perceptrond serves gRPC on port 7600, its web page on 7601)");
+    }
+  }
+  return "";
 }
 
 // Without a port gRPC would connect to port 443.

@@ -68,6 +68,7 @@ inline constexpr int kExitFailed = 1;
 inline constexpr int kExitUsage = 2;
 inline constexpr int kExitRowErrors = 3;
 inline constexpr int kExitTimeout = 4;
+inline constexpr int kExitNotConverged = 5;
 inline constexpr int kExitInterrupted = 130;
 
 struct ExitCode {
@@ -80,12 +81,14 @@ inline constexpr ExitCode kExitCodes[] = {
     {kExitUsage, "invalid usage or unreadable input"},
     {kExitRowErrors, "some examples had validation errors"},
     {kExitTimeout, "no answer within --timeout"},
-    {kExitInterrupted, "interrupted (Ctrl-C)"},
+    {kExitNotConverged, "--until-converged ended without convergence"},
+    {kExitInterrupted, "interrupted (Ctrl-C), or 'no' to a question"},
 };
 
 struct Globals {
   std::string server = "127.0.0.1:7600";
   std::string output = "text";
+  bool quiet = false;
   std::optional<double> timeout_seconds;
   std::string traceparent;
   TlsFlags tls_flags;
@@ -96,6 +99,9 @@ struct Globals {
   CallMetadata metadata;
 
   bool json() const { return output == "json"; }
+  // Empty if the address has the form that gRPC needs, else what to write instead: people copy it
+  // from a browser, and gRPC's error would be about its name's look-up.
+  std::string CheckAddress() const;
   // The address with a port.
   std::string Address() const;
   Client Connect() const;

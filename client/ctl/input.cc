@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "client/ctl/dimension.h"
 #include "client/ctl/interrupt.h"
 #include "client/ctl/output.h"
 #include "client/ctl/report.h"
@@ -87,6 +88,26 @@ std::string StartOf(const std::string& file) {
   return start;
 }
 
+// Whether it looks as if a text was given where a file is meant.
+bool LooksLikeText(const std::string& file) {
+  return file.find_first_of(" \t\n") != std::string::npos ||
+         file.find_first_of("./") == std::string::npos;
+}
+
+absl::Status UnreadableError(const std::string& command, const std::string& file, int error) {
+  std::string message = absl::StrCat("cannot read ", file);
+  const bool absent = error == ENOENT || error == ENAMETOOLONG;
+  absl::Status status = absl::ErrnoToStatus(error, message);
+  if (!absent || !LooksLikeText(file)) return status;
+  const char* const line = command == "learn" ? "spam\\tWin a prize now" : "Win a prize now";
+  return absl::Status(
+      status.code(),
+      absl::StrCat(
+          std::string(status.message()),
+          "\n  hint: FILE is the name of a file; a text itself goes through a pipe: printf '", line,
+          "\\n' | perceptronctl ", command, " NAME - --format text"));
+}
+
 // Finds unreadable files before the first one is learned.
 absl::Status CheckFile(const std::string& command, const std::string& file) {
   std::error_code error;
@@ -95,11 +116,13 @@ absl::Status CheckFile(const std::string& command, const std::string& file) {
     return absl::FailedPreconditionError(absl::StrCat(file, " is a directory"));
   }
   if (access(file.c_str(), R_OK) != 0) {
-    return absl::ErrnoToStatus(errno, absl::StrCat("cannot read ", file));
+    return UnreadableError(command, file, errno);
   }
   if (!std::filesystem::is_regular_file(file, error)) return absl::OkStatus();
   const Compression* const compression = DetectCompression(StartOf(file));
-  return compression == nullptr ? absl::OkStatus() : CompressedError(command, file, *compression);
+  return compression == nullptr || compression->is_read
+             ? absl::OkStatus()
+             : CompressedError(command, file, *compression);
 }
 
 }  // namespace
@@ -108,13 +131,17 @@ void AddInputOptions(CLI::App* command, InputOptions* options) {
   options->command = command->get_name();
   command
       ->add_option("--format", options->format,
-                   "Format of the files (default: from the extension of the first file)")
+                   "Format of the files (default: from the extension of the first file). Files and "
+                   "standard input may be compressed with gzip or zstd")
       ->check(CLI::IsMember({"svmlight", "vw", "csv", "jsonl", "text"}));
   command
       ->add_option("--index-base", options->index_base,
                    "svmlight: index of the first feature in the file, 0 or 1; required")
       ->check(CLI::IsMember({0, 1}));
-  command->add_flag("--zero-is-negative", options->zero_is_negative, "Read label 0 as -1");
+  command->add_flag(
+      "--zero-is-negative", options->zero_is_negative,
+      "Read label 0 as -1 also beside -1. Without -1 in the input 0 is read so anyway, with a "
+      "notice");
   command->add_option("--label-column", options->label_column,
                       "csv: column of the label, by name or by number from 1");
   command->add_flag("--no-header,!--header", options->no_header,
@@ -166,6 +193,8 @@ absl::StatusOr<std::unique_ptr<Input>> Input::Make(const InputOptions& options,
     return absl::InvalidArgumentError("standard input (-) can be read only once");
   }
   auto input = std::make_unique<Input>();
+  format.labels.keep_zero = options.keep_zero_labels;
+  format.labels.seen = &input->labels_;
   absl::StatusOr<std::unique_ptr<Format>> made = MakeFormat(format);
   if (!made.ok()) return made.status();
   input->format_ = *std::move(made);
@@ -207,8 +236,10 @@ absl::Status Input::OpenNext() {
     if (!opened.ok()) return opened.status();
     source = *std::move(opened);
   }
+  std::unique_ptr<MaybeCompressedSource> plain = Decompress(NameOf(file), std::move(source));
+  source_ = plain.get();
   reader_ =
-      std::make_unique<Reader>(NameOf(file), std::move(source), format_.get(), options_.skip_lines);
+      std::make_unique<Reader>(NameOf(file), std::move(plain), format_.get(), options_.skip_lines);
   return absl::OkStatus();
 }
 
@@ -216,6 +247,9 @@ absl::StatusOr<bool> Input::Next(Row* row) {
   while (!Interrupted() && !stopped_) {
     if (reader_ != nullptr) {
       absl::StatusOr<bool> more = reader_->Next(row);
+      NoticeZeroLabels();
+      // A source that was interrupted may look truncated.
+      if (!more.ok() && (Interrupted() || stopped_)) return false;
       if (!more.ok() && reader_->compression() != nullptr) {
         return CompressedError(options_.command, options_.files[file_ - 1],
                                *reader_->compression());
@@ -232,7 +266,19 @@ absl::StatusOr<bool> Input::Next(Row* row) {
   return false;
 }
 
+void Input::NoticeZeroLabels() {
+  if (noticed_zero_ || !labels_.zero) return;
+  noticed_zero_ = true;
+  PrintNotice(absl::StrCat(NameOf(options_.files[file_ - 1]), ":", reader_->line(),
+                           ": label 0 is read as -1, here and from now on"));
+}
+
 absl::Status Input::CheckKind(const Row& row) const {
+  if (options_.check_dimension && space_.has_dense() && row.kind != RowKind::kNamed) {
+    const auto dimension = static_cast<uint32_t>(space_.dense().dimension());
+    const absl::Status status = CheckDimension(row, dimension, std::max(options_.index_base, 0));
+    if (!status.ok()) return AtLine(status);
+  }
   if (row.feature_count() == 0) return absl::OkStatus();
   if (space_.has_dense() && row.kind == RowKind::kNamed) {
     return AtLine(
@@ -251,7 +297,8 @@ absl::Status Input::CheckKind(const Row& row) const {
 
 std::optional<double> Input::fraction() const {
   uint64_t total = 0;
-  uint64_t done = reader_ != nullptr ? reader_->consumed() : 0;
+  uint64_t done =
+      reader_ != nullptr ? source_->compressed_bytes().value_or(reader_->consumed()) : 0;
   for (size_t i = 0; i < sizes_.size(); ++i) {
     if (!sizes_[i].has_value()) return std::nullopt;
     total += *sizes_[i];
@@ -298,9 +345,13 @@ Outcome RowErrors::AddBadLine(const absl::Status& status) {
 
 void RowErrors::AddValidationError(const Input& input, uint64_t tag, const absl::Status& status) {
   if (++validation_errors_ > kShownErrors) return;
-  PrintStderr(absl::StrCat("validation error: ", input.Where(tag), ": ",
-                           PrintableInLine(std::string(status.message())), " (",
-                           ErrorReason(status), ")"));
+  // The server names a position in its message, such as "columns.indices[513]: ", which is none in
+  // the file.
+  std::string message(status.message());
+  const size_t end = message.starts_with("columns.") ? message.find(": ") : std::string::npos;
+  if (end != std::string::npos) message.erase(0, end + 2);
+  PrintStderr(absl::StrCat("validation error: ", input.Where(tag), ": ", PrintableInLine(message),
+                           " (", ErrorReason(status), ")"));
 }
 
 void RowErrors::PrintCounts() const {

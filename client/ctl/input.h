@@ -15,6 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/ctl/output.h"
+#include "client/format/decompress.h"
 #include "client/format/format.h"
 #include "client/format/reader.h"
 #include "client/row.h"
@@ -38,6 +39,11 @@ struct InputOptions {
   std::string delimiter = ",";
   int64_t skip_lines = 0;
   bool skip_bad_lines = false;
+  // Label 0 is kept as 0 (LabelRule).
+  bool keep_zero_labels = false;
+  // A row that does not fit a dense model's dimension ends the input: what is left of the data
+  // without such rows would be a biased part of it.
+  bool check_dimension = false;
 };
 
 void AddInputOptions(CLI::App* command, InputOptions* options);
@@ -53,7 +59,7 @@ class Input {
 
   // `reread`: the files will be read more than once, so standard input is kept in memory.
   // INVALID_ARGUMENT: incomplete options. FAILED_PRECONDITION and others: a file that is compressed
-  // or cannot be read.
+  // with something else than gzip or zstd, or cannot be read.
   static absl::StatusOr<std::unique_ptr<Input>> Make(const InputOptions& options,
                                                      const perceptron::v1::Model& model,
                                                      bool require_label, bool reread);
@@ -67,7 +73,7 @@ class Input {
   // Reads the next example into *row; false at the end of the last file, after an interrupt or after
   // Stop().
   // INVALID_ARGUMENT: a malformed line, as "file:line: what is wrong"; the next call reads on.
-  // Other errors: a file cannot be read.
+  // Other errors: a file cannot be read, or is of another kind than the model.
   absl::StatusOr<bool> Next(Row* row);
 
   // Fraction of the input read so far, 0 to 1 by bytes; absent if its size is unknown.
@@ -87,12 +93,17 @@ class Input {
   absl::Status OpenNext();
   bool Wait(int descriptor) const;
   absl::Status CheckKind(const Row& row) const;
+  void NoticeZeroLabels();
 
   InputOptions options_;
   perceptron::v1::FeatureSpace space_;
   bool reread_ = false;
   std::unique_ptr<Format> format_;
+  LabelsSeen labels_;
+  bool noticed_zero_ = false;
   std::unique_ptr<Reader> reader_;
+  // The reader's source.
+  const MaybeCompressedSource* source_ = nullptr;
   // Size of each file in bytes, if known.
   std::vector<std::optional<uint64_t>> sizes_;
   // Number of the file being read, from 1; 0 before the first.

@@ -1,17 +1,52 @@
 // perceptronctl: perceptrond's command line.
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <sstream>
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "client/connection.h"
 #include "client/ctl/command.h"
 #include "client/ctl/output.h"
 #include "client/ctl/terminal.h"
+#include "core/report/suggestion.h"
 
 namespace perceptrond::client {
 namespace {
+
+// The flags that may follow the subcommands; only those of perceptronctl itself if there is none.
+std::vector<std::string> ListFlags(const CLI::App* app) {
+  std::vector<std::string> flags;
+  std::vector<const CLI::App*> apps = {app};
+  for (const CLI::App* command : app->get_subcommands()) apps.push_back(command);
+  for (const CLI::App* each : apps) {
+    for (const CLI::Option* option : each->get_options()) {
+      for (const std::string& name : option->get_lnames()) flags.push_back("--" + name);
+    }
+  }
+  return flags;
+}
+
+// "did you mean --passes? ", or nothing.
+std::string Suggestion(const CLI::App* app) {
+  std::string nearest;
+  for (const std::string& left : app->remaining(true)) {
+    if (left.starts_with("--")) {
+      nearest = SuggestWord(left.substr(0, left.find('=')), ListFlags(app));
+    } else if (app->get_subcommands().empty()) {
+      std::vector<std::string> commands;
+      for (const CLI::App* command : app->get_subcommands({}))
+        commands.push_back(command->get_name());
+      nearest = SuggestWord(left, commands);
+    }
+    if (!nearest.empty()) return absl::StrCat("did you mean ", nearest, "? ");
+  }
+  return "";
+}
 
 // The error message for an invalid command line, in the form of the other error messages.
 std::string UsageMessage(const CLI::App* app, const CLI::Error& error) {
@@ -22,7 +57,7 @@ std::string UsageMessage(const CLI::App* app, const CLI::Error& error) {
       unknown ? absl::StrCat("unknown subcommand ", left.front()) : std::string(error.what());
   const std::string command = chosen.empty() ? "" : " " + chosen.front()->get_name();
   return absl::StrCat("perceptronctl", chosen.empty() ? "" : ":", command, ": ", what,
-                      "\n  hint: 'perceptronctl", command, " --help' lists ",
+                      "\n  hint: ", Suggestion(app), "'perceptronctl", command, " --help' lists ",
                       chosen.empty() ? "the subcommands" : "its options", "\n");
 }
 
@@ -34,6 +69,24 @@ int PrintUsage(const CLI::App& app, const CLI::ParseError& error) {
   Write(stdout, out.str());
   Write(stderr, err.str());
   return code == 0 ? kExitOk : kExitUsage;
+}
+
+// The models that the caller may see, as far as the server lists them within two seconds: a
+// suggestion is not worth a longer wait.
+std::vector<std::string> ListModelIds(const Globals& globals) {
+  const std::shared_ptr<Connection> connection = globals.Connect().connection();
+  const auto deadline = std::chrono::system_clock::now() + std::chrono::seconds(2);
+  std::vector<std::string> ids;
+  v1::ListModelsRequest request;
+  do {
+    grpc::ClientContext context;
+    context.set_deadline(deadline);
+    v1::ListModelsResponse response;
+    if (!connection->ListModels(&context, request, &response).ok()) break;
+    for (const v1::Model& model : response.models()) ids.emplace_back(ModelId(model.name()));
+    request.set_page_token(response.next_page_token());
+  } while (!request.page_token().empty());
+  return ids;
 }
 
 // A run whose results could not be written has failed.
@@ -54,6 +107,9 @@ int Main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return CheckWritten(PrintUsage(app, error));
   }
+  SetQuiet(globals.quiet);
+  if (const std::string wrong = globals.CheckAddress(); !wrong.empty())
+    return PrintUsageError(wrong);
   absl::StatusOr<std::optional<TlsOptions>> tls = globals.tls_flags.Read();
   if (!tls.ok()) return PrintUsageError(std::string(tls.status().message()));
   globals.tls = *std::move(tls);
@@ -61,6 +117,7 @@ int Main(int argc, char** argv) {
       globals.token_flags.Read(globals.Address(), globals.tls.has_value());
   if (!metadata.ok()) return PrintUsageError(std::string(metadata.status().message()));
   globals.metadata = *std::move(metadata);
+  ListModelsBy([&globals] { return ListModelIds(globals); });
   return CheckWritten(action());
 }
 

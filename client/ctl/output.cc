@@ -9,15 +9,19 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdio>
+#include <map>
 #include <memory>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
+#include "client/connection.h"
 #include "client/ctl/command.h"
 #include "client/ctl/terminal.h"
 #include "client/error.h"
+#include "core/report/suggestion.h"
 #include "core/vector/control_characters.h"
 #include "core/vector/json.h"
 #include "core/vector/name.h"
@@ -40,6 +44,13 @@ const char* TransportHint(absl::string_view message) {
     return "check that --tls-cert, --tls-key and --tls-ca hold valid PEM, and that key and "
            "certificate match";
   }
+  // gRPC's words for an answer in HTTP/1.
+  if (says("http1.x server")) {
+    return "a web server answers there, perhaps perceptrond's metrics and status page "
+           "(--metrics-address, port 7601): give the address that it serves gRPC on (--address, "
+           "port "
+           "7600)";
+  }
   if (says("Socket closed") || says("Connection reset")) {
     return "is perceptrond running there? If it uses TLS, give --tls and --tls-ca; if it requires "
            "a "
@@ -50,7 +61,6 @@ const char* TransportHint(absl::string_view message) {
 
 // What the user can do about the error; null where the message suffices.
 const char* Hint(const absl::Status& status, const std::string& reason) {
-  if (reason == "MODEL_NOT_FOUND") return "'perceptronctl list' lists the models";
   if (reason == "MODEL_EXISTS") return "choose another name, or delete the existing model first";
   if (reason == "MODEL_FROZEN") return "'perceptronctl unfreeze' lets it learn again";
   if (reason == "ETAG_MISMATCH")
@@ -77,6 +87,23 @@ const char* Hint(const absl::Status& status, const std::string& reason) {
   if (absl::IsUnimplemented(status))
     return "is this a perceptrond server, and of the same version?";
   return nullptr;
+}
+
+std::function<std::vector<std::string>()>& ModelLister() {
+  static auto* const list = new std::function<std::vector<std::string>()>;
+  return *list;
+}
+
+std::string ModelHint(const absl::Status& status) {
+  std::string nearest;
+  if (ModelLister()) {
+    const std::map<std::string, std::string> metadata = ErrorMetadata(status);
+    if (const auto name = metadata.find("model"); name != metadata.end())
+      nearest = SuggestWord(std::string(ModelId(name->second)), ModelLister()());
+  }
+  return absl::StrCat(
+      nearest.empty() ? "" : absl::StrCat("did you mean ", PrintableInLine(nearest), "? "),
+      "'perceptronctl list' lists the models");
 }
 
 template <typename Number>
@@ -107,6 +134,18 @@ std::string Serialize(const google::protobuf::Message& message) {
 
 void Print(std::string_view text) { Write(stdout, text); }
 
+void PrintDone(std::string_view text) {
+  if (!IsQuiet()) Print(text);
+}
+
+void PrintNotice(std::string_view line) {
+  if (!IsQuiet()) PrintStderr(line);
+}
+
+void ListModelsBy(std::function<std::vector<std::string>()> list) {
+  ModelLister() = std::move(list);
+}
+
 void PrintStderr(std::string_view line) {
   // Keeps the order of standard output and standard error on a terminal.
   std::fflush(stdout);
@@ -128,7 +167,9 @@ Outcome Failed(std::string_view doing, const absl::Status& status) {
     if (absl::StrContains(status.message(), description)) continue;
     absl::StrAppend(&text, "\n  ", PrintableInLine(field), ": ", PrintableInLine(description));
   }
-  if (const char* hint = Hint(status, reason); hint != nullptr) {
+  if (reason == "MODEL_NOT_FOUND" || reason == "COMPONENT_NOT_FOUND") {
+    absl::StrAppend(&text, "\n  hint: ", ModelHint(status));
+  } else if (const char* hint = Hint(status, reason); hint != nullptr) {
     absl::StrAppend(&text, "\n  hint: ", hint);
   }
   const bool late = absl::IsDeadlineExceeded(status) || GaveUpAfter(status).has_value();

@@ -3,6 +3,7 @@
 
 #include <google/protobuf/message.h>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,8 +15,12 @@ namespace perceptrond::client {
 
 // Writes to standard output through Write() of terminal.h. Threads: any.
 void Print(std::string_view text);
+// The same for what a command has done, which --quiet leaves out.
+void PrintDone(std::string_view text);
 // Writes "perceptronctl: LINE" to standard error. Threads: any.
 void PrintStderr(std::string_view line);
+// The same for what is no error, which --quiet leaves out. Threads: any.
+void PrintNotice(std::string_view line);
 
 // How a command ended: its exit code and, on failure, the error message. A plain value.
 struct Outcome {
@@ -30,6 +35,9 @@ struct Outcome {
 // The outcome of a failed call: what failed, the server's message, code and reason, the invalid
 // fields, and a hint. `doing` is the prefix of the message, such as "learn spam".
 Outcome Failed(std::string_view doing, const absl::Status& status);
+// Sets how Failed() lists the names of the models that the caller may see, to suggest one in place
+// of a name that is no model's. The list may be empty. Without it there are no suggestions.
+void ListModelsBy(std::function<std::vector<std::string>()> list);
 // Invalid usage or unreadable input.
 Outcome UsageError(std::string_view message);
 

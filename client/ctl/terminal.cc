@@ -3,7 +3,9 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 #include <algorithm>
+#include <atomic>
 #include <cmath>
+#include <iostream>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
@@ -23,6 +25,8 @@ constexpr std::string_view kWipeScreen = "\033[H\033[2J";
 // Guards the terminal too.
 Mutex terminal_mutex;
 bool progress_shown ABSL_GUARDED_BY(terminal_mutex) = false;
+
+std::atomic<bool> is_quiet = false;
 
 void WipeShown() ABSL_EXCLUSIVE_LOCKS_REQUIRED(terminal_mutex) {
   if (!progress_shown) return;
@@ -45,7 +49,20 @@ void Write(std::FILE* file, std::string_view text) {
   std::fwrite(printable.data(), 1, printable.size(), file);
 }
 
+void SetQuiet(bool quiet) { is_quiet = quiet; }
+bool IsQuiet() { return is_quiet; }
+
+bool CanAsk() { return isatty(STDIN_FILENO) == 1 && isatty(STDERR_FILENO) == 1; }
+
+bool AskYesNo(std::string_view question) {
+  Write(stderr, absl::StrCat(std::string(question), " [y/N] "));
+  std::string answer;
+  std::getline(std::cin, answer);
+  return answer == "y" || answer == "Y" || answer == "yes";
+}
+
 std::optional<size_t> ProgressColumns() {
+  if (IsQuiet()) return std::nullopt;
   const std::optional<WindowSize> window = SizeOfWindow(STDERR_FILENO);
   if (!window.has_value()) return std::nullopt;
   return std::max(window->columns, kEchoColumns) - kEchoColumns;

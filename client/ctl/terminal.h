@@ -19,8 +19,18 @@ namespace perceptrond::client {
 // any.
 void Write(std::FILE* file, std::string_view text);
 
-// Width of the progress line; absent if standard error is not a terminal. Leaves room for the
-// cursor and an echoed ^C, because a wrapped line cannot be wiped. Threads: any.
+// With --quiet neither progress nor notices nor confirmations are shown. Call before any output; the
+// default is false. Threads: any.
+void SetQuiet(bool quiet);
+bool IsQuiet();
+
+// Whether a person can be asked: standard input and standard error are terminals.
+bool CanAsk();
+// Asks on standard error and reads a line. True: it is "y" or "yes".
+bool AskYesNo(std::string_view question);
+
+// Width of the progress line; absent if standard error is not a terminal, or quiet. Leaves room for
+// the cursor and an echoed ^C, because a wrapped line cannot be wiped. Threads: any.
 std::optional<size_t> ProgressColumns();
 // Replaces the progress line on standard error, cut to ProgressColumns(); does nothing if that is
 // not a terminal. The next Write() wipes it. Threads: any.

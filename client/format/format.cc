@@ -73,6 +73,32 @@ bool NamesAreNumbers(const LabelRule& rule) {
                      [&](const auto& name) { return ParseWholeFloat(name, &number); });
 }
 
+absl::StatusOr<int> ParseZero(const LabelRule& rule) {
+  if (rule.zero_is_negative) return -1;
+  if (rule.keep_zero) return 0;
+  if (rule.seen == nullptr) {
+    return absl::InvalidArgumentError(
+        "label 0 is neither -1 nor +1; if 0 means -1 in this file, give --zero-is-negative");
+  }
+  if (rule.seen->negative) {
+    return absl::InvalidArgumentError(
+        "label 0 beside the label -1 before; if both mean -1, give --zero-is-negative");
+  }
+  if (!rule.seen->zero) rule.seen->zero = true;
+  return -1;
+}
+
+absl::StatusOr<int> ParseNegative(const LabelRule& rule) {
+  if (rule.seen == nullptr || rule.zero_is_negative || rule.keep_zero) return -1;
+  if (rule.seen->zero) {
+    return absl::InvalidArgumentError(
+        "label -1 beside the label 0 before, which was read as -1; if both mean -1, give "
+        "--zero-is-negative");
+  }
+  if (!rule.seen->negative) rule.seen->negative = true;
+  return -1;
+}
+
 }  // namespace
 
 absl::StatusOr<int> ParseLabel(const LabelRule& rule, std::string_view text) {
@@ -83,12 +109,8 @@ absl::StatusOr<int> ParseLabel(const LabelRule& rule, std::string_view text) {
   const bool named = NamesAreNumbers(rule);
   if (!named && ParseWholeFloat(text, &number)) {
     if (number == 1) return 1;
-    if (number == -1) return -1;
-    if (number == 0) {
-      if (rule.zero_is_negative) return -1;
-      return absl::InvalidArgumentError(
-          "label 0 is neither -1 nor +1; if 0 means -1 in this file, give --zero-is-negative");
-    }
+    if (number == -1) return ParseNegative(rule);
+    if (number == 0) return ParseZero(rule);
   }
   const std::string shown(text.substr(0, 40));
   if (rule.names.empty()) {
@@ -174,6 +196,11 @@ std::optional<FormatKind> FormatByName(std::string_view name) {
 }
 
 std::optional<FormatKind> FormatByExtension(std::string_view path) {
+  for (const std::string_view compressed : {".gz", ".zst"}) {
+    if (!path.ends_with(compressed)) continue;
+    path.remove_suffix(compressed.size());
+    break;
+  }
   const size_t dot = path.rfind('.');
   if (dot == std::string_view::npos) return std::nullopt;
   const std::string_view extension = path.substr(dot + 1);

@@ -2,6 +2,7 @@
 // numbers are parsed here for all of them.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -22,6 +23,13 @@ const char* ParseFloat(const char* p, const char* end, float* value);
 // Parses a text that is a number as a whole; false if it is not.
 bool ParseWholeFloat(std::string_view text, float* value);
 
+// What labels an input had so far: 0 means -1 only where -1 does not occur. One thread reads the
+// input; any may look.
+struct LabelsSeen {
+  std::atomic<bool> zero = false;
+  std::atomic<bool> negative = false;
+};
+
 // A plain value.
 struct LabelRule {
   // The model's label names, that of -1 first, or the names of its classes in order; may be empty.
@@ -30,13 +38,18 @@ struct LabelRule {
   uint32_t max_classes = 0;
   // The model adds classes by name: any text is a label name.
   bool new_names = false;
-  // 0 means -1. Must be set explicitly, because 0 can also mean "no label".
+  // 0 means -1, whatever else occurs.
   bool zero_is_negative = false;
+  // 0 is returned as 0, for a caller that knows only at the end what it meant.
+  bool keep_zero = false;
+  // Two labels: 0 means -1 in an input without -1; both in one are an error. Null: 0 is an error,
+  // because it can also mean "no label". Must outlive the rule.
+  LabelsSeen* seen = nullptr;
 };
 
-// Parses a label of two-label models: a label name, or -1 or 1 in any spelling ("+1", "1.0"). If a
-// label name is a number, as with the classes 1 and 2, numbers are names only. INVALID_ARGUMENT:
-// not a label.
+// Parses a label of two-label models: a label name, or -1, 1 or (LabelRule) 0 in any spelling ("+1",
+// "1.0"). If a label name is a number, as with the classes 1 and 2, numbers are names only.
+// INVALID_ARGUMENT: not a label.
 absl::StatusOr<int> ParseLabel(const LabelRule& rule, std::string_view text);
 
 // Sets the row's label, or label_name if classes are added by name. Labels of multiclass models are
@@ -91,6 +104,7 @@ absl::StatusOr<std::unique_ptr<Format>> MakeFormat(const FormatOptions& options)
 std::optional<FormatKind> FormatByName(std::string_view name);
 
 // The format by extension: .svm and .svmlight, .vw, .csv, .jsonl, .tsv (text); absent for others.
+// A .gz or .zst after it is left out.
 std::optional<FormatKind> FormatByExtension(std::string_view path);
 
 // The formats, each defined in the file of its name. Precondition: options as checked by

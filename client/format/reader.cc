@@ -134,10 +134,10 @@ absl::StatusOr<bool> Reader::NextLine(std::string_view* line) {
 }
 
 const Compression* DetectCompression(std::string_view start) {
-  static constexpr Compression kGzip = {"gzip", "zcat"};
-  static constexpr Compression kZstd = {"zstd", "zstdcat"};
-  static constexpr Compression kXz = {"xz", "xzcat"};
-  static constexpr Compression kBzip2 = {"bzip2", "bzcat"};
+  static constexpr Compression kGzip = {"gzip", "zcat", true};
+  static constexpr Compression kZstd = {"zstd", "zstdcat", true};
+  static constexpr Compression kXz = {"xz", "xzcat", false};
+  static constexpr Compression kBzip2 = {"bzip2", "bzcat", false};
   if (start.starts_with("\x1F\x8B")) return &kGzip;
   if (start.starts_with("\x28\xB5\x2F\xFD")) return &kZstd;
   if (start.starts_with("\xFD"

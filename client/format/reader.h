@@ -21,6 +21,8 @@ struct Compression {
   const char* name;
   // The command that decompresses to standard output.
   const char* unpack;
+  // Decompress() reads it.
+  bool is_read;
 };
 
 // Number of bytes at the start of a file that DetectCompression needs.
@@ -55,7 +57,7 @@ class Reader {
   Reader(std::string name, std::unique_ptr<ByteSource> source, Format* format, int64_t skip_lines);
 
   // Reads the next example into *row; false at the end. INVALID_ARGUMENT: a malformed line, as
-  // "name:line: what is wrong"; the next call reads on. FAILED_PRECONDITION: the file is
+  // "name:line: what is wrong"; the next call reads on. FAILED_PRECONDITION: the source's bytes are
   // compressed. Other errors: the file cannot be read.
   absl::StatusOr<bool> Next(Row* row);
 

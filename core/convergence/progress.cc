@@ -170,6 +170,8 @@ ConvergenceReport Progress::MakeReport(double squared_norm, const TheoremContext
   if (TheoremApplies(context)) ReportTheorem(context, report);
   ReportAnalysis(context, report);
   report.set_state(State(context, report));
+  if (report.state() == v1::CONVERGENCE_STATE_CONVERGED && IsOneDataSet(context))
+    report.set_updates_left(0);
   return report;
 }
 
@@ -250,6 +252,8 @@ void Progress::ReportAnalysis(const TheoremContext& context, ConvergenceReport& 
   if (!IsOneDataSet(context)) return;
   if (counters_.analysis_not_separable()) {
     report.set_not_separable(true);
+    // As where the updates prove it: a ceiling that was known before must not rise.
+    report.set_margin_ceiling(0);
   } else if (counters_.has_analysis_ceiling()) {
     const double ceiling = counters_.analysis_ceiling();
     report.set_margin_ceiling(

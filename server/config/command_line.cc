@@ -1,6 +1,5 @@
 #include "server/config/command_line.h"
 
-#include <unistd.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdlib>
@@ -19,10 +18,12 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "core/report/suggestion.h"
 #include "server/access/token.h"
 #include "server/config/build_info.h"
 #include "server/config/endpoint.h"
 #include "server/config/options.h"
+#include "server/config/unknown_variables.h"
 
 namespace perceptrond {
 namespace {
@@ -31,6 +32,12 @@ namespace {
 const char* Environment(const std::string& flag) {
   const char* value = std::getenv(EnvironmentName(flag).c_str());
   return value != nullptr && *value != '\0' ? value : nullptr;
+}
+
+// "did you mean data-dir?", or nothing.
+std::string DidYouMean(absl::string_view word, const std::vector<std::string>& candidates) {
+  const std::string nearest = SuggestWord(word, candidates);
+  return nearest.empty() ? "" : absl::StrCat("did you mean ", nearest, "?");
 }
 
 // ---- Config file ----
@@ -69,7 +76,9 @@ std::vector<CLI::ConfigItem> ConfigFile::from_config(std::istream& input) const 
   std::set<std::string> seen;
   for (const CLI::ConfigItem& item : items) {
     if (!item.parents.empty() || !keys_.contains(item.name)) {
-      throw Error(absl::StrCat("unknown key ", item.fullname(), "; --print-config shows all keys"));
+      const std::string question = DidYouMean(item.name, {keys_.begin(), keys_.end()});
+      throw Error(absl::StrCat("unknown key ", item.fullname(), "; ", question,
+                               question.empty() ? "" : " ", "--print-config shows all keys"));
     }
     if (!seen.insert(item.name).second) {
       throw Error(absl::StrCat("key ", item.name, " occurs twice; write it once"));
@@ -162,23 +171,6 @@ void AddFlag(const Flag& flag, CLI::App* app) {
 
 namespace {
 
-// Whether Kubernetes sets the variable for a Service. The names are NAME_SERVICE_HOST,
-// NAME_SERVICE_PORT[_PORTNAME], and those of Docker links, whose values are the service's URL or a
-// part of it: NAME_PORT, NAME_PORT_7600_TCP, NAME_PORT_7600_TCP_ADDR, ..._PORT and ..._PROTO.
-bool IsKubernetesVariable(absl::string_view name, absl::string_view value) {
-  if (absl::EndsWith(name, "_SERVICE_HOST") || absl::EndsWith(name, "_SERVICE_PORT") ||
-      absl::StrContains(name, "_SERVICE_PORT_")) {
-    return true;
-  }
-  if (!absl::StrContains(name, "_PORT")) return false;
-  for (const absl::string_view protocol : {"tcp", "udp", "sctp"}) {
-    const std::string part = absl::StrCat("_", absl::AsciiStrToUpper(protocol), "_");
-    if (absl::StartsWith(value, absl::StrCat(protocol, "://"))) return true;
-    if (absl::StrContains(name, "_PORT_") && absl::StrContains(name, part)) return true;
-  }
-  return false;
-}
-
 // Replaces "--flag=" by "--flag" and an empty argument, since CLI11 would take the next argument as
 // its value. Adds --config from the environment unless a flag names another file.
 std::vector<std::string> Normalized(const std::vector<std::string>& args) {
@@ -255,6 +247,21 @@ std::string CheckTogether(const Options& options) {
   return "";
 }
 
+// A suggestion for a flag or a command that is not known.
+std::string DidYouMean(const CLI::App& app) {
+  std::vector<std::string> flags;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) flags.push_back("--" + name);
+  }
+  for (const std::string& left : app.remaining()) {
+    const bool is_flag = absl::StartsWith(left, "--");
+    std::string question = is_flag ? DidYouMean(left.substr(0, left.find('=')), flags)
+                                   : DidYouMean(left, {"backup", "restore", "verify", "migrate"});
+    if (!question.empty()) return "; " + question;
+  }
+  return "";
+}
+
 ParseResult Exit(int code, std::string out, const std::string& err = "") {
   ParseResult result;
   result.exit_code = code;
@@ -269,23 +276,6 @@ ParseResult NewToken(const std::string& path) {
   if (const absl::Status status = WriteNewToken(path, digest); !status.ok())
     return Exit(2, "", absl::StrCat("--new-token: ", status.message()));
   return Exit(0, absl::StrCat("token_sha256: \"", FormatDigest(digest), "\"\n"));
-}
-
-// Variables that begin with PERCEPTROND_, are set, and are not in `known`, in the order of their
-// names. Leaves out those of perceptronctl, and those that Kubernetes sets in every container for a
-// Service named perceptrond or perceptrond-NAME.
-std::vector<std::string> UnknownVariables(const std::set<std::string>& known) {
-  std::set<std::string> unknown;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::pair<std::string, std::string> variable =
-        absl::StrSplit(*entry, absl::MaxSplits('=', 1));
-    const auto& [name, value] = variable;
-    if (absl::StartsWith(name, "PERCEPTROND_") && !value.empty() && !known.contains(name) &&
-        name != "PERCEPTROND_SERVER" && !IsKubernetesVariable(name, value)) {
-      unknown.insert(name);
-    }
-  }
-  return {unknown.begin(), unknown.end()};
 }
 
 std::vector<std::string> UnknownSettings(Options& options) {
@@ -360,6 +350,8 @@ ParseResult ParseOptions(const std::vector<std::string>& args) {
   } catch (const CLI::ArgumentMismatch& error) {
     return Exit(2, "",
                 absl::StrReplaceAll(error.what(), {{": 1 required  missing", " needs a value"}}));
+  } catch (const CLI::ExtrasError& error) {
+    return Exit(2, "", absl::StrCat(error.what(), DidYouMean(app)));
   } catch (const CLI::Error& error) {
     return Exit(2, "", error.what());
   }

@@ -193,6 +193,7 @@ absl::Status ModelMetadata(Store& store, const oip::ModelMetadataRequest& reques
   properties["learner"] = std::string(learner);
   properties["feature_space"] = SpaceName(settings);
   properties["other_inputs"] = OtherInputs(*space);
+  properties["fp64_rounding"] = "nearest float32, ties to even";
   return absl::OkStatus();
 }
 

@@ -227,9 +227,12 @@ absl::Status InferenceTensor::AppendFloats(google::protobuf::RepeatedField<float
   });
   if (taken == elements_) return absl::OkStatus();
   if (number_text.empty()) return NotOfDatatype("INEXACT_VALUE", taken);
-  return Invalid("INEXACT_VALUE",
-                 absl::StrCat(number_text, " is not exactly a float32; round it and send FP32"),
-                 taken);
+  return Invalid(
+      "INEXACT_VALUE",
+      absl::StrCat(number_text, datatype_->element == Element::kFp64
+                                    ? " is beyond the range of float32; scale the values"
+                                    : " is not exactly a float32; round it and send FP32"),
+      taken);
 }
 
 absl::Status InferenceTensor::AppendIndices(

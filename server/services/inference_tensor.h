@@ -1,5 +1,5 @@
 // Input tensors of the Open Inference Protocol: reads their typed or raw contents as values,
-// indices or names of examples. No conversion rounds.
+// indices or names of examples. FP64 is rounded to float32; no other conversion rounds.
 #pragma once
 
 #include <google/protobuf/repeated_field.h>
@@ -57,7 +57,8 @@ struct Bfloat16 {
   uint16_t bits;
 };
 
-// Sets `to` to the float32 that equals `from`; returns false if there is none. NaN and infinities
+// Sets `to` to the float32 that equals `from`; returns false if there is none. Of a double it is the
+// nearest one, of two the even one, and there is none beyond the largest float32. NaN and infinities
 // are converted to float32's.
 inline bool ToFloat(float from, float& to) {
   to = from;
@@ -66,7 +67,7 @@ inline bool ToFloat(float from, float& to) {
 inline bool ToFloat(double from, float& to) {
   if (std::isfinite(from) && std::abs(from) > std::numeric_limits<float>::max()) return false;
   to = static_cast<float>(from);
-  return std::isnan(from) || static_cast<double>(to) == from;
+  return true;
 }
 template <std::integral T>
 bool ToFloat(T from, float& to) {
@@ -162,7 +163,8 @@ class InferenceTensor {
   size_t elements() const { return elements_; }
   const Message& message() const { return *message_; }
 
-  // Appends the elements. WRONG_DATATYPE; INEXACT_VALUE for a number that is not exactly a float32.
+  // Appends the elements, those of FP64 rounded to the nearest float32. WRONG_DATATYPE; INEXACT_VALUE
+  // for an FP64 beyond float32's range, and for another number that is not exactly a float32.
   // O(elements).
   absl::Status AppendFloats(google::protobuf::RepeatedField<float>& values) const;
   // Appends the elements. WRONG_DATATYPE; INDEX_OUT_OF_RANGE for a number below 0 or above 2^32 -

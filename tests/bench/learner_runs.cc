@@ -104,8 +104,11 @@ Figures MeasurePaper(const PaperRule& rule, const DataSet& data, const HowToMeas
     run.errors = [=, &data] {
       const auto answers = paper->Answers();
       double wrong = 0;
-      for (const SvmExample& example : data.test)
-        wrong += (answers(augmented(example)) > 0) != (example.label > 0) ? 1 : 0;
+      for (const SvmExample& example : data.test) {
+        const double score = answers(augmented(example));
+        const bool answered_wrong = (score > 0) != (example.label > 0);
+        wrong += (how.by_answer ? answered_wrong : example.label * score <= 0) ? 1 : 0;
+      }
       return wrong;
     };
     run.updates = [=] { return paper->updates(); };
@@ -129,7 +132,12 @@ Figures MeasureOurs(const PaperRule& rule, const DataSet& data, const HowToMeasu
                            : static_cast<double>(outcome.mistakes);
     };
     run.errors = [=, &held_out, &test] {
-      return Wrong(lone->Predict(held_out.unlabelled()).labels, test);
+      const PredictOutcome outcome = lone->Predict(held_out.unlabelled());
+      if (how.by_answer || how.classes > 0) return Wrong(outcome.labels, test);
+      double wrong = 0;
+      for (size_t i = 0; i < test.size(); ++i)
+        wrong += static_cast<float>(test[i].label) * outcome.scores[i] <= 0 ? 1 : 0;
+      return wrong;
     };
     run.updates = [=] { return lone->model->revision(); };
     return run;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "client/batch_builder.h"
+#include "client/ctl/evaluation.h"
 #include "client/ctl/prediction.h"
 #include "client/format/format.h"
 
@@ -119,8 +120,10 @@ TEST(ClassConfusion, CountsWhatWasTakenForWhat) {
   EXPECT_THAT(text,
               HasSubstr("errors: 2 of 5 (40.00 %); always predicting the most frequent class: "
                         "40.00 %\n"));
-  EXPECT_THAT(text, HasSubstr("  tea: 2 correct, 1 predicted as rum\n"));
-  EXPECT_THAT(text, HasSubstr("  2: 0 correct, 1 predicted as tea\n"));
+  EXPECT_THAT(text, HasSubstr("  tea: 2 correct, 1 predicted as rum; precision 66.67 %"));
+  EXPECT_THAT(
+      text,
+      HasSubstr("  2: 0 correct, 1 predicted as tea; precision -, recall 0.00 %, F1 0.00 %\n"));
   JsonObject json;
   confusion.AddTo(json, {});
   EXPECT_THAT(json.str(), HasSubstr("{\"actual\":2,\"predicted\":0,\"count\":\"1\"}"));

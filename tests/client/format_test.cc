@@ -125,6 +125,41 @@ TEST(Labels, AreNamesOrSignsAndZeroOnlyWhereStated) {
   EXPECT_EQ(*ParseLabel(rule, "0"), -1);
 }
 
+TEST(Labels, ZeroMeansMinusOneWhereMinusOneDoesNotOccur) {
+  LabelsSeen seen;
+  LabelRule rule;
+  rule.seen = &seen;
+  EXPECT_EQ(*ParseLabel(rule, "1"), 1);
+  EXPECT_FALSE(seen.zero);
+  EXPECT_EQ(*ParseLabel(rule, "0"), -1);
+  EXPECT_TRUE(seen.zero);
+  EXPECT_EQ(*ParseLabel(rule, "0.0"), -1);
+  EXPECT_NE(
+      std::string(ParseLabel(rule, "-1").status().message()).find("label -1 beside the label 0"),
+      std::string::npos);
+
+  LabelsSeen signs;
+  rule.seen = &signs;
+  EXPECT_EQ(*ParseLabel(rule, "-1"), -1);
+  EXPECT_NE(
+      std::string(ParseLabel(rule, "0").status().message()).find("label 0 beside the label -1"),
+      std::string::npos);
+  rule.zero_is_negative = true;
+  EXPECT_EQ(*ParseLabel(rule, "0"), -1);
+
+  LabelRule kept;
+  kept.keep_zero = true;
+  EXPECT_EQ(*ParseLabel(kept, "0"), 0);
+  EXPECT_EQ(*ParseLabel(kept, "-1"), -1);
+}
+
+TEST(Format, IsThatOfTheFileInsideACompressedOne) {
+  EXPECT_EQ(FormatByExtension("a.svm.gz"), FormatKind::kSvmlight);
+  EXPECT_EQ(FormatByExtension("a.tsv.zst"), FormatKind::kText);
+  EXPECT_EQ(FormatByExtension("a.gz"), std::nullopt);
+  EXPECT_EQ(FormatByExtension("gz"), std::nullopt);
+}
+
 TEST(Labels, WhereANameIsANumberANumberIsANameOrNothing) {
   LabelRule rule;
   rule.names = {"1", "2"};

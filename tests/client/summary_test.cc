@@ -6,10 +6,12 @@
 
 #include "client/ctl/command.h"
 #include "client/ctl/commands/learn_summary.h"
+#include "client/ctl/evaluation.h"
 #include "client/ctl/output.h"
 #include "client/ctl/prediction.h"
 #include "client/ctl/report.h"
 #include "client/error.h"
+#include "google/rpc/error_details.pb.h"
 
 namespace perceptrond::client {
 namespace {
@@ -85,8 +87,8 @@ TEST(PredictSummary, TheMarginOfDataIsTheLeastOfItsExamplesMargins) {
   const auto text_and_json = [&] { return summary.Text() + summary.Json(); };
   const auto add = [&](int actual, std::optional<float> distance) {
     ++summary.examples;
-    summary.confusion.Add(actual, distance.value_or(0) > 0 ? 1 : -1);
-    summary.margin.Add(actual, distance);
+    summary.labelled.confusion.Add(actual, distance.value_or(0) > 0 ? 1 : -1);
+    summary.labelled.margin.Add(actual, distance);
   };
   summary.examples = 1;
   EXPECT_THAT(text_and_json(), Not(HasSubstr("margin")));
@@ -176,6 +178,40 @@ TEST(Failed, SaysWhatToDoAboutTls) {
   EXPECT_THAT(hint("certificate verify failed"), HasSubstr("see --tls-ca"));
   EXPECT_THAT(hint("Peer name db1 is not in peer certificate"), HasSubstr("see --tls-server-name"));
   EXPECT_THAT(hint("Connection refused"), HasSubstr("is perceptrond running there?"));
+}
+
+TEST(Failed, SaysThatAWebServerAnswers) {
+  const absl::Status status = absl::UnavailableError(
+      "last error: UNKNOWN: ipv4:127.0.0.1:7601: Trying to connect an http1.x server");
+  EXPECT_THAT(Failed("list", status).error,
+              HasSubstr("port 7601): give the address that it serves"));
+}
+
+TEST(Failed, SuggestsAModelThatTheCallerMaySee) {
+  absl::Status status = absl::NotFoundError("there is no model \"models/spma\"");
+  google::rpc::Status details = ToRpcStatus(MakeError(status.code(), "MODEL_NOT_FOUND", "none"));
+  google::rpc::ErrorInfo info;
+  ASSERT_TRUE(details.details(0).UnpackTo(&info));
+  (*info.mutable_metadata())["model"] = "models/spma";
+  details.mutable_details(0)->PackFrom(info);
+  status = ToAbslStatus(details);
+  EXPECT_THAT(Failed("get spma", status).error,
+              HasSubstr("hint: 'perceptronctl list' lists the models"));
+  ListModelsBy([] { return std::vector<std::string>{"ham", "spam"}; });
+  EXPECT_THAT(Failed("get spma", status).error,
+              HasSubstr("hint: did you mean spam? 'perceptronctl list' lists the models"));
+  ListModelsBy([] { return std::vector<std::string>{"eggs"}; });
+  EXPECT_THAT(Failed("get spma", status).error, Not(HasSubstr("did you mean")));
+  ListModelsBy(nullptr);
+}
+
+TEST(Globals, AWebAddressIsNoServer) {
+  Globals globals;
+  EXPECT_EQ(globals.CheckAddress(), "");
+  globals.server = "http://[::1]:7600/models";
+  EXPECT_THAT(globals.CheckAddress(), HasSubstr("as [::1]:7600 (perceptrond"));
+  globals.server = "a:1,https://b:2";
+  EXPECT_THAT(globals.CheckAddress(), HasSubstr("as b:2, and --tls for TLS"));
 }
 
 TEST(Failed, EscapesWhatTheServerSays) {

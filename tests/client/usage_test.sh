@@ -26,6 +26,12 @@ for command in create list get update delete freeze unfreeze learn predict expla
 done
 expect 2 'subcommand'
 expect 2 'unknown subcommand frobnicate' frobnicate
+expect 2 'hint: did you mean learn? ' lern x
+expect 2 'hint: did you mean --passes? ' learn --pases 3 x f
+expect 2 'hint: did you mean --passes? ' learn x f --pases=3
+expect 2 'hint: did you mean --server? ' list --sever x
+expect 0 '^--until-converged ended without convergence; 130' --help
+expect 2 'give HOST:PORT of gRPC, as localhost:7601 (' list --server http://localhost:7601/metrics
 expect 2 'NAME' get
 expect 2 'exactly one of' create m
 expect 2 'excludes' create m --dimension 4 --named
@@ -71,5 +77,5 @@ expect 2 'unknown subcommand \\x1b' "$(printf '\033[31m')"
 # No server listens there; -o is accepted before and after the subcommand.
 expect 1 'is perceptrond running there' --server unix:/nonexistent/socket --timeout 0.2 -o json list
 expect 1 'is perceptrond running there' list --server unix:/nonexistent/socket --timeout 0.2 -o json
-expect 1 'UNAVAILABLE' health --server unix:/nonexistent/socket --timeout 0.2
+expect 1 'UNAVAILABLE' -q health --server unix:/nonexistent/socket --timeout 0.2
 exit $failures

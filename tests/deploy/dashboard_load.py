@@ -113,9 +113,13 @@ class Load:
         """More examples, larger ones that lie closer to the boundary: another floor, another bound, another best margin. Then the
         same again, which are known. The analysis is of everything there is, until more comes."""
         text = self.rows(150, 1.0 / (1 + step), 1 + 0.2 * step)
-        self.learn(text, "--until-converged", "--analyze", "--producer", f"pass{step}", "--start-offset", 0)
-        self.learn(text, "--producer", f"pass{step}", "--start-offset", 0)
-        self.seen("perceptrond_model_updates_left and perceptrond_model_margin_floor"
+        producer = f"pass{step}"
+        self.learn(text, "--analyze", "--producer", producer, "--start-offset", 0)
+        self.seen("perceptrond_model_updates_left")
+        # Once it has converged none are left.
+        self.learn(text, "--until-converged", "--producer", producer)
+        self.learn(text, "--producer", producer, "--start-offset", 0)
+        self.seen("perceptrond_model_updates_left == 0 and perceptrond_model_margin_floor"
                   + ("" if step == 0 else " and changes(perceptrond_model_updates_left[5m]) > 0"))
 
     # ---- Again and again. ----
@@ -161,7 +165,7 @@ class Load:
 
     def malformed(self):
         """A feature beyond the dimension."""
-        self.learn(self.rows(20, 1) + f"+1 {DIMENSION + 5}:1\n" * 20, expect=(3,))
+        self.learn(self.rows(20, 1) + f"+1 {DIMENSION + 5}:1\n" * 20, "--unseen-indices", "refuse", expect=(3,))
 
     def unary(self):
         """Calls that are answered, and one that is not: there is no such model."""

@@ -19,7 +19,8 @@ TEST_F(CtlTest, ClassesByNumberAreTaughtAndPredicted) {
   EXPECT_EQ(predicted.exit_code, 0) << predicted.out;
   EXPECT_THAT(predicted.out, HasSubstr("errors: 1 of 4 (25.00 %); always predicting the most "
                                        "frequent class: 50.00 %\n"));
-  EXPECT_THAT(predicted.out, HasSubstr("  2: 1 correct, 1 predicted as 0\n"));
+  EXPECT_THAT(predicted.out,
+              HasSubstr("  2: 1 correct, 1 predicted as 0; precision 100.00 %, recall 50.00 %"));
   const auto summary =
       Object(CtlOut("predict three --summary -o json" + options, rows + "2 1:1\n").out);
   EXPECT_EQ(Number(summary, "errors"), 1);

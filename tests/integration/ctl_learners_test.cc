@@ -69,11 +69,11 @@ TEST_F(CtlTest, XorIsComposedOfGatesThatWereLearned) {
   EXPECT_EQ(Ctl("learn claims --analyze" + options, table({-1, 1, 1, -1})).exit_code, 0);
   const std::string before = Ctl("get claims").out;
   EXPECT_THAT(before, ::testing::HasSubstr("\n  state: CONVERGED"));
-  EXPECT_THAT(before, ::testing::HasSubstr("more until it has converged"));
+  EXPECT_THAT(before, ::testing::HasSubstr("none left on the data seen"));
   EXPECT_EQ(Ctl("learn or - --format svmlight --index-base 1", "-1 1:0 2:1\n").exit_code, 0);
   const std::string after = Ctl("get claims").out;
   EXPECT_THAT(after, ::testing::HasSubstr("\n  state: LEARNING"));
-  EXPECT_THAT(after, ::testing::Not(::testing::HasSubstr("more until it has converged")));
+  EXPECT_THAT(after, ::testing::Not(::testing::HasSubstr("none left on the data seen")));
   EXPECT_THAT(after, ::testing::HasSubstr("in the API completed_pass marks them"));
   const CommandResult row_errors = Ctl("delete or");
   EXPECT_NE(row_errors.exit_code, 0);

@@ -89,8 +89,11 @@ TEST_F(CtlTest, ExitCodesAndMessagesSayWhatWentWrong) {
   EXPECT_EQ(malformed.exit_code, 2);
   EXPECT_THAT(malformed.out, ::testing::HasSubstr(":2:"));
   const CommandResult row_errors =
-      Ctl("learn m - --format svmlight --index-base 1", "+1 1:1\n+1 7:1\n");
+      Ctl("learn m - --format svmlight --index-base 1 --unseen-indices refuse",
+          "+1 1:1\n# none\n+1 7:1\n");
   EXPECT_EQ(row_errors.exit_code, 3);
+  EXPECT_THAT(row_errors.out,
+              ::testing::HasSubstr("validation error: standard input:3: 6 is not below"));
   EXPECT_THAT(row_errors.out, ::testing::HasSubstr("INDEX_OUT_OF_RANGE"));
   Ctl("freeze m");
   const CommandResult frozen = Ctl("learn m - --format svmlight --index-base 1", "+1 1:1\n");
@@ -109,14 +112,15 @@ TEST_F(CtlTest, PredictionsComeWithTheirErrorBesideTheMajoritys) {
   const std::string file = Write("and.svm", and_);
   Ctl("create and --dimension 2 --labels no,yes");
   const std::string options = " --format svmlight --index-base 1";
-  // Without weights all are taken for -1: the one +1 is wrong.
+  // Without weights all scores are 0, which are mistakes when they are learned.
   const CommandResult untaught = Ctl("predict and " + file + options + " --summary -o json");
   EXPECT_EQ(untaught.exit_code, 0);
   const google::protobuf::Struct before = Object(untaught.out);
-  EXPECT_EQ(Number(before, "errors"), 1);
-  EXPECT_EQ(Number(before, "errorRate"), 0.25);
+  EXPECT_EQ(Number(before, "errors"), 4);
+  EXPECT_EQ(Number(before, "errorRate"), 1);
   EXPECT_EQ(Number(before, "majorityErrorRate"), 0.25);
-  EXPECT_EQ(Number(before, "falseNegatives"), 1);
+  EXPECT_EQ(Number(before, "falseNegatives"), 0);
+  EXPECT_EQ(Number(before, "zeroScores"), 4);
   // Zero weights have no boundary.
   EXPECT_THAT(untaught.out, ::testing::Not(::testing::HasSubstr("margin")));
 
@@ -216,17 +220,17 @@ TEST_F(CtlTest, NothingItPrintsCommandsTheTerminal) {
   }
 }
 
-TEST_F(CtlTest, ACompressedFileIsRefusedWithTheWayToReadIt) {
+TEST_F(CtlTest, AFileCompressedOtherwiseIsRefusedWithTheWayToReadIt) {
   Ctl("create m --dimension 2");
-  const std::string gzip = std::string("\x1F\x8B\x08\0\0\0\0\0", 8) + "\n\n";
-  const std::string file = Write("and.svm.gz", gzip);
+  const std::string bzip2 = "BZh91AY&SY\n\n";
+  const std::string file = Write("and.svm.bz2", bzip2);
   const CommandResult learned = Ctl("learn m " + file);
   EXPECT_EQ(learned.exit_code, 2);
-  EXPECT_THAT(learned.out, ::testing::HasSubstr("zcat " + file + " | perceptronctl learn NAME -"));
+  EXPECT_THAT(learned.out, ::testing::HasSubstr("bzcat " + file + " | perceptronctl learn NAME -"));
   const CommandResult predicted =
-      Ctl("predict m - --format svmlight --index-base 1 --skip-bad-lines", gzip);
+      Ctl("predict m - --format svmlight --index-base 1 --skip-bad-lines", bzip2);
   EXPECT_EQ(predicted.exit_code, 2);
-  EXPECT_THAT(predicted.out, ::testing::HasSubstr("| zcat | perceptronctl predict NAME -"));
+  EXPECT_THAT(predicted.out, ::testing::HasSubstr("| bzcat | perceptronctl predict NAME -"));
 }
 
 TEST_F(CtlTest, AResultThatCannotBeWrittenIsNoSuccess) {

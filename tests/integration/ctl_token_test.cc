@@ -60,6 +60,26 @@ TEST_F(CtlTokenTest, ATokenComesFromAFileOrAVariable) {
   EXPECT_NE(Ctl(server.address(), "--token " + token + " list").exit_code, 0);
 }
 
+TEST_F(CtlTokenTest, ASuggestionNamesOnlyModelsThatTheCallerMaySee) {
+  const ServerProcess server(
+      File("data"), Access("principal { name: 'owner' " + NewToken("owner") +
+                           "allow { role: ADMIN models: '' } }\n"
+                           "principal { name: 'clerk' " +
+                           NewToken("clerk") + "allow { role: READ models: 'shop-' } }"));
+  const std::string owner = "--token-file " + File("owner");
+  const std::string clerk = "--token-file " + File("clerk");
+  EXPECT_EQ(Ctl(server.address(), owner + " create shop-tea --dimension 2").exit_code, 0);
+  EXPECT_EQ(Ctl(server.address(), owner + " create shop2tea --dimension 2").exit_code, 0);
+  EXPECT_THAT(Ctl(server.address(), owner + " get shop2tee").out,
+              HasSubstr("did you mean shop2tea?"));
+  EXPECT_THAT(Ctl(server.address(), clerk + " get shop-tee").out,
+              HasSubstr("did you mean shop-tea?"));
+  for (const char* name : {"shop2tee", "shop-2tea"}) {
+    EXPECT_THAT(Ctl(server.address(), clerk + " get " + name).out, Not(HasSubstr("shop2tea")))
+        << name;
+  }
+}
+
 TEST_F(CtlTokenTest, ATokenIsNotSentToAnotherMachineWithoutTls) {
   std::ofstream(File("token")) << "ptd_secret\n";
   const CommandResult refused =

@@ -308,11 +308,16 @@ TEST_F(InferenceInputErrorsTest, TheMessageNamesTheTensorTheElementAndWhatToDo) 
   request.mutable_inputs(1)->set_name("weights\n");
   EXPECT_THAT(Infer(request, response).error_message(),
               HasSubstr("tensor \"weights\\n\": is not an input of a model; send features; or"));
-  oip::ModelInferRequest tenth;
-  tenth.set_model_name("same");
-  AddTensor(tenth, "features", "FP64", {1, 1}).mutable_contents()->add_fp64_contents(0.1);
-  EXPECT_THAT(Infer(tenth, response).error_message(),
-              HasSubstr("tensor \"features\", element 0: 0.1 is not exactly a float32"));
+  oip::ModelInferRequest large;
+  large.set_model_name("same");
+  AddTensor(large, "features", "FP64", {1, 1}).mutable_contents()->add_fp64_contents(1e39);
+  EXPECT_THAT(Infer(large, response).error_message(),
+              HasSubstr("tensor \"features\", element 0: 1e+39 is beyond the range of float32"));
+  oip::ModelInferRequest odd;
+  odd.set_model_name("same");
+  AddTensor(odd, "features", "UINT32", {1, 1}).mutable_contents()->add_uint_contents(16777217);
+  EXPECT_THAT(Infer(odd, response).error_message(),
+              HasSubstr("tensor \"features\", element 0: 16777217 is not exactly a float32"));
 }
 
 TEST_F(InferenceInputErrorsTest,

@@ -26,11 +26,14 @@ TEST_F(InferenceInputTest, IntegersAreTakenWhereTheyAreFloatsExactly) {
   EXPECT_EQ(RefusalOf("INT64", Numbers({INT64_MAX}, 8), 1), inexact);
 }
 
-TEST_F(InferenceInputTest, DoublesAreTakenWhereTheyAreFloatsExactly) {
+TEST_F(InferenceInputTest, DoublesAreRoundedToTheNearestFloat) {
   EXPECT_THAT(Echo("FP64", Doubles({0.5, -0x1p-149, 0x1.fffffep127, -0.0}), 4),
               ElementsAre(0.5F, -0x1p-149F, 0x1.fffffep127F, 0.0F));
-  for (const double inexact : {0.1, 1e300, -1e39, 0x1p-150, 0x1.ffffffp127})
-    EXPECT_EQ(RefusalOf("FP64", Doubles({inexact}), 1), "3 INEXACT_VALUE inputs[0]") << inexact;
+  // Halfway between two floats the even one; below half of the least one 0.
+  EXPECT_THAT(Echo("FP64", Doubles({0.1, 0x1.000001p0, 0x1.000003p0, 0x1p-150, 0x1.8p-150}), 5),
+              ElementsAre(0.1F, 1.0F, 0x1.000004p0F, 0.0F, 0x1p-149F));
+  for (const double beyond : {1e300, -1e39, 0x1.ffffffp127})
+    EXPECT_EQ(RefusalOf("FP64", Doubles({beyond}), 1), "3 INEXACT_VALUE inputs[0]") << beyond;
   for (const double no_number : {NAN, INFINITY})
     EXPECT_EQ(RefusalOf("FP64", Doubles({no_number}), 1), "3 NON_FINITE_VALUE inputs[0]");
 }

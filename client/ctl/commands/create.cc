@@ -14,6 +14,7 @@
 #include "absl/strings/str_split.h"
 #include "client/connection.h"
 #include "client/ctl/command.h"
+#include "client/ctl/commands/dimension_from.h"
 #include "client/ctl/commands/learner_flags.h"
 #include "client/ctl/output.h"
 #include "client/ctl/report.h"
@@ -34,6 +35,7 @@ class SpaceFlags {
 
  private:
   std::optional<uint32_t> dimension_;
+  DimensionFrom dimension_from_;
   std::optional<uint32_t> hash_bits_;
   bool named_ = false;
   uint32_t max_features_ = 0;
@@ -94,6 +96,8 @@ void SpaceFlags::AddTo(CLI::App* command) {
                       ->type_name("MODEL,...")
                       ->check(Utf8());
   dimension->excludes(bits)->excludes(named)->excludes(compose);
+  dimension_from_.AddTo(command)->excludes(dimension)->excludes(bits)->excludes(named)->excludes(
+      compose);
   bits->excludes(named)->excludes(compose);
   named->excludes(compose);
   command
@@ -103,14 +107,19 @@ void SpaceFlags::AddTo(CLI::App* command) {
 }
 
 std::string SpaceFlags::Apply(v1::FeatureSpace* space) const {
-  if (dimension_.has_value()) {
+  if (dimension_from_.is_given()) {
+    const absl::StatusOr<uint32_t> dimension = dimension_from_.Read();
+    if (!dimension.ok()) return std::string(dimension.status().message());
+    space->mutable_dense()->set_dimension(*dimension);
+  } else if (dimension_.has_value()) {
     space->mutable_dense()->set_dimension(*dimension_);
   } else if (hash_bits_.has_value()) {
     space->mutable_hashed()->set_bits(*hash_bits_);
   } else if (named_) {
     space->mutable_named()->set_max_features(max_features_);
   } else if (components_.empty()) {
-    return "give exactly one of --dimension D (vectors), --hash-bits B (names hashed into 2^B "
+    return "give exactly one of --dimension D (vectors), --dimension-from FILE, --hash-bits B "
+           "(names hashed into 2^B "
            "weights), --named (a weight for each name) and --compose MODELS (outputs of other "
            "models)";
   }
@@ -264,8 +273,8 @@ int Run(const Globals& globals, const CreateOptions& options) {
   if (globals.json()) {
     Print(ToJson(*created, true) + "\n");
   } else {
-    Print(absl::StrCat(options.validate_only ? "would create " : "created ",
-                       DescribeModel(*created)));
+    PrintDone(absl::StrCat(options.validate_only ? "would create " : "created ",
+                           DescribeModel(*created)));
   }
   return kExitOk;
 }
@@ -311,14 +320,14 @@ void AddCreate(CLI::App* app, const Globals* globals, Action* action) {
   command->add_flag("--validate-only", options->validate_only,
                     "Validate the settings without creating the model");
   command->footer(
-      R"(Creates an empty model and prints its settings. Exactly one of --dimension, --hash-bits,
---named and --compose is required.
+      R"(Creates an empty model and prints its settings. Exactly one of --dimension,
+--dimension-from, --hash-bits, --named and --compose is required.
 
 Examples:
   perceptronctl create iris --learner perceptron --dimension 4
+  perceptronctl create digits --dimension-from digits.svm --index-base 1 --classes 10
   perceptronctl create spam --named --labels ham,spam --margin-of-interest 0.01
   perceptronctl create clicks --hash-bits 22 --no-bias
-  perceptronctl create digits --dimension 64 --classes 10
   perceptronctl create topics --named --classes 100 --new-classes named
   perceptronctl create xor --compose or,nand)");
   command->callback([=] { *action = [=] { return Run(*globals, *options); }; });

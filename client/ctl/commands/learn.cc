@@ -39,6 +39,7 @@ struct LearnRunOptions {
   size_t batch = 512;
   bool compact = false;
   size_t window = 64;
+  std::string unseen_indices = "stop";
   std::string producer;
   bool unnumbered = false;
   std::optional<int64_t> start_offset;
@@ -101,6 +102,13 @@ int LearnRun::Run() {
   if (outcome.ok() && options_.analyze) outcome = Analyze();
   Summarize(outcome);
   if (outcome.ok() && row_errors_.validation_errors() > 0) outcome.code = kExitRowErrors;
+  const bool finished = outcome.ok() || outcome.code == kExitRowErrors;
+  if (finished && options_.until_converged && !summary_.converged()) {
+    outcome = {kExitNotConverged,
+               absl::StrCat(ErrorPrefix(), ": not converged after ", summary_.passes.size(),
+                            " passes; --passes sets how many there may be, and 'perceptronctl "
+                            "analyze' tells whether the data are separable")};
+  }
   return outcome.Report();
 }
 
@@ -206,7 +214,7 @@ Outcome LearnRun::MarkPass(int64_t pass) {
   if (lease_ != nullptr) summary->set_number(pass);
   summary_.passes.push_back(*std::move(summary));
   if (!globals_.json()) {
-    Print(FormatFigures(summary_.passes.back()) + "\n");
+    PrintDone(FormatFigures(summary_.passes.back()) + "\n");
     std::fflush(stdout);
   }
   return {};
@@ -272,7 +280,11 @@ void LearnRun::Summarize(const Outcome& outcome) {
     const absl::StatusOr<v1::Model> now = client_.GetModel(options_.name);
     if (now.ok()) summary_.now = *now;
   }
-  Print(globals_.json() ? summary_.Json() + "\n" : summary_.Text());
+  if (globals_.json()) {
+    Print(summary_.Json() + "\n");
+  } else {
+    PrintDone(summary_.Text());
+  }
 }
 
 constexpr char kLearnFooter[] =
@@ -282,7 +294,7 @@ report.
 Examples:
   perceptronctl learn iris iris.train --format svmlight --index-base 1 --passes 3
   perceptronctl learn spam sms.tsv --skip-lines 1 --until-converged
-  zcat log.vw.gz | perceptronctl learn clicks - --format vw --producer web1 --start-offset 0
+  perceptronctl learn clicks log.vw.gz --producer web1 --start-offset 0
 
 Formats, one example per line:
   svmlight  -1 3:0.5 7:2 # comment
@@ -290,7 +302,7 @@ Formats, one example per line:
   csv       all columns but --label-column are features, named by the header
   jsonl     {"named": {"names": ["free", "win"]}, "label": 1}
   text      spam<TAB>Free entry! Win ...           (features: lower-case words and their counts)
-Labels are -1, +1, 1, or the label names of the model. In text without required labels, as for
+Labels are -1 and 1, 0 and 1, or the label names of the model. In text without required labels, as for
 predict, a line without a tab, or with an unknown label before its first tab, is all text; if the
 model adds classes by name, the text before the first tab is a label.
 
@@ -300,7 +312,8 @@ acknowledgedThrough (as strings, like all 64-bit numbers in protobuf's JSON); pa
 perceptron.v1.PassSummary), report (perceptron.v1.ConvergenceReport), and with --analyze analysis
 (perceptron.v1.AnalysisResult).
 
-Ctrl-C ends the run cleanly with a summary. If the server does not answer for --timeout seconds
+An example beyond a dense model's dimension ends the run with exit code 2; those before it are
+learned. Ctrl-C ends the run cleanly with a summary. If the server does not answer for --timeout seconds
 (default 60), reconnecting included, learn gives up with exit code 4.)";
 
 void AddPasses(CLI::App* command, LearnRunOptions* options) {
@@ -309,7 +322,7 @@ void AddPasses(CLI::App* command, LearnRunOptions* options) {
       ->default_str("1");
   command->add_flag("--until-converged", options->until_converged,
                     "Stop after the first pass without an update; --passes is then the maximum "
-                    "(default 1000)");
+                    "(default 1000), after which the exit code is 5");
   auto* analyze = command->add_flag(
       "--analyze", options->analyze,
       "Then analyze the stored examples: the best margin and the bound on updates (see "
@@ -370,7 +383,16 @@ void AddLearn(CLI::App* app, const Globals* globals, Action* action) {
   AddPasses(command, options.get());
   AddProducer(command, options.get());
   command->footer(kLearnFooter);
-  command->callback([=] { *action = [=] { return LearnRun(*globals, *options).Run(); }; });
+  command
+      ->add_option("--unseen-indices", options->unseen_indices,
+                   "Dense models, at an example beyond the dimension: stop, since the others alone "
+                   "would bias the model, or refuse it alone, as a validation error")
+      ->check(CLI::IsMember({"stop", "refuse"}))
+      ->capture_default_str();
+  command->callback([=] {
+    options->input.check_dimension = options->unseen_indices == "stop";
+    *action = [=] { return LearnRun(*globals, *options).Run(); };
+  });
 }
 
 }  // namespace perceptrond::client

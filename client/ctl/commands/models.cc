@@ -28,6 +28,7 @@ struct ModelOptions {
   double margin_of_interest = 0;
   bool weights = false;
   bool learning_curve = false;
+  bool yes = false;
 
   v1::ModelView view() const {
     if (weights) return v1::MODEL_VIEW_WEIGHTS;
@@ -54,6 +55,13 @@ int Show(const Globals& globals, const std::string& doing, const absl::StatusOr<
   return kExitOk;
 }
 
+// The same for a model that was changed.
+int ShowChanged(const Globals& globals, const std::string& doing,
+                const absl::StatusOr<v1::Model>& model) {
+  if (model.ok() && !globals.json() && IsQuiet()) return kExitOk;
+  return Show(globals, doing, model);
+}
+
 int RunList(const Globals& globals) {
   const absl::StatusOr<v1::ListModelsResponse> all = globals.Connect().ListModels();
   if (!all.ok()) return PrintError("list", all.status());
@@ -65,7 +73,7 @@ int RunList(const Globals& globals) {
     PrintStderr(
         absl::StrCat(PrintableInLine(name), " cannot be read; 'perceptronctl get' says why"));
   if (all->models().empty() && all->unreachable().empty()) {
-    PrintStderr("there are no models; 'perceptronctl create' creates one");
+    PrintNotice("there are no models; 'perceptronctl create' creates one");
   } else {
     Print(absl::StrFormat(kListLine, "NAME", "STATE", "REVISION", "EXAMPLES", "MISTAKES",
                           "FEATURES"));
@@ -96,17 +104,33 @@ int RunUpdate(const Globals& globals, const CLI::App& command, const ModelOption
   if (paths.empty()) {
     return PrintUsageError("update: nothing to change; give --description or --margin-of-interest");
   }
-  return Show(globals, absl::StrCat("update ", options.name),
-              globals.Connect().UpdateModel(model, paths));
+  return ShowChanged(globals, absl::StrCat("update ", options.name),
+                     globals.Connect().UpdateModel(model, paths));
+}
+
+// Asks a person, and nobody else: a script has no terminal for its input.
+Outcome ConfirmDelete(const Globals& globals, const ModelOptions& options) {
+  if (options.yes || !CanAsk()) return {};
+  const absl::StatusOr<v1::Model> model = globals.Connect().GetModel(options.name);
+  if (!model.ok()) return Failed(absl::StrCat("delete ", options.name), model.status());
+  const std::string name = PrintableInLine(model->name());
+  if (AskYesNo(absl::StrCat("Delete ", name, ", which has learned ",
+                            Grouped(model->report().examples()), " examples and made ",
+                            Grouped(model->report().updates()), " updates?"))) {
+    return {};
+  }
+  return {kExitInterrupted, absl::StrCat("delete: ", name, " is kept")};
 }
 
 int RunDelete(const Globals& globals, const ModelOptions& options) {
+  if (const Outcome outcome = ConfirmDelete(globals, options); !outcome.ok())
+    return outcome.Report();
   const absl::Status status = globals.Connect().DeleteModel(options.name, options.etag);
   if (!status.ok()) return PrintError(absl::StrCat("delete ", options.name), status);
   if (globals.json()) {
     Print(JsonObject().Text("deleted", ModelName(options.name)).str() + "\n");
   } else {
-    Print(absl::StrCat("deleted ", PrintableInLine(ModelName(options.name)), "\n"));
+    PrintDone(absl::StrCat("deleted ", PrintableInLine(ModelName(options.name)), "\n"));
   }
   return kExitOk;
 }
@@ -161,7 +185,10 @@ void AddDelete(CLI::App* app, const Globals* globals, Action* action) {
   CLI::App* command = app->add_subcommand("delete", "Delete a model and everything it has learned");
   AddName(command, options.get());
   AddEtag(command, options.get());
-  command->footer(R"(Deletes without asking for confirmation.
+  command->add_flag("-y,--yes", options->yes, "Do not ask");
+  command->footer(
+      R"(Asks on a terminal; elsewhere, as in a script, it deletes without asking. Answered with anything
+but y or yes, it exits with 130.
 
 Example:
   perceptronctl delete spam)");
@@ -177,8 +204,8 @@ void AddFreeze(CLI::App* app, const Globals* globals, Action* action) {
   command->footer("Example:\n  perceptronctl freeze spam");
   command->callback([=] {
     *action = [=] {
-      return Show(*globals, absl::StrCat("freeze ", options->name),
-                  globals->Connect().FreezeModel(options->name, options->etag));
+      return ShowChanged(*globals, absl::StrCat("freeze ", options->name),
+                         globals->Connect().FreezeModel(options->name, options->etag));
     };
   });
 }
@@ -191,8 +218,8 @@ void AddUnfreeze(CLI::App* app, const Globals* globals, Action* action) {
   command->footer("Example:\n  perceptronctl unfreeze spam");
   command->callback([=] {
     *action = [=] {
-      return Show(*globals, absl::StrCat("unfreeze ", options->name),
-                  globals->Connect().UnfreezeModel(options->name, options->etag));
+      return ShowChanged(*globals, absl::StrCat("unfreeze ", options->name),
+                         globals->Connect().UnfreezeModel(options->name, options->etag));
     };
   });
 }

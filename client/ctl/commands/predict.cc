@@ -15,11 +15,14 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "client/ctl/command.h"
+#include "client/ctl/dimension.h"
+#include "client/ctl/evaluation.h"
 #include "client/ctl/input.h"
 #include "client/ctl/input_thread.h"
 #include "client/ctl/interrupt.h"
 #include "client/ctl/output.h"
 #include "client/ctl/prediction.h"
+#include "client/ctl/report.h"
 #include "client/ctl/terminal.h"
 #include "client/predict_stream.h"
 
@@ -31,6 +34,7 @@ struct PredictRunOptions {
   InputOptions input;
   bool summary_only = false;
   bool include_class_scores = false;
+  std::string unseen_indices = "refuse";
   int64_t min_revision = 0;
   size_t batch = 512;
   bool compact = false;
@@ -60,6 +64,8 @@ class PredictRun {
   void OnAnswer(const PredictAnswer& answer);
   // Counts a row and prints its line.
   void OnRow(const v1::PredictResponse& response, int row, const v1::RowError* error, uint64_t tag);
+  void Evaluate(const v1::PredictResponse& response, int row, int actual);
+  void PrintHeader(bool has_probabilities);
   void DrawProgress(const InputThread& input);
   void Summarize(const Outcome& outcome);
   // The row's label or class number; Row::kNoLabel without one.
@@ -74,6 +80,10 @@ class PredictRun {
   RowErrors row_errors_{options_.input.skip_bad_lines};
   Connectivity connectivity_;
   bool multiclass_ = false;
+  bool has_header_ = false;
+  // What examples are cut to; absent: nothing is cut.
+  std::optional<uint32_t> dimension_;
+  uint64_t cut_ = 0;
   // Class numbers by name when the run began.
   absl::flat_hash_map<std::string, int> class_numbers_;
   // Answered rows, for the progress line, which another thread reads.
@@ -86,11 +96,16 @@ class PredictRun {
 
 constexpr char kPredictFooter[] =
     R"(Prints a line per example: label, score, signed distance from the boundary and, for
-learners with probabilities, the probability of +1. For multiclass models the label is the class,
-the distance is the margin to the next class, and the probability is that of the class. Labels in
-the input are not required; if there are any, a summary on standard error counts the errors and,
-for two labels, gives the margin of the data: the smallest label x distance, negative if an example
-is wrong.
+learners with probabilities, the probability of +1, under a header on a terminal. For multiclass
+models the label is the class, the distance is the margin to the next class, and the probability is
+that of the class. Labels in the input are not required; if there are any, a summary on standard
+error has the confusion matrix, precision, recall and F1 (of +1, or of each class and their mean);
+for two labels also the AUC and the margin of the data: the smallest label x distance, negative if
+an example is wrong; and with probabilities their calibration: Brier score, log loss, expected
+calibration error and a table of ten intervals. A score of 0 counts as in learning: as an error,
+unless the model's --tie says otherwise. Label 0 means -1 if the other labels are all +1, else no
+label. The AUC is exact up to 4194304 labelled examples; of more it is counted in 2^20 intervals of
+the score, and what it may be off by is stated.
 
 With -o json each line is a perceptron.v1.PredictResponse for one example:
   {"scores":[2.5],"labels":[1],"distances":[0.7],"revision":"366","errors":[],"probabilities":[],
@@ -99,7 +114,11 @@ distances is empty while all weights are zero; errors holds the validation error
 (score NaN, label 0). Classes are numbers; 'get -o json' prints their names in labelNames.
 --summary -o json prints one object, from errors on only if the input has labels:
   {"examples":"9","labelled":"9","rowErrors":"0","badLines":"0","revision":"366","errors":"1",
-   "errorRate":0.11,"majorityErrorRate":0.22,"truePositives":"2",...,"margin":-0.7}
+   "errorRate":0.11,"majorityErrorRate":0.22,"truePositives":"2",...,"zeroScores":"0",
+   "precision":0.67,"recall":1,"f1":0.8,"auc":0.93,"margin":-0.7}
+Without a denominator a figure is absent. With probabilities brierScore, logLoss,
+expectedCalibrationError and calibration are in it; with several classes macroPrecision,
+macroRecall, macroF1, classes and confusion (predicted -1: no class yet, -2: equal scores).
 Counts are strings, like all 64-bit numbers in protobuf's JSON. 'perceptronctl learn --help'
 describes the formats and --timeout.
 
@@ -154,8 +173,12 @@ PredictOptions PredictRun::StreamOptions() {
 Outcome PredictRun::Open() {
   const absl::StatusOr<v1::Model> model = client_.GetModel(options_.name);
   if (!model.ok()) return Failed(ErrorPrefix(), model.status());
+  summary_.tie_rule = model->learner().tie_rule();
   multiclass_ = model->learner().has_classes();
   ReadNames(*model);
+  const v1::FeatureSpace& space = ExampleSpace(model->feature_space());
+  if (options_.unseen_indices == "ignore" && space.has_dense())
+    dimension_ = space.dense().dimension();
   absl::StatusOr<std::unique_ptr<Input>> input = Input::Make(options_.input, *model, false, false);
   if (!input.ok()) {
     return UsageError(absl::StrCat(ErrorPrefix(), ": ", std::string(input.status().message())));
@@ -171,6 +194,11 @@ void PredictRun::ReadNames(const v1::Model& model) {
   summary_.label_names.assign(model.label_names().begin(), model.label_names().end());
   for (const std::string& name : model.label_names())
     class_numbers_.emplace(name, static_cast<int>(class_numbers_.size()));
+  const v1::Classes& classes = model.learner().classes();
+  const bool fixed = classes.new_classes() != v1::Classes::NEW_CLASSES_NUMBERED &&
+                     classes.new_classes() != v1::Classes::NEW_CLASSES_NAMED;
+  summary_.classes_known =
+      fixed ? static_cast<int>(classes.max_classes()) : model.label_names_size();
 }
 
 int PredictRun::ActualLabel(const Row& row) {
@@ -190,6 +218,7 @@ Outcome PredictRun::PushAll() {
       const uint64_t tag = TagWithLabel(read->tag, ActualLabel(row));
       row.label = Row::kNoLabel;
       row.label_name.clear();
+      if (dimension_.has_value() && DropUnseen(*dimension_, &row)) ++cut_;
       status = stream_->Push(row, tag);
       if (status.ok()) {
         if (redraw_timer_.Due()) DrawProgress(input);
@@ -238,14 +267,7 @@ void PredictRun::OnRow(const v1::PredictResponse& response, int row, const v1::R
   if (error != nullptr) {
     row_errors_.AddValidationError(*input_, tag >> kLabelBits, ToAbslStatus(error->status()));
   } else if (const int actual = LabelOf(tag); actual != Row::kNoLabel) {
-    if (multiclass_) {
-      summary_.classes.Add(actual, response.predicted_labels(row));
-    } else {
-      summary_.confusion.Add(actual, response.predicted_labels(row));
-      summary_.margin.Add(actual, row < response.distances_size()
-                                      ? std::optional<float>(response.distances(row))
-                                      : std::nullopt);
-    }
+    Evaluate(response, row, actual);
   }
   if (options_.summary_only) return;
   // Rows with errors have a line too, so that output and input lines match.
@@ -253,9 +275,38 @@ void PredictRun::OnRow(const v1::PredictResponse& response, int row, const v1::R
   if (globals_.json()) {
     Print(PredictionJsonLine(own));
   } else {
+    PrintHeader(own.probabilities_size() > 0);
     Print(multiclass_ ? ClassPredictionLine(own, summary_.label_names)
                       : PredictionLine(own, summary_.label_names));
   }
+}
+
+void PredictRun::Evaluate(const v1::PredictResponse& response, int row, int actual) {
+  LabelledPrediction labelled;
+  labelled.actual = actual;
+  labelled.predicted = response.predicted_labels(row);
+  labelled.score = response.scores(row);
+  if (row < response.distances_size()) labelled.distance = response.distances(row);
+  if (row < response.probabilities_size()) labelled.probability = response.probabilities(row);
+  if (multiclass_) {
+    summary_.AddClass(labelled);
+  } else {
+    summary_.AddTwoLabels(labelled);
+  }
+}
+
+// For people; what reads a pipe or a file knows the columns.
+void PredictRun::PrintHeader(bool has_probabilities) {
+  if (has_header_) return;
+  has_header_ = true;
+  if (isatty(STDOUT_FILENO) != 1 || IsQuiet()) return;
+  std::string header = multiclass_ ? "CLASS\tSCORE\tMARGIN" : "LABEL\tSCORE\tDISTANCE";
+  if (has_probabilities) {
+    absl::StrAppend(&header, "\tP(",
+                    multiclass_ ? "CLASS" : PrintableInLine(LabelName(1, summary_.label_names)),
+                    ")");
+  }
+  Print(header + "\n");
 }
 
 void PredictRun::DrawProgress(const InputThread& input) {
@@ -278,6 +329,12 @@ void PredictRun::Summarize(const Outcome& outcome) {
   // Without any prediction the error message suffices.
   if (summary_.partial && summary_.examples == 0) return;
   std::fflush(stdout);
+  if (cut_ > 0) {
+    PrintNotice(absl::StrCat(cut_, " examples have features beyond the model's dimension ",
+                             *dimension_, ", which were ignored"));
+  }
+  if (const std::string notice = summary_.DecideZeroLabels(); !notice.empty()) PrintNotice(notice);
+  if (!options_.summary_only && IsQuiet()) return;
   if (options_.summary_only && globals_.json()) {
     Print(summary_.Json() + "\n");
   } else {
@@ -301,6 +358,13 @@ void AddPredict(CLI::App* app, const Globals* globals, Action* action) {
   command->add_flag(
       "--all-scores", options->include_class_scores,
       "Multiclass models with -o json: print the scores of all classes, as classScores");
+  command
+      ->add_option(
+          "--unseen-indices", options->unseen_indices,
+          "Dense models: what to do with an example that has indices beyond the dimension: "
+          "refuse it, as a validation error, or ignore these indices")
+      ->check(CLI::IsMember({"refuse", "ignore"}))
+      ->capture_default_str();
   command->add_option("--min-revision", options->min_revision,
                       "Fail if the model is older than this revision");
   command->add_option("--batch", options->batch, "Examples per message")
@@ -310,6 +374,7 @@ void AddPredict(CLI::App* app, const Globals* globals, Action* action) {
                     "Send fewer bytes for more work: faster over networks of about 1 Gbit/s and "
                     "less");
   command->footer(kPredictFooter);
+  options->input.keep_zero_labels = true;
   command->callback([=] { *action = [=] { return PredictRun(*globals, *options).Run(); }; });
 }
 

@@ -26,7 +26,7 @@ bool HasMap(const v1::Model& model) {
   return model.feature_space().map().map_case() != v1::FeatureMap::MAP_NOT_SET;
 }
 
-std::optional<double> Known(bool known, double value) {
+std::optional<double> IfKnown(bool known, double value) {
   return known ? std::optional(value) : std::nullopt;
 }
 
@@ -36,9 +36,9 @@ CurvePoint MakePoint(const v1::LearningCurvePoint& point) {
   drawn.examples = static_cast<double>(point.examples());
   drawn.mistakes = static_cast<double>(point.mistakes());
   drawn.weight_norm = point.weight_norm();
-  drawn.margin_ceiling = Known(point.has_margin_ceiling(), point.margin_ceiling());
-  drawn.margin_floor = Known(point.has_margin_floor(), point.margin_floor());
-  drawn.window_error = Known(point.has_window_error(), point.window_error());
+  drawn.margin_ceiling = IfKnown(point.has_margin_ceiling(), point.margin_ceiling());
+  drawn.margin_floor = IfKnown(point.has_margin_floor(), point.margin_floor());
+  drawn.window_error = IfKnown(point.has_window_error(), point.window_error());
   return drawn;
 }
 

@@ -16,7 +16,11 @@ async function main() {
   const batch = batchOf(flags);
   const readFile = rowsOf(file, flags, { labelsRequired: false });
   const [models, predictions] = await Promise.all([connect(ModelService, flags), connect(PredictionService, flags)]);
-  const labels = new Labels(await unary(models, 'getModel', { name: `models/${id}` }, flags.giveUpAfter));
+  const model = await unary(models, 'getModel', { name: `models/${id}` }, flags.giveUpAfter);
+  const labels = new Labels(model);
+  // A score of 0 counts as when it is learned; with several classes it is a score like any other.
+  const tieRule = model.learner.tieRule;
+  const zeroIsTie = !model.learner.classes && tieRule !== 'TIE_RULE_POSITIVE';
   let [examples, labelled, wrong, revision] = [0, 0, 0, 0];
   const settings = { nameTableSize: nameTableSizeOf(flags), giveUpAfter: flags.giveUpAfter, onReconnect: reconnecting };
   for await (const [rows, answer] of predict(predictions, `models/${id}`, batches(readFile(labels), batch), settings)) {
@@ -26,7 +30,8 @@ async function main() {
     rows.forEach(({ label }, i) => {
       if (label !== undefined) {
         labelled += 1;
-        if (labels.number(label) !== answer.predictedLabels[i]) wrong += 1;
+        const tie = zeroIsTie && answer.scores[i] === 0;
+        if (tie ? tieRule !== 'TIE_RULE_CORRECT' : labels.number(label) !== answer.predictedLabels[i]) wrong += 1;
       }
       // Nine digits identify every float32.
       if (flags.scores) console.log(`${labels.name(answer.predictedLabels[i])}\t${Number(answer.scores[i].toPrecision(9))}`);

@@ -100,5 +100,53 @@ TEST(ProgressBounds, ZeroProvesNothingWhereArithmeticMayHaveRounded) {
   }
 }
 
+TEST(ProgressBounds, AModelThatConvergedHasNoUpdatesLeftUntilTheNext) {
+  Progress progress;
+  progress.Add(UpdateTo(1));
+  EXPECT_FALSE(progress.MakeReport(1, Applies()).has_updates_left());
+  PassSummary pass;
+  pass.set_converged(true);
+  pass.set_margin(0.5);
+  progress.AddPass(pass, 4);
+  // Whatever the rule.
+  for (const TheoremContext& context : {Applies(), TheoremContext()}) {
+    const ConvergenceReport report = progress.MakeReport(1, context);
+    ASSERT_TRUE(report.has_updates_left());
+    EXPECT_EQ(report.updates_left(), 0U);
+  }
+  progress.Add(UpdateTo(1.5));
+  EXPECT_FALSE(progress.MakeReport(1.5 * 1.5, Applies()).has_updates_left());
+}
+
+TEST(ProgressBounds, AProofOfInseparabilityLowersTheCeilingAndRemovesFloorAndBounds) {
+  namespace v1 = ::perceptron::v1;
+  Progress progress;
+  progress.Add(UpdateTo(1));
+  PassSummary pass;
+  pass.set_converged(true);
+  pass.set_margin(0.25);
+  progress.AddPass(pass, 4);
+  v1::Analysis analysis;
+  analysis.set_separability(v1::SEPARABILITY_SEPARABLE);
+  analysis.set_margin_lower(0.3);
+  analysis.set_margin_upper(0.4);
+  progress.AddAnalysis(analysis);
+  EXPECT_EQ(progress.MakeReport(1, Applies()).margin_ceiling(), 0.4);
+  EXPECT_TRUE(progress.MakeReport(1, Applies()).has_update_bound());
+  analysis = v1::Analysis();
+  analysis.set_separability(v1::SEPARABILITY_NOT_SEPARABLE);
+  progress.AddAnalysis(analysis);
+  // Also for a rule that the theorem says nothing of.
+  for (const TheoremContext& context : {Applies(), TheoremContext()}) {
+    const ConvergenceReport report = progress.MakeReport(1, context);
+    EXPECT_EQ(report.state(), v1::CONVERGENCE_STATE_NOT_SEPARABLE);
+    ASSERT_TRUE(report.has_margin_ceiling());
+    EXPECT_EQ(report.margin_ceiling(), 0);
+    EXPECT_FALSE(report.has_margin_floor());
+    EXPECT_FALSE(report.has_update_bound());
+    EXPECT_FALSE(report.has_updates_left());
+  }
+}
+
 }  // namespace
 }  // namespace perceptrond

@@ -158,7 +158,8 @@ TEST_P(CompleteRun, ExamplesThatCountOtherwiseEndWhatIsSaidOfUpdates) {
     ASSERT_EQ(lone.model->revision(), updates);
     for (const std::shared_ptr<Model>& model : {lone.model, Reload(lone)}) {
       const ConvergenceReport report = MakeReport(*model);
-      EXPECT_FALSE(report.has_updates_left());
+      // It has converged all the same, which is no bound.
+      EXPECT_EQ(report.updates_left(), 0U);
       EXPECT_FALSE(report.has_update_bound());
       // What they say of the data, or of the updates made, is as true as before.
       EXPECT_TRUE(report.has_margin_ceiling());
@@ -202,7 +203,9 @@ TEST(ModelAnalysis, ACertificateIsAProofForEveryLearnerOfTheFeaturesSpace) {
       EXPECT_EQ(report.margin_refuted(), true);
       EXPECT_EQ(report.state(), ::perceptron::v1::CONVERGENCE_STATE_NOT_SEPARABLE);
       EXPECT_FALSE(report.has_margin_floor());
+      EXPECT_FALSE(report.has_update_bound());
       EXPECT_FALSE(report.has_updates_left());
+      EXPECT_EQ(report.margin_ceiling(), 0) << entry.name;
     }
   }
 }
@@ -223,7 +226,9 @@ TEST(ModelAnalysis, BoundsUpdatesOnlyOfTheRulesThatTheTheoremSpeaksOf) {
       const ConvergenceReport report = MakeReport(*lone.model);
       ASSERT_TRUE(report.has_margin_floor()) << entry.name;
       ASSERT_EQ(report.has_update_bound(), entry.convergence_theorem) << entry.name;
-      ASSERT_EQ(report.has_updates_left(), entry.convergence_theorem) << entry.name;
+      const bool converged = report.state() == ::perceptron::v1::CONVERGENCE_STATE_CONVERGED;
+      ASSERT_EQ(report.has_updates_left(), entry.convergence_theorem || converged) << entry.name;
+      ASSERT_TRUE(!converged || report.updates_left() == 0) << entry.name;
       ASSERT_LE(static_cast<double>(report.updates()),
                 (report.has_update_bound() ? report.update_bound() : INFINITY));
     }
@@ -256,7 +261,7 @@ TEST(ModelAnalysis, OfAKernelsSpaceIsRefusedAndEntersNothing) {
     EXPECT_FALSE(report.has_margin_ceiling());
     EXPECT_FALSE(report.has_margin_floor());
     EXPECT_FALSE(report.has_update_bound());
-    EXPECT_FALSE(report.has_updates_left());
+    EXPECT_EQ(report.updates_left(), 0U);
     EXPECT_FALSE(report.has_margin_refuted());
     EXPECT_FALSE(report.has_not_separable());
     // (1, 1) with itself: (1 + 2)^2, and 1 for the offset.

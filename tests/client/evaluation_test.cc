@@ -1,0 +1,230 @@
+// Figures of predictions, beside those of scikit-learn 1.2.1 for the same rows.
+#include "client/ctl/evaluation.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+
+namespace perceptrond::client {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+namespace v1 = ::perceptron::v1;
+
+struct ScoredRow {
+  int label;
+  float score;
+  float probability;
+};
+constexpr ScoredRow kRows[] = {
+    {1, 2.5F, .95F},  {1, -.5F, .4F},   {-1, -1.25F, .2F}, {1, .75F, .7F},
+    {-1, .75F, .7F},  {-1, -3.F, .05F}, {1, 1.5F, .8F},    {-1, .25F, .55F},
+    {1, -.25F, .45F}, {-1, -.5F, .4F},  {-1, 1.F, .75F},   {1, 4.F, 1.F},
+};
+
+TwoLabelEvaluation EvaluateRows() {
+  TwoLabelEvaluation evaluation;
+  for (const ScoredRow& row : kRows) {
+    evaluation.Add({row.label, row.score > 0 ? 1 : -1, row.score, row.score, row.probability},
+                   v1::TIE_RULE_MISTAKE);
+  }
+  return evaluation;
+}
+
+TEST(TwoLabelEvaluation, HasTheFiguresOfScikitLearn) {
+  const TwoLabelEvaluation evaluation = EvaluateRows();
+  EXPECT_EQ(evaluation.confusion.true_negative, 3U);
+  EXPECT_EQ(evaluation.confusion.false_positive, 3U);
+  EXPECT_EQ(evaluation.confusion.false_negative, 2U);
+  EXPECT_EQ(evaluation.confusion.true_positive, 4U);
+  const Retrieval retrieval = evaluation.confusion.retrieval();
+  EXPECT_DOUBLE_EQ(*retrieval.precision, 0.5714285714285714);
+  EXPECT_DOUBLE_EQ(*retrieval.recall, 0.6666666666666666);
+  EXPECT_DOUBLE_EQ(*retrieval.f1, 0.6153846153846153);
+  ASSERT_TRUE(evaluation.roc.value().has_value());
+  EXPECT_NEAR(evaluation.roc.value()->value, 0.7777777777777779, 1e-15);
+  EXPECT_EQ(evaluation.roc.value()->most_error, 0);
+  EXPECT_NEAR(evaluation.calibration.brier_score(), 0.1960416676662863, 1e-15);
+  EXPECT_NEAR(evaluation.calibration.log_loss(), 0.54332896469407, 1e-7);
+  EXPECT_NEAR(evaluation.calibration.expected_error(), 0.24583333265036342, 1e-15);
+  // calibration_curve(n_bins=10) has an interval's mean and fraction.
+  EXPECT_THAT(
+      evaluation.calibration.Json(),
+      HasSubstr("{\"from\":0.4,\"to\":0.5,\"examples\":\"3\",\"meanProbability\":0.4166666"));
+  EXPECT_THAT(evaluation.calibration.Json(), HasSubstr("\"fraction\":0.6666666666666666}"));
+}
+
+TEST(TwoLabelEvaluation, InPartsHasTheSameFigures) {
+  TwoLabelEvaluation merged;
+  for (const ScoredRow& row : kRows) {
+    TwoLabelEvaluation part;
+    part.Add({row.label, row.score > 0 ? 1 : -1, row.score, row.score, row.probability},
+             v1::TIE_RULE_MISTAKE);
+    merged.Merge(part);
+  }
+  JsonObject whole;
+  EvaluateRows().AddTo(whole);
+  JsonObject parts;
+  merged.AddTo(parts);
+  EXPECT_EQ(parts.str(), whole.str());
+}
+
+TEST(TwoLabelEvaluation, ReadsAsATable) {
+  const std::string text = EvaluateRows().Text({"ham", "spam"});
+  EXPECT_THAT(text, HasSubstr("errors: 5 of 12 (41.67 %); always predicting the more frequent "
+                              "label: 50.00 %\n"
+                              "  label  predicted ham  predicted spam\n"
+                              "  ham                3               3\n"
+                              "  spam               2               4\n"
+                              "of spam: precision 57.14 %, recall 66.67 %, F1 61.54 %; AUC 0.7778\n"
+                              "calibration: Brier score 0.1960, log loss 0.5433, expected "
+                              "calibration error 0.2458\n"));
+  EXPECT_THAT(text, HasSubstr("  0.4 to 0.5              3       0.4167  0.6667\n"));
+  EXPECT_THAT(text, Not(HasSubstr("score 0:")));
+}
+
+TEST(TwoLabelEvaluation, AScoreOfZeroCountsAsInLearning) {
+  const auto evaluate = [](v1::TieRule rule, int predicted) {
+    TwoLabelEvaluation evaluation;
+    evaluation.Add({1, predicted, 0, std::nullopt, std::nullopt}, rule);
+    evaluation.Add({-1, predicted, -0.F, std::nullopt, std::nullopt}, rule);
+    evaluation.Add({1, 1, 2, std::nullopt, std::nullopt}, rule);
+    return evaluation;
+  };
+  const TwoLabelEvaluation mistake = evaluate(v1::TIE_RULE_MISTAKE, -1);
+  EXPECT_EQ(mistake.confusion.errors(), 2U);
+  EXPECT_EQ(mistake.confusion.total(), 3U);
+  EXPECT_EQ(*mistake.confusion.retrieval().recall, 0.5);
+  EXPECT_THAT(mistake.Text({}), HasSubstr("score 0: 2 times, each an error"));
+  EXPECT_THAT(mistake.Text({}), HasSubstr("  -1                0             0        1\n"));
+  const TwoLabelEvaluation positive = evaluate(v1::TIE_RULE_POSITIVE, 1);
+  EXPECT_EQ(positive.confusion.errors(), 1U);
+  EXPECT_EQ(positive.confusion.false_positive, 1U);
+  EXPECT_THAT(positive.Text({}), HasSubstr("score 0: 2 times, predicted as +1"));
+  const TwoLabelEvaluation correct = evaluate(v1::TIE_RULE_CORRECT, -1);
+  EXPECT_EQ(correct.confusion.errors(), 0U);
+  EXPECT_THAT(correct.Text({}), HasSubstr("score 0: 2 times, each correct"));
+}
+
+TEST(TwoLabelEvaluation, WithoutADenominatorAFigureIsAbsent) {
+  TwoLabelEvaluation evaluation;
+  evaluation.Add({-1, -1, -1, std::nullopt, std::nullopt}, v1::TIE_RULE_MISTAKE);
+  JsonObject json;
+  evaluation.AddTo(json);
+  for (const char* absent : {"precision", "recall", "f1", "auc", "brierScore", "margin"})
+    EXPECT_THAT(json.str(), Not(HasSubstr(absent)));
+  EXPECT_THAT(evaluation.Text({}), HasSubstr("of +1: precision -, recall -, F1 -\n"));
+}
+
+// The definition: pairs in order, equal scores counting half.
+double AreaByPairs(const std::vector<std::pair<bool, float>>& rows) {
+  double ordered = 0;
+  double pairs = 0;
+  for (const auto& [positive, score] : rows) {
+    for (const auto& [other_positive, other] : rows) {
+      if (!positive || other_positive) continue;
+      ++pairs;
+      ordered += score > other ? 1 : (score == other ? 0.5 : 0);
+    }
+  }
+  return ordered / pairs;
+}
+
+TEST(RocArea, IsTheFractionOfPairsInOrderAlsoWhereScoresAreCounted) {
+  std::mt19937 random(7);
+  std::normal_distribution<float> normal;
+  std::vector<std::pair<bool, float>> rows;
+  for (int i = 0; i < 1000; ++i) {
+    const bool positive = i % 3 == 0;
+    // Some are equal, and of both signs.
+    const float score = normal(random) + (positive ? 0.7F : 0);
+    rows.emplace_back(positive, i % 5 == 0 ? std::round(score) : score);
+  }
+  const double expected = AreaByPairs(rows);
+  RocArea held;
+  RocArea counted(100);
+  RocArea merged(100);
+  RocArea second(100);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    held.Add(rows[i].first, rows[i].second);
+    counted.Add(rows[i].first, rows[i].second);
+    (i < 50 ? merged : second).Add(rows[i].first, rows[i].second);
+  }
+  merged.Merge(second);
+  EXPECT_NEAR(held.value()->value, expected, 1e-12);
+  EXPECT_EQ(held.value()->most_error, 0);
+  for (const RocArea* area : {&counted, &merged}) {
+    EXPECT_GT(area->value()->most_error, 0);
+    EXPECT_LT(area->value()->most_error, 0.01);
+    EXPECT_LE(std::abs(area->value()->value - expected), area->value()->most_error + 1e-12);
+  }
+}
+
+TEST(RocArea, IsAbsentWithoutBothLabelsAndTakesNoNaN) {
+  RocArea area(1);
+  EXPECT_FALSE(area.value().has_value());
+  area.Add(true, 1);
+  area.Add(false, std::numeric_limits<float>::quiet_NaN());
+  EXPECT_FALSE(area.value().has_value());
+  area.Add(true, std::numeric_limits<float>::infinity());
+  EXPECT_FALSE(area.value().has_value());
+  area.Add(false, -std::numeric_limits<float>::infinity());
+  EXPECT_EQ(area.value()->value, 1);
+  // Zeros are equal whatever their sign.
+  RocArea zeros;
+  zeros.Add(true, -0.F);
+  zeros.Add(false, 0);
+  EXPECT_EQ(zeros.value()->value, 0.5);
+}
+
+TEST(ClassConfusion, HasTheFiguresOfScikitLearn) {
+  ClassConfusion confusion;
+  constexpr int kActual[] = {0, 0, 0, 1, 2, 2, 1, 0};
+  constexpr int kPredicted[] = {0, 0, 1, 1, 0, 2, 1, 2};
+  for (size_t i = 0; i < std::size(kActual); ++i) confusion.Add(kActual[i], kPredicted[i]);
+  const std::map<int, Retrieval> by_class = confusion.ByClass();
+  EXPECT_DOUBLE_EQ(*by_class.at(0).precision, 2.0 / 3);
+  EXPECT_DOUBLE_EQ(*by_class.at(1).recall, 1);
+  EXPECT_DOUBLE_EQ(*by_class.at(1).f1, 0.8);
+  EXPECT_NEAR(ClassConfusion::Mean(by_class, &Retrieval::precision), 0.611111111111111, 1e-15);
+  EXPECT_NEAR(ClassConfusion::Mean(by_class, &Retrieval::recall), 0.6666666666666666, 1e-15);
+  EXPECT_NEAR(ClassConfusion::Mean(by_class, &Retrieval::f1), 0.6238095238095238, 1e-15);
+  EXPECT_THAT(confusion.Text({}),
+              HasSubstr("mean of 3 classes: precision 61.11 %, recall 66.67 %, F1 62.38 %\n"));
+}
+
+TEST(PredictSummary, OfEqualClassScoresNeitherIsRight) {
+  PredictSummary summary;
+  summary.classes_known = 2;
+  summary.AddClass({0, 0, 0, std::nullopt, std::nullopt});
+  summary.AddClass({0, 0, 1, 0.F, std::nullopt});
+  summary.AddClass({0, 0, 1, 0.5F, std::nullopt});
+  EXPECT_EQ(summary.classes.errors(), 2U);
+  summary.tie_rule = v1::TIE_RULE_POSITIVE;
+  summary.AddClass({0, 0, 1, 0.F, std::nullopt});
+  EXPECT_EQ(summary.classes.errors(), 2U);
+}
+
+TEST(PredictSummary, LabelZeroIsMinusOneOnlyWhereTheOthersArePlusOne) {
+  const auto decide = [](std::vector<int> labels) {
+    PredictSummary summary;
+    for (const int label : labels) summary.AddTwoLabels({label, 1, 1, std::nullopt, std::nullopt});
+    const std::string notice = summary.DecideZeroLabels();
+    return std::pair(notice, summary.labelled.confusion.total());
+  };
+  EXPECT_EQ(decide({1, -1}), std::pair(std::string(), uint64_t{2}));
+  EXPECT_EQ(decide({1, 0, 0}).second, 3U);
+  EXPECT_THAT(decide({1, 0, 0}).first, HasSubstr("label 0 is counted as -1, 2 times"));
+  EXPECT_EQ(decide({1, 0, -1}).second, 2U);
+  EXPECT_THAT(decide({0, -1}).first, HasSubstr("since -1 is a label too"));
+  EXPECT_EQ(decide({0, 0}).second, 0U);
+  EXPECT_THAT(decide({0, 0}).first, HasSubstr("since there is no other label"));
+}
+
+}  // namespace
+}  // namespace perceptrond::client

@@ -1,0 +1,147 @@
+// What perceptronctl takes as input, and what it says of what it cannot take.
+#include "tests/integration/ctl_fixture.h"
+
+namespace perceptrond::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+const std::string kSvmlight = " --format svmlight --index-base 1";
+const std::string kAnd01 = "0 1:0 2:0\n0 2:1\n0 1:1\n1 1:1 2:1\n";
+
+TEST_F(CtlTest, CompressedFilesAndPipesAreReadAsTheyAre) {
+  const std::string file = Write("and.svm", and_);
+  ASSERT_EQ(RunCommand("gzip -k " + file).exit_code, 0);
+  ASSERT_EQ(RunCommand("zstd -q " + file).exit_code, 0);
+  for (const std::string& input :
+       {file, file + ".gz", file + ".zst", "- --format svmlight < " + file + ".gz",
+        "- --format svmlight < " + file + ".zst"}) {
+    Ctl("create m --dimension 2");
+    // Several passes read it again.
+    const CommandResult learned = Ctl("learn m --index-base 1 --passes 9 " + input);
+    EXPECT_EQ(learned.exit_code, 0) << input << ": " << learned.out;
+    const v1::Model model = Json<v1::Model>("get m --weights");
+    EXPECT_EQ(model.revision(), 18) << input;
+    EXPECT_THAT(model.weights().vectors(0).values(), ::testing::ElementsAre(3, 2)) << input;
+    EXPECT_THAT(Ctl("predict m --index-base 1 --summary " + input).out,
+                HasSubstr("errors: 0 of 4"));
+    Ctl("delete m");
+  }
+}
+
+TEST_F(CtlTest, ATruncatedFileIsNamedAfterWhatItHasIsLearned) {
+  Ctl("create m --dimension 2");
+  std::string lines;
+  for (int i = 0; i < 20'000; ++i)
+    lines += "+1 1:" + std::to_string(i * 7919L % 1'000'003) + "\n-1 2:1\n";
+  const std::string file = Write("rows.svm", lines);
+  for (const char* packer : {"gzip -c", "zstd -qc"}) {
+    const std::string cut = dir_.path() + "/cut";
+    ASSERT_EQ(RunCommand(std::string(packer) + " " + file + " > " + cut).exit_code, 0);
+    const uint64_t half = std::filesystem::file_size(cut) / 2;
+    std::filesystem::resize_file(cut, half);
+    const auto before = static_cast<double>(Get("m").report().examples());
+    const CommandResult learned = Ctl("learn m " + cut + kSvmlight);
+    EXPECT_EQ(learned.exit_code, 2);
+    EXPECT_THAT(learned.out,
+                HasSubstr(cut + " is truncated: it ends after " + std::to_string(half) + " bytes"));
+    const double learned_rows = static_cast<double>(Get("m").report().examples()) - before;
+    EXPECT_GT(learned_rows, 1000);
+    EXPECT_LT(learned_rows, 40'000);
+  }
+}
+
+TEST_F(CtlTest, LabelsZeroAndOneAreTakenWithANotice) {
+  Ctl("create m --dimension 2");
+  const CommandResult learned = Ctl("learn m - --until-converged" + kSvmlight, kAnd01);
+  EXPECT_EQ(learned.exit_code, 0);
+  EXPECT_THAT(learned.out, HasSubstr("standard input:1: label 0 is read as -1"));
+  EXPECT_THAT(Json<v1::Model>("get m --weights").weights().vectors(0).values(),
+              ::testing::ElementsAre(3, 2));
+  const std::string quiet = Ctl("-q learn m -" + kSvmlight, kAnd01).out;
+  EXPECT_EQ(quiet, "");
+  EXPECT_EQ(Ctl("learn m - --zero-is-negative -q" + kSvmlight, kAnd01).out, "");
+
+  const CommandResult predicted = Ctl("predict m - --summary" + kSvmlight, kAnd01);
+  EXPECT_THAT(predicted.out, HasSubstr("label 0 is counted as -1, 3 times"));
+  EXPECT_THAT(predicted.out, HasSubstr("errors: 0 of 4"));
+  // Where it can mean "no label".
+  const std::string unlabelled =
+      Ctl("predict m - --summary" + kSvmlight, "0 1:1\n1 1:1 2:1\n-1 2:1\n").out;
+  EXPECT_THAT(unlabelled, HasSubstr("label 0 is counted as no label, 1 times"));
+  EXPECT_THAT(unlabelled, HasSubstr("errors: 0 of 2"));
+}
+
+TEST_F(CtlTest, LabelsZeroAndMinusOneInOneFileAreAnError) {
+  Ctl("create m --dimension 2");
+  const CommandResult mixed = Ctl("learn m -" + kSvmlight, "0 1:1\n1 1:1 2:1\n-1 2:1\n");
+  EXPECT_EQ(mixed.exit_code, 2);
+  EXPECT_THAT(mixed.out, HasSubstr(":3: label -1 beside the label 0 before"));
+  EXPECT_EQ(Ctl("learn m - --zero-is-negative" + kSvmlight, "0 1:1\n-1 2:1\n").exit_code, 0);
+}
+
+TEST_F(CtlTest, ATextThatIsGivenForAFileIsSaidSo) {
+  Ctl("create m --named --labels ham,spam");
+  const CommandResult text = Ctl("predict m 'Win a prize'");
+  EXPECT_EQ(text.exit_code, 2);
+  EXPECT_THAT(text.out, HasSubstr("cannot read Win a prize"));
+  EXPECT_THAT(text.out, HasSubstr("| perceptronctl predict NAME - --format text"));
+  EXPECT_THAT(Ctl("learn m spam 'Win a prize'").out, HasSubstr("printf 'spam\\tWin"));
+  EXPECT_THAT(Ctl("predict m ./rows.svm").out, Not(HasSubstr("hint")));
+}
+
+TEST_F(CtlTest, ADimensionThatIsTooSmallEndsTheRun) {
+  const std::string file = Write("rows.svm", "+1 1:1\n-1 2:1\n+1 4:1\n-1 1:1 2:1\n");
+  Ctl("create small --dimension 3");
+  const CommandResult learned = Ctl("learn small " + file + " --index-base 1 --skip-bad-lines");
+  EXPECT_EQ(learned.exit_code, 2);
+  EXPECT_THAT(
+      learned.out,
+      HasSubstr(file + ":3: feature 4 needs a dimension of at least 4, but the model's is 3"));
+  EXPECT_EQ(Get("small").report().examples(), 2U);
+  const CommandResult dense = Ctl("learn small - --format csv --label-column y", "y,a,b\n1,2,3\n");
+  EXPECT_EQ(dense.exit_code, 2);
+  EXPECT_THAT(dense.out, HasSubstr("has 2 values, but the model's is 3"));
+}
+
+TEST_F(CtlTest, UnseenIndicesAreRefusedOrIgnoredByChoice) {
+  Ctl("create m --dimension 2");
+  Ctl("learn m - --passes 9" + kSvmlight, and_);
+  const std::string rows = "1 1:1 2:1 3:5 9:1\n1 1:1 2:1\n1 7:1\n";
+  const CommandResult refused = Ctl("predict m -" + kSvmlight, rows);
+  EXPECT_EQ(refused.exit_code, 3);
+  EXPECT_THAT(refused.out, HasSubstr("standard input:3: "));
+  EXPECT_THAT(refused.out, HasSubstr("INDEX_OUT_OF_RANGE"));
+  const std::string ignore = "predict m - --unseen-indices ignore";
+  const CommandResult ignored = Ctl(ignore + kSvmlight, rows);
+  EXPECT_EQ(ignored.exit_code, 0) << ignored.out;
+  // AND's weights (3, 2), -4: the first two are equal, the last is the bias alone.
+  EXPECT_THAT(ignored.out, ::testing::ContainsRegex("\\+1\t1\t[^\n]+\n\\+1\t1\t[^\n]+\n-1\t-4\t"));
+  EXPECT_THAT(ignored.out, HasSubstr("2 examples have features beyond the model's dimension 2"));
+  EXPECT_THAT(Ctl(ignore + " --format csv --label-column y", "y,a,b,c\n1,1,1,9\n").out,
+              HasSubstr("errors: 0 of 1"));
+}
+
+TEST_F(CtlTest, TheDimensionComesFromFiles) {
+  const std::string train = Write("train.svm", "+1 1:1\n-1 2:1\n# none\n");
+  const std::string test = Write("test.svm", "+1 7:1\n-1 2:1\n");
+  const CommandResult created =
+      Ctl("create m --dimension-from " + train + " --dimension-from " + test + " --index-base 1");
+  EXPECT_EQ(created.exit_code, 0) << created.out;
+  EXPECT_EQ(Get("m").feature_space().dense().dimension(), 7U);
+  const std::string csv = Write("rows.csv", "y,a,b\n1,2,3\n");
+  Ctl("create c --dimension-from " + csv + " --label-column y");
+  EXPECT_EQ(Get("c").feature_space().dense().dimension(), 2U);
+  const std::string named = Write("rows.vw", "1 | a b\n");
+  const CommandResult wrong = Ctl("create n --dimension-from " + named);
+  EXPECT_EQ(wrong.exit_code, 2);
+  EXPECT_THAT(wrong.out, HasSubstr("the features have names"));
+  EXPECT_EQ(Ctl("create n --dimension-from " + train + " --dimension 3").exit_code, 2);
+  EXPECT_EQ(
+      Ctl("create n --dimension-from " + Write("empty.svm", "\n") + " --index-base 1").exit_code,
+      2);
+}
+
+}  // namespace
+}  // namespace perceptrond::testing
