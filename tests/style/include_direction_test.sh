@@ -52,6 +52,7 @@ BEGIN {
   home["rocksdb/"] = "^core/journal/((rocksdb_(journal|open|format|logs|notes|snapshot)|data_directory|watermark|backups)[.]cc|rocksdb_notes[.]h)$"
   home["nats/"] = "^core/journal/jetstream/(announcements|connection|stream|stream_deletion)[.]cc$"
   home["zlib"] = "^core/journal/watermark[.]cc$"
+  home["unicode/"] = "^core/features/words[.]cc$"
   home["xxhash"] = "^core/features/names[.]cc$"
   home["libsvm/"] = "^core/convergence/analysis/nearest_point[.]cc$"
   home["Clp"] = home["Coin"] = "^core/convergence/analysis/certificate[.]cc$"
