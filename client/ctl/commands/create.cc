@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
@@ -33,10 +34,18 @@ class SpaceFlags {
   std::string Apply(v1::FeatureSpace* space) const;
 
  private:
+  void AddTextFlags(CLI::App* command);
+  std::string ApplyText(v1::FeatureSpace::Text* text) const;
+
   std::optional<uint32_t> dimension_;
   std::optional<uint32_t> hash_bits_;
   bool named_ = false;
   uint32_t max_features_ = 0;
+  bool text_ = false;
+  std::string text_value_ = "presence";
+  std::optional<uint32_t> words_;
+  std::string characters_;
+  bool keep_norm_ = false;
   std::vector<std::string> components_;
 };
 
@@ -88,22 +97,81 @@ void SpaceFlags::AddTo(CLI::App* command) {
       "Examples have named features, hashed into 2^B weights of 4 bytes, B from 1 to 28");
   auto* named = command->add_flag("--named", named_,
                                   "Examples have named features, with a weight for each name");
+  auto* text = command->add_flag("--text", text_,
+                                 "Examples are texts, which the server splits into words; "
+                                 "--hash-bits is 20 by default");
   auto* compose = AddListFlag(command, "--compose", &components_,
                               "Features are the outputs of other models, such as or,nand: 1 for +1 "
                               "and 0 for -1; or:sign is +1 or -1, or:score the score")
                       ->type_name("MODEL,...")
                       ->check(Utf8());
-  dimension->excludes(bits)->excludes(named)->excludes(compose);
+  dimension->excludes(bits)->excludes(named)->excludes(compose)->excludes(text);
   bits->excludes(named)->excludes(compose);
-  named->excludes(compose);
+  named->excludes(compose)->excludes(text);
+  text->excludes(compose);
   command
       ->add_option("--max-features", max_features_,
                    "With --named: most names the model may hold, 1 to 2^28 (default 1048576)")
       ->needs(named);
+  AddTextFlags(command);
+}
+
+struct TextValueName {
+  const char* name;
+  v1::FeatureSpace::Text::Value value;
+};
+constexpr TextValueName kTextValues[] = {{"presence", v1::FeatureSpace::Text::VALUE_PRESENCE},
+                                         {"count", v1::FeatureSpace::Text::VALUE_COUNT},
+                                         {"log-count", v1::FeatureSpace::Text::VALUE_LOG_COUNT}};
+
+void SpaceFlags::AddTextFlags(CLI::App* command) {
+  std::vector<std::string> names;
+  for (const TextValueName& known : kTextValues) names.emplace_back(known.name);
+  command
+      ->add_option("--text-value", text_value_,
+                   "With --text: the value of an n-gram: 1, its count, or ln(1 + count)")
+      ->check(CLI::IsMember(names))
+      ->capture_default_str()
+      ->needs("--text");
+  command
+      ->add_option("--words", words_,
+                   "With --text: n-grams of 1 to N words, N up to 5 (default 2); 0: no words")
+      ->needs("--text");
+  command
+      ->add_option("--characters", characters_,
+                   "With --text: also n-grams of A to B characters, such as 3-5; 1 to 10")
+      ->type_name("A-B")
+      ->needs("--text");
+  command
+      ->add_flag("--keep-norm", keep_norm_,
+                 "With --text: do not scale the values of a text to a norm of 1")
+      ->needs("--text");
+}
+
+std::string SpaceFlags::ApplyText(v1::FeatureSpace::Text* text) const {
+  text->set_bits(hash_bits_.value_or(0));
+  for (const TextValueName& known : kTextValues) {
+    if (text_value_ == known.name) text->set_value(known.value);
+  }
+  if (words_.has_value()) text->set_max_words(*words_);
+  text->set_keep_norm(keep_norm_);
+  if (characters_.empty()) return "";
+  const std::vector<std::string> range = absl::StrSplit(characters_, '-');
+  uint32_t least = 0;
+  uint32_t most = 0;
+  if (range.size() != 2 || !absl::SimpleAtoi(range[0], &least) ||
+      !absl::SimpleAtoi(range[1], &most))
+    return absl::StrCat("--characters ", PrintableInLine(characters_),
+                        ": expected the fewest and the most characters, as 3-5");
+  text->set_min_characters(least);
+  text->set_max_characters(most);
+  return "";
 }
 
 std::string SpaceFlags::Apply(v1::FeatureSpace* space) const {
-  if (dimension_.has_value()) {
+  if (text_) {
+    if (const std::string wrong = ApplyText(space->mutable_text()); !wrong.empty()) return wrong;
+  } else if (dimension_.has_value()) {
     space->mutable_dense()->set_dimension(*dimension_);
   } else if (hash_bits_.has_value()) {
     space->mutable_hashed()->set_bits(*hash_bits_);
@@ -111,8 +179,8 @@ std::string SpaceFlags::Apply(v1::FeatureSpace* space) const {
     space->mutable_named()->set_max_features(max_features_);
   } else if (components_.empty()) {
     return "give exactly one of --dimension D (vectors), --hash-bits B (names hashed into 2^B "
-           "weights), --named (a weight for each name) and --compose MODELS (outputs of other "
-           "models)";
+           "weights), --named (a weight for each name), --text (texts) and --compose MODELS "
+           "(outputs of other models)";
   }
   for (const std::string& component : components_) {
     if (const std::string wrong = AddInput(component, space->mutable_composition());
@@ -312,11 +380,12 @@ void AddCreate(CLI::App* app, const Globals* globals, Action* action) {
                     "Validate the settings without creating the model");
   command->footer(
       R"(Creates an empty model and prints its settings. Exactly one of --dimension, --hash-bits,
---named and --compose is required.
+--named, --text and --compose is required.
 
 Examples:
   perceptronctl create iris --learner perceptron --dimension 4
-  perceptronctl create spam --named --labels ham,spam --margin-of-interest 0.01
+  perceptronctl create spam --text --labels ham,spam
+  perceptronctl create mail --named --labels ham,spam --margin-of-interest 0.01
   perceptronctl create clicks --hash-bits 22 --no-bias
   perceptronctl create digits --dimension 64 --classes 10
   perceptronctl create topics --named --classes 100 --new-classes named
