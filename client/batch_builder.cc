@@ -83,6 +83,8 @@ bool BatchBuilder::Fits(const Row& row) const {
 
 bool BatchBuilder::FitsKind(const Row& row) const {
   if (rows_ == 0) return true;
+  const bool texts = columns_.texts_size() > 0;
+  if (texts || row.kind == RowKind::kText) return texts && row.kind == RowKind::kText;
   const bool dense = columns_.dense_width() > 0;
   if (row.kind == RowKind::kDense) return dense && row.values.size() == columns_.dense_width();
   if (dense) return false;
@@ -112,6 +114,9 @@ absl::Status BatchBuilder::Add(const Row& row) {
       break;
     case RowKind::kNamed:
       status = AddNamed(row);
+      break;
+    case RowKind::kText:
+      status = AddText(row);
       break;
   }
   if (!status.ok()) return status;
@@ -167,6 +172,17 @@ absl::Status BatchBuilder::AddNamed(const Row& row) {
   if (absl::Status status = AppendNumbers(row); !status.ok()) return status;
   AppendValues(row);
   columns_.add_row_ends(static_cast<uint32_t>(columns_.indices_size()));
+  return absl::OkStatus();
+}
+
+absl::Status BatchBuilder::AddText(const Row& row) {
+  if (row.text.size() > kMaxTextBytes) {
+    return Invalid("BAD_TEXT", absl::StrCat("a text has ", row.text.size(), " bytes; at most ",
+                                            kMaxTextBytes, " are allowed"));
+  }
+  if (!IsUtf8(row.text)) return Invalid("BAD_TEXT", "a text is not UTF-8");
+  columns_.add_texts(row.text);
+  name_bytes_ += row.text.size() + 3;
   return absl::OkStatus();
 }
 

@@ -11,6 +11,7 @@
 // INVALID_ARGUMENT with one of these reasons, and leave the batch unchanged:
 //   REPEATED_INDEX, REPEATED_NAME  a feature occurs twice in a row; values are not summed
 //   BAD_NAME                       a name is empty, longer than 1024 bytes or not UTF-8
+//   BAD_TEXT                       a text is longer than 1 MiB or not UTF-8
 //   MALFORMED_ROW                  the numbers of features and values differ
 //   NON_FINITE_VALUE               a value is NaN or infinite
 //   BAD_WEIGHT                     the weight is not positive and finite
@@ -74,6 +75,7 @@ class BatchBuilder {
   absl::Status AddDense(const Row& row);
   absl::Status AddSparse(const Row& row);
   absl::Status AddNamed(const Row& row);
+  absl::Status AddText(const Row& row);
   // Appends the numbers of the row's names, of which new ones are stored, to the indices.
   absl::Status AppendNumbers(const Row& row);
   // Adds a name that is new to the builder, to its store. INVALID_ARGUMENT: it is malformed, or not

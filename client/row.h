@@ -8,6 +8,11 @@
 // A row keeps its memory: Clear() and refill it for the next example. Names share one buffer, so
 // that refilling allocates nothing once the buffer is large enough.
 //
+// A row for a model with a text space has its text alone:
+//
+//   row.kind = RowKind::kText;
+//   row.text = "Free entry! Win a prize";
+//
 // A plain value.
 #pragma once
 
@@ -28,6 +33,8 @@ enum class RowKind {
   kNamed,
   // One value for every dimension.
   kDense,
+  // A text, which the server splits into features.
+  kText,
 };
 
 class Row {
@@ -37,6 +44,8 @@ class Row {
   std::vector<uint32_t> indices;
   // One finite value per feature; empty for kSparse and kNamed: all values are 1.
   std::vector<float> values;
+  // kText: at most 1 MiB of UTF-8.
+  std::string text;
   // The label of a row without one.
   static constexpr int kNoLabel = std::numeric_limits<int32_t>::min();
   // -1 or +1; for multiclass models the number of the class; kNoLabel: none, or label_name is set.
@@ -51,6 +60,7 @@ class Row {
     kind = RowKind::kSparse;
     indices.clear();
     values.clear();
+    text.clear();
     label = kNoLabel;
     label_name.clear();
     weight = 1;
@@ -96,6 +106,7 @@ class Row {
     return std::string_view(names_.data() + begin, ends_[i] - begin);
   }
 
+  // A text counts as one.
   size_t feature_count() const {
     switch (kind) {
       case RowKind::kSparse:
@@ -104,6 +115,8 @@ class Row {
         return ends_.size();
       case RowKind::kDense:
         return values.size();
+      case RowKind::kText:
+        return 1;
     }
     return 0;
   }

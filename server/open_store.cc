@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "core/features/words.h"
 #include "core/fleet/fleet.h"
 #include "core/journal/jetstream/jetstream_journal.h"
 #include "core/journal/memory_journal.h"
@@ -187,6 +188,12 @@ Store::Options StoreOptions(const Options& options) {
   store.on_damage = [](const std::string& model, const absl::Status& why) {
     Log(LogLevel::kError, "a model is damaged and cannot be loaded; other models are not affected",
         {{"model", model}, {"error", why.message()}});
+  };
+  store.on_other_icu = [](const std::string& model, const std::string& icu_version) {
+    Log(LogLevel::kWarning,
+        "a model's texts may be split into other words than when it was created: this server has "
+        "another version of ICU",
+        {{"model", model}, {"icu_version", icu_version}, {"server_icu_version", IcuVersion()}});
   };
   store.on_snapshot_failure = [](const std::string& model, const absl::Status& why) {
     Log(LogLevel::kError, "cannot write a snapshot; the journal grows until one is written",

@@ -179,6 +179,7 @@ absl::StatusOr<std::unique_ptr<Input>> Input::Make(const InputOptions& options,
   format.label_column = options.label_column;
   const perceptron::v1::FeatureSpace& space = ExampleSpace(model.feature_space());
   format.dense = space.has_dense();
+  format.whole_texts = space.has_text();
   if (options.index_base >= 0) format.index_base = options.index_base;
   format.labels.zero_is_negative = options.zero_is_negative;
   format.labels.names.assign(model.label_names().begin(), model.label_names().end());
@@ -280,6 +281,15 @@ absl::Status Input::CheckKind(const Row& row) const {
     if (!status.ok()) return AtLine(status);
   }
   if (row.feature_count() == 0) return absl::OkStatus();
+  if (space_.has_text() != (row.kind == RowKind::kText)) {
+    return AtLine(absl::FailedPreconditionError(
+        space_.has_text()
+            ? "the example has features, but the model takes texts: the format is text, or jsonl "
+              "with \"text\""
+            : "the example is a text, but the model takes features; models created with --text "
+              "take "
+              "texts"));
+  }
   if (space_.has_dense() && row.kind == RowKind::kNamed) {
     return AtLine(
         absl::FailedPreconditionError("the features have names, but the model is dense and takes "

@@ -42,6 +42,23 @@ std::string DescribeComposition(const Composition& composition) {
   return text;
 }
 
+// "text, presence of words 1 to 2 and characters 3 to 5, l2 norm 1, 2^20 weights".
+std::string DescribeText(const v1::FeatureSpace::Text& text) {
+  using Text = v1::FeatureSpace::Text;
+  std::vector<std::string> grams;
+  if (text.max_words() > 0)
+    grams.push_back(text.max_words() == 1 ? "words"
+                                          : absl::StrCat("words 1 to ", text.max_words()));
+  if (text.max_characters() > 0)
+    grams.push_back(
+        absl::StrCat("characters ", text.min_characters(), " to ", text.max_characters()));
+  const char* const value = text.value() == Text::VALUE_COUNT       ? "counts"
+                            : text.value() == Text::VALUE_LOG_COUNT ? "log counts"
+                                                                    : "presence";
+  return absl::StrCat("text, ", value, " of ", absl::StrJoin(grams, " and "),
+                      text.keep_norm() ? "" : ", l2 norm 1", ", 2^", text.bits(), " weights");
+}
+
 std::string DescribeProducts(const v1::FeatureMap::Products& products) {
   std::string text = "products of groups";
   for (const v1::FeatureMap::Products::Pair& pair : products.pairs())
@@ -104,6 +121,7 @@ std::string DescribeInput(const v1::FeatureSpace& space) {
     const int64_t dimension = space.dense().dimension();
     return absl::StrCat("dense, ", dimension, dimension == 1 ? " dimension" : " dimensions");
   }
+  if (space.has_text()) return DescribeText(space.text());
   if (space.has_hashed()) return absl::StrCat("hashed, 2^", space.hashed().bits(), " weights");
   if (space.has_composition()) return DescribeComposition(space.composition());
   if (!space.has_named()) return "not set";

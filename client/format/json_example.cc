@@ -110,10 +110,21 @@ class UsualJson {
       if (key == "dense") row_.kind = RowKind::kDense;
       return Object([this](std::string_view part) { return ParsePart(part); });
     }
+    if (key == "text") return ParseText();
     if (key == "label" || key == "labelName") return ParseTarget(key);
     if (key != "weight" || has_weight_) return false;
     has_weight_ = true;
     return Float(&row_.weight);
+  }
+
+  bool ParseText() {
+    if (has_features_) return false;
+    has_features_ = true;
+    row_.kind = RowKind::kText;
+    std::string_view text;
+    if (!String(&text)) return false;
+    row_.text = text;
+    return true;
   }
 
   bool ParseTarget(std::string_view key) {

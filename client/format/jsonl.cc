@@ -1,5 +1,5 @@
 // JSON lines: each line is a perceptron.v1.Example in protobuf's JSON form, such as
-// {"named": {"names": ["free", "win"]}, "labelName": "spam"} or {"sparse": {"indices": [3, 7]},
+// {"named": {"names": ["free", "win"]}, "labelName": "spam"}, {"text": "Win a prize!", "label": 1} or {"sparse": {"indices": [3, 7]},
 // "label": -1}.
 #include <google/protobuf/util/json_util.h>
 
@@ -67,7 +67,9 @@ class Jsonl final : public Format {
         row->values.assign(example_.named().values().begin(), example_.named().values().end());
         break;
       case Example::kText:
-        return absl::InvalidArgumentError("\"text\" is of a later version; give the features");
+        row->kind = RowKind::kText;
+        row->text = example_.text();
+        break;
       case Example::kPredictionId:
         return absl::InvalidArgumentError(
             "\"predictionId\" is of a later version; give the features");

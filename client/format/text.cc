@@ -1,4 +1,4 @@
-// text: `label<TAB>text`. Features are the words of the text, valued by their count. A word is a
+// text: `label<TAB>text`. A row is the text, or features are the words of the text, valued by their count. A word is a
 // run of ASCII letters (in lower case), digits, apostrophes and bytes above 127. If no label is
 // required, a line without a tab, or with an unknown label before its first tab, is all text.
 #include <algorithm>
@@ -132,11 +132,13 @@ class WordCounts {
 class Text final : public Format {
  public:
   explicit Text(const FormatOptions& options)
-      : labels_(options.labels), require_label_(options.require_label) {}
+      : labels_(options.labels),
+        require_label_(options.require_label),
+        whole_texts_(options.whole_texts) {}
 
   absl::StatusOr<LineKind> Parse(std::string_view line, Row* row) override {
     row->Clear();
-    row->kind = RowKind::kNamed;
+    row->kind = whole_texts_ ? RowKind::kText : RowKind::kNamed;
     if (line.empty()) return LineKind::kNothing;
     std::string_view text = line;
     if (const size_t tab = line.find('\t'); tab != std::string_view::npos) {
@@ -146,7 +148,11 @@ class Text final : public Format {
     } else if (require_label_) {
       return absl::InvalidArgumentError("there is no tab: expected a label, a tab and a text");
     }
-    CountWords(text, row);
+    if (whole_texts_) {
+      row->text = text;
+    } else {
+      CountWords(text, row);
+    }
     return LineKind::kExample;
   }
 
@@ -161,6 +167,7 @@ class Text final : public Format {
 
   const LabelRule labels_;
   const bool require_label_;
+  const bool whole_texts_;
   Words words_;
   WordCounts counts_;
 };

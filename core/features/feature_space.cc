@@ -43,6 +43,8 @@ Problem CheckProducts(const FeatureSpace& space) {
   if (space.kind == FeatureSpace::Kind::kDense) {
     return MapProblem{"kind", "products of groups need names, which a dense space has not"};
   }
+  if (space.text.has_value())
+    return MapProblem{"kind", "products of groups need names, which texts do not have"};
   const std::vector<GroupPair>& pairs = space.map.pairs;
   if (pairs.empty() || pairs.size() > FeatureMap::kMaxPairs) {
     return MapProblem{"pairs",

@@ -62,6 +62,28 @@ struct FeatureMap {
   uint64_t seed = 0;
 };
 
+// How a text becomes features: core/features/text.h. A plain value.
+struct TextOptions {
+  // The value of an n-gram.
+  enum class Value : uint8_t { kPresence, kCount, kLogCount };
+
+  static constexpr uint32_t kMaxWords = 5;
+  static constexpr uint32_t kMaxCharacters = 10;
+  static constexpr uint32_t kDefaultWords = 2;
+  static constexpr uint32_t kDefaultBits = 20;
+
+  Value value = Value::kPresence;
+  // The most words of an n-gram; 0: no words.
+  uint32_t max_words = kDefaultWords;
+  // The fewest and the most characters of an n-gram; 0: no characters.
+  uint32_t min_characters = 0;
+  uint32_t max_characters = 0;
+  // A row's values are not scaled to an l2 norm of 1.
+  bool keep_norm = false;
+  // IcuVersion of the server that created the model.
+  std::string icu_version = {};
+};
+
 // A space and its map. A plain value.
 struct FeatureSpace {
   enum class Kind : uint8_t {
@@ -82,10 +104,12 @@ struct FeatureSpace {
   uint32_t size = 0;
   // Phi, applied to every example. CheckFeatureMap says which the space can have.
   FeatureMap map = {};
+  // kHashed: not absent: examples are texts, whose n-grams are hashed names.
+  std::optional<TextOptions> text = std::nullopt;
 
   // The space that Phi maps to, where the weights live: the same one, but that a polynomial makes a
   // dense space wider, and that Fourier features are dense whatever they were made from. Its own
-  // map is the identity. O(1).
+  // map is the identity, and its examples are no texts. O(1).
   FeatureSpace mapped() const;
 
   // How many weights a model has at revision 0. In a named space weight 0 stands for every name

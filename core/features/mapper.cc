@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "core/features/names.h"
 #include "core/features/polynomial.h"
+#include "core/features/text.h"
 #include "core/sync/cancellation.h"
 #include "core/vector/kernels.h"
 #include "core/vector/simd.h"
@@ -31,6 +32,7 @@ std::string ProductName(uint32_t index, const FeatureSpace& space) {
 Mapper::Mapper(const FeatureSpace& space, std::shared_ptr<const Expansion> expansion,
                size_t max_features)
     : kind_(space.kind),
+      takes_texts_(space.text.has_value()),
       mapped_kind_(space.mapped().kind),
       size_(space.size),
       max_features_(max_features),
@@ -54,10 +56,17 @@ ValidationError Mapper::Begin(const Batch& batch) {
 
 ValidationError Mapper::CheckForm() const {
   const bool named_batch = batch_.names != nullptr;
+  if (!batch_.texts.empty() && !takes_texts_) {
+    return {ValidationCode::kMalformedColumns, "texts",
+            "the model takes features, not texts; models created with a text space take texts"};
+  }
   if (kind_ == Kind::kDense && named_batch) {
     return {ValidationCode::kMalformedColumns, "feature_names",
             "a dense model takes indices, not names"};
   }
+  const bool has_features = !batch_.indices.empty() || batch_.dense_width > 0;
+  if (takes_texts_ && batch_.texts.empty() && has_features)
+    return FormError(batch_, "a model with a text space takes texts");
   // Rows without features have no form.
   if (named_batch || (batch_.indices.empty() && batch_.dense_width == 0)) return {};
   if (kind_ == Kind::kNamed) {
@@ -330,6 +339,8 @@ bool Mapper::AddUnknownNames(size_t i, uint32_t cap, Dictionary& dictionary,
 constexpr size_t kPartWork = 100;
 void Mapper::Parts(size_t i, const FeatureSpace& space, std::vector<FeaturePart>& parts) {
   parts.clear();
+  if (expansion_ == nullptr && !batch_.texts.empty())
+    return PartsOfText(batch_.texts[i], space, parts);
   if (expansion_ == nullptr) return PartsAsSent(batch_.row(i), parts);
   const bool products = kind_ == Kind::kDense && space.map.kind == FeatureMap::Kind::kPolynomial;
   const Row row = Map(i);
@@ -341,6 +352,18 @@ void Mapper::Parts(size_t i, const FeatureSpace& space, std::vector<FeaturePart>
     if (mapped_kind_ == Kind::kNamed) part.name = std::string(mapped_.names[j]);
     if (products) part.name = ProductName(part.index, space);
   }
+}
+
+void Mapper::PartsOfText(absl::string_view text, const FeatureSpace& space,
+                         std::vector<FeaturePart>& parts) {
+  TextReader reader;
+  std::vector<uint32_t> indices;
+  std::vector<float> values;
+  // The row was made from it: it has no error.
+  (void)reader.Read(text, *space.text, space.size, kMaxBatchGrams, indices, values);
+  if (Stopped()) return;
+  for (TextFeature& feature : reader.Features(*space.text, space.size))
+    parts.push_back({std::move(feature.name), feature.slot, feature.value});
 }
 
 void Mapper::PartsAsSent(const Row& row, std::vector<FeaturePart>& parts) {

@@ -121,8 +121,11 @@ class Mapper {
   Source SortByName(const Row& row);
   Row ByProductNumber();
   void PartsAsSent(const Row& row, std::vector<FeaturePart>& parts);
+  static void PartsOfText(absl::string_view text, const FeatureSpace& space,
+                          std::vector<FeaturePart>& parts);
 
   const FeatureSpace::Kind kind_;
+  const bool takes_texts_;
   const FeatureSpace::Kind mapped_kind_;
   const uint32_t size_;
   const size_t max_features_;

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "core/features/words.h"
 #include "core/sync/thread_name.h"
 
 namespace perceptrond {
@@ -76,6 +77,10 @@ void Fleet::Leave() {
   mutex_.AwaitWithTimeout(absl::Condition(&sent), absl::Seconds(1));
 }
 
+bool Fleet::WriterSplitsTextsAlike(uint64_t model_id) const {
+  return WriterOf(model_id).icu_version == IcuVersion();
+}
+
 bool Fleet::HasOtherWriter(uint64_t model_id) const {
   const Writer writer = WriterOf(model_id);
   return writer.epoch > 0 && !writer.released && writer.address != options_.address &&
@@ -125,6 +130,7 @@ void Fleet::SendHeartbeats() {
     heartbeat.set_server_id(id_);
     heartbeat.set_address(options_.address);
     heartbeat.set_client_address(options_.client_address);
+    heartbeat.set_icu_version(IcuVersion());
     for (const std::unique_ptr<PartitionRole>& role : roles_) role->AddTo(heartbeat);
     // A heartbeat that is lost is one of many.
     journal_.Announce(heartbeat.SerializeAsString()).IgnoreError();

@@ -60,6 +60,8 @@ class Fleet {
   Writer WriterOf(uint64_t model_id) const {
     return members_.WriterOf(journal_.PartitionOf(model_id));
   }
+  // Whether the model's writer is known to split texts as this server does.
+  bool WriterSplitsTextsAlike(uint64_t model_id) const;
   // Whether another server writes the model, and was heard of lately: else a third would have taken
   // over.
   bool HasOtherWriter(uint64_t model_id) const;

@@ -29,8 +29,12 @@ void Members::OnHeartbeat(const fleet_proto::Heartbeat& heartbeat, Clock::time_p
   for (const fleet_proto::WrittenPartition& written : heartbeat.written()) {
     Writer& writer = writers_[written.partition()];
     if (written.epoch() < writer.epoch) continue;
-    writer = {written.epoch(), heartbeat.address(), written.released(), now,
-              heartbeat.client_address()};
+    writer = {written.epoch(),
+              heartbeat.address(),
+              written.released(),
+              now,
+              heartbeat.client_address(),
+              heartbeat.icu_version()};
   }
   std::erase_if(members_, [&](const auto& known) {
     return now - known.second.seen > kForgetAfter * timeout_;
@@ -41,7 +45,7 @@ void Members::OnTakeOver(uint32_t partition, int64_t epoch, const std::string& a
                          Clock::time_point now) {
   MutexLock lock(&mutex_);
   Writer& writer = writers_[partition];
-  if (epoch > writer.epoch) writer = {epoch, address, false, now, ""};
+  if (epoch > writer.epoch) writer = {epoch, address, false, now, "", ""};
 }
 
 void Members::OnWritten(uint32_t partition, int64_t epoch, Clock::time_point now) {

@@ -27,6 +27,8 @@ struct Writer {
   std::chrono::steady_clock::time_point seen;
   // Where clients reach it; empty: not known.
   std::string client_address;
+  // The version of ICU that splits texts there; empty: not known.
+  std::string icu_version;
 };
 
 // Thread contract: safe for any number of threads.

@@ -60,9 +60,17 @@ const v1::FeatureSpace& ExampleSpace(const v1::FeatureSpace& space) {
   return space.has_composition() ? space.composition().example_space() : space;
 }
 
+// What decides how a text is split, on one server.
+std::string TextSettings(v1::FeatureSpace::Text text) {
+  text.clear_icu_version();
+  return text.SerializeAsString();
+}
+
 // Whether an example can be sent to both.
 bool TakeTheSame(const v1::FeatureSpace& a, const v1::FeatureSpace& b) {
-  if (a.has_dense() != b.has_dense()) return false;
+  if (a.has_dense() != b.has_dense() || a.has_text() != b.has_text()) return false;
+  // Texts are split once for all components.
+  if (a.has_text()) return TextSettings(a.text()) == TextSettings(b.text());
   return !a.has_dense() || a.dense().dimension() == b.dense().dimension();
 }
 
@@ -248,7 +256,7 @@ absl::Status CheckComponents(Journal& journal, storage::ModelHeader& header) {
           absl::StrCat(
               "\"", InputsOf(header)[0].model(), "\" and \"", name,
               "\" do not take the same examples: one takes vectors of another dimension, or "
-              "no vectors"));
+              "no vectors, or texts with other settings"));
     }
     models += std::max<uint64_t>(component->composition_models(), 1);
     depth = std::max(depth, component->composition_depth());

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/error/error.h"
 #include "core/features/feature_space.h"
+#include "core/features/words.h"
 #include "core/settings/learner_settings.h"
 #include "core/vector/name.h"
 #include "perceptron/v1/model.pb.h"
@@ -23,6 +24,50 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 
 constexpr int kMaxComponents = 1024;
+
+absl::StatusOr<TextOptions::Value> ReadTextValue(v1::FeatureSpace::Text::Value value) {
+  switch (value) {
+    case v1::FeatureSpace::Text::VALUE_UNSPECIFIED:
+    case v1::FeatureSpace::Text::VALUE_PRESENCE:
+      return TextOptions::Value::kPresence;
+    case v1::FeatureSpace::Text::VALUE_COUNT:
+      return TextOptions::Value::kCount;
+    case v1::FeatureSpace::Text::VALUE_LOG_COUNT:
+      return TextOptions::Value::kLogCount;
+    default:
+      return InvalidSetting("model.feature_space.text.value",
+                            absl::StrCat("this server knows no value number ", int{value}));
+  }
+}
+
+absl::StatusOr<FeatureSpace> ReadTextSpace(const v1::FeatureSpace::Text& text) {
+  const auto in_range = [](absl::string_view field, uint32_t value, uint32_t least, uint32_t most) {
+    if (value >= least && value <= most) return absl::OkStatus();
+    return InvalidSetting(absl::StrCat("model.feature_space.text.", field),
+                          absl::StrCat(value, " is not between ", least, " and ", most));
+  };
+  absl::Status status = in_range("bits", text.bits(), 1, FeatureSpace::kMaxBits);
+  if (status.ok()) status = in_range("max_words", text.max_words(), 0, TextOptions::kMaxWords);
+  const bool characters = text.min_characters() > 0 || text.max_characters() > 0;
+  if (status.ok() && characters)
+    status = in_range("min_characters", text.min_characters(), 1, TextOptions::kMaxCharacters);
+  if (status.ok() && characters)
+    status = in_range("max_characters", text.max_characters(), text.min_characters(),
+                      TextOptions::kMaxCharacters);
+  if (status.ok() && !characters && text.max_words() == 0)
+    status = InvalidSetting("model.feature_space.text.max_words",
+                            "is 0 without n-grams of characters, so that there are no features");
+  if (status.ok() && text.inverse_document_frequency())
+    status = UnsupportedField("model.feature_space.text.inverse_document_frequency");
+  if (!status.ok()) return status;
+  const absl::StatusOr<TextOptions::Value> value = ReadTextValue(text.value());
+  if (!value.ok()) return value.status();
+  FeatureSpace space{FeatureSpace::Kind::kHashed, 1U << text.bits()};
+  space.text =
+      TextOptions{*value,           text.max_words(),  text.min_characters(), text.max_characters(),
+                  text.keep_norm(), text.icu_version()};
+  return space;
+}
 
 absl::StatusOr<FeatureSpace> ReadInputSpace(const v1::FeatureSpace& space) {
   switch (space.space_case()) {
@@ -58,13 +103,13 @@ absl::StatusOr<FeatureSpace> ReadInputSpace(const v1::FeatureSpace& space) {
       return FeatureSpace{FeatureSpace::Kind::kDense,
                           static_cast<uint32_t>(space.composition().inputs_size())};
     case v1::FeatureSpace::kText:
-      return UnsupportedField("model.feature_space.text");
+      return ReadTextSpace(space.text());
     case v1::FeatureSpace::SPACE_NOT_SET:
       break;
   }
   return InvalidSetting(
       "model.feature_space",
-      "say where examples live: dense of a dimension, hashed of some bits, named, or a "
+      "say where examples live: dense of a dimension, hashed of some bits, named, text, or a "
       "composition of other models");
 }
 
@@ -117,6 +162,15 @@ void FillDefaultOutputs(v1::FeatureSpace& space) {
     if (input.output() == v1::FeatureSpace::Composition::OUTPUT_UNSPECIFIED)
       input.set_output(v1::FeatureSpace::Composition::OUTPUT_STEP);
   }
+}
+
+// Sets what was left out, and the version of ICU here.
+void FillTextDefaults(v1::FeatureSpace::Text& text) {
+  using Text = v1::FeatureSpace::Text;
+  if (text.bits() == 0) text.set_bits(TextOptions::kDefaultBits);
+  if (text.value() == Text::VALUE_UNSPECIFIED) text.set_value(Text::VALUE_PRESENCE);
+  if (!text.has_max_words()) text.set_max_words(TextOptions::kDefaultWords);
+  text.set_icu_version(IcuVersion());
 }
 
 // The space of the examples that are sent, with its feature map; of a composition the dense space
@@ -225,6 +279,8 @@ void FillDefaults(v1::Model& model) {
     model.mutable_feature_space()->mutable_named()->set_max_features(
         DefaultFeatureCap(model.learner()));
   }
+  if (model.feature_space().has_text())
+    FillTextDefaults(*model.mutable_feature_space()->mutable_text());
   if (model.has_feature_space()) FillDefaultOutputs(*model.mutable_feature_space());
   FillDefaults(*model.mutable_learner());
 }

@@ -5,6 +5,7 @@
 
 #include "core/error/error.h"
 #include "core/error/stopped.h"
+#include "core/features/words.h"
 #include "core/fleet/fleet.h"
 #include "core/learner/catalogue.h"
 #include "core/model/views.h"
@@ -154,7 +155,12 @@ absl::StatusOr<std::shared_ptr<Model>> Store::Load(absl::string_view name) {
       is_new_damage = damaged_.insert(std::string(name)).second;
     }
   }
-  if (model.ok()) return model;
+  if (model.ok()) {
+    const std::optional<TextOptions>& text = (*model)->settings().example_space.text;
+    if (text.has_value() && text->icu_version != IcuVersion() && options_.on_other_icu != nullptr)
+      options_.on_other_icu(std::string(name), text->icu_version);
+    return model;
+  }
   absl::Status why = JournalError(model.status(), name);
   if (is_new_damage && options_.on_damage != nullptr) options_.on_damage(std::string(name), why);
   return why;

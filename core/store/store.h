@@ -68,6 +68,8 @@ class Store {
     ErrorCallback on_write_failure;
     // A model in the journal is damaged. Called once until the model has been loaded again.
     ErrorCallback on_damage;
+    // A model that takes texts was loaded and was created with this version of ICU, not this server's.
+    std::function<void(const std::string& model, const std::string& icu_version)> on_other_icu;
     // A snapshot could not be taken. Its records stay, and it is tried again.
     ErrorCallback on_snapshot_failure;
     // As PartitionRole::Hooks: the server must start again.

@@ -69,6 +69,8 @@ const char* ReasonName(ValidationCode code) {
       return "REPEATED_NAME";
     case ValidationCode::kBadName:
       return "BAD_NAME";
+    case ValidationCode::kBadText:
+      return "BAD_TEXT";
     case ValidationCode::kIndexOutOfRange:
       return "INDEX_OUT_OF_RANGE";
     case ValidationCode::kWrongDimension:

@@ -23,6 +23,7 @@ enum class ValidationCode : uint8_t {
   kUnsortedIndices,
   kRepeatedName,
   kBadName,
+  kBadText,
   kIndexOutOfRange,
   kWrongDimension,
   kTooManyFeatures,

@@ -8,6 +8,8 @@
 namespace perceptrond {
 
 inline constexpr size_t kMaxNameBytes = 1024;
+// The most bytes of an example that is a text.
+inline constexpr size_t kMaxTextBytes = 1 << 20;
 // The limit of the ids that clients choose: of models, producers and requests.
 inline constexpr size_t kMaxIdBytes = 128;
 

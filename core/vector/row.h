@@ -47,6 +47,8 @@ struct Batch {
   std::span<const float> weights;
   // Not null: an index is a number in this table. The batch's reader resolves the names in it.
   NameTable* names = nullptr;
+  // Not empty: the rows were made from these texts, one a row (core/features/text.h).
+  std::span<const absl::string_view> texts;
   // Whoever made the batch knows that indices are below the reader's dimension and that none is
   // twice in a row, in whatever order they are; they are not checked again.
   bool indices_are_checked = false;

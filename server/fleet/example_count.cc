@@ -23,9 +23,11 @@ struct RowShape {
   size_t row_ends = 0;
   size_t values = 0;
   size_t half_bytes = 0;
+  size_t texts = 0;
   uint32_t dense_width = 0;
 
   size_t rows() const {
+    if (texts > 0) return texts;
     return dense_width == 0 ? row_ends : std::max(values, half_bytes / 2) / dense_width;
   }
 };
@@ -72,6 +74,9 @@ bool ReadColumnsField(CodedInputStream& in, uint32_t tag, RowShape& shape) {
         shape.half_bytes = static_cast<size_t>(size);
         return in.Skip(size);
       }
+      break;
+    case ExampleColumns::kTextsFieldNumber:
+      if (packed) ++shape.texts;
       break;
     case ExampleColumns::kDenseWidthFieldNumber:
       if (WireFormatLite::GetTagWireType(tag) == WireFormatLite::WIRETYPE_VARINT)

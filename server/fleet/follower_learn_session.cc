@@ -5,6 +5,7 @@
 
 #include "core/error/error.h"
 #include "core/error/stopped.h"
+#include "core/fleet/fleet.h"
 #include "core/model/revision_waiters.h"
 #include "core/sync/cancellation.h"
 #include "server/access/principal_usage.h"
@@ -137,6 +138,10 @@ std::shared_ptr<Model> FollowerLearnSession::FindCopy(const Message& message) {
   if (message.completed_pass() != 0 || !target_.CheckSame(message).ok()) return nullptr;
   const absl::StatusOr<std::shared_ptr<Model>> copy = handle_.Acquire(target_.model());
   if (!copy.ok()) return nullptr;
+  // Of a text split otherwise, what is right here may be a mistake there.
+  if ((*copy)->settings().example_space.text.has_value() &&
+      !store_.fleet()->WriterSplitsTextsAlike((*copy)->id()))
+    return nullptr;
   ModelCore& core = (*copy)->core();
   MutexLock lock(&mutex_);
   copy_ = *copy;

@@ -10,6 +10,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "core/features/words.h"
 #include "server/config/build_info.h"
 #include "server/metrics/family.h"
 #include "server/metrics/stats.h"
@@ -220,8 +221,11 @@ void AppendBuildFamily(MetricFamilies& families) {
   const BuildInfo& build = GetBuildInfo();
   MetricFamily family{"perceptrond_build_info", "What this server was built from; always 1.",
                       kGauge};
-  family.Add(
-      {{"version", build.version}, {"revision", build.revision}, {"compiler", build.compiler}}, 1);
+  family.Add({{"version", build.version},
+              {"revision", build.revision},
+              {"compiler", build.compiler},
+              {"icu_version", IcuVersion()}},
+             1);
   Append(std::move(family), families);
 }
 

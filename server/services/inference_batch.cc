@@ -21,7 +21,7 @@ namespace {
 
 namespace v1 = ::perceptron::v1;
 
-constexpr absl::string_view kForms = "send features; or indices and row_ends; or names";
+constexpr absl::string_view kForms = "send features; or indices and row_ends; or names; or text";
 
 absl::string_view NameOf(size_t role) { return kInputNames[role]; }
 
@@ -48,6 +48,7 @@ absl::Status InferenceBatch::Read(const ::inference::ModelInferRequest& request,
   if (absl::Status status = Gather(request); !status.ok()) return status;
   if (absl::Status status = CheckForm(); !status.ok()) return status;
   if (Has(Role::kFeatures)) return ReadDense(columns);
+  if (Has(Role::kText)) return ReadTexts(columns);
   return Has(Role::kIndices) ? ReadSparse(columns) : ReadNamed(columns);
 }
 
@@ -78,27 +79,32 @@ absl::Status InferenceBatch::Gather(const ::inference::ModelInferRequest& reques
   return absl::OkStatus();
 }
 
+std::optional<InferenceBatch::Role> InferenceBatch::form() const {
+  for (const Role role : {Role::kFeatures, Role::kIndices, Role::kNames, Role::kText}) {
+    if (Has(role)) return role;
+  }
+  return std::nullopt;
+}
+
 absl::Status InferenceBatch::CheckForm() const {
-  const Role forms[] = {Role::kFeatures, Role::kIndices, Role::kNames};
-  const auto* const form =
-      std::find_if(std::begin(forms), std::end(forms), [this](Role role) { return Has(role); });
-  if (form == std::end(forms)) {
+  const std::optional<Role> form = this->form();
+  if (!form.has_value()) {
     return InvalidField("MISSING_TENSOR", "inputs",
                         absl::StrCat("the request has no examples; ", kForms));
   }
-  const bool dense = *form == Role::kFeatures;
+  const bool alone = *form == Role::kFeatures || *form == Role::kText;
   const bool padded = *form == Role::kNames && this->padded();
   for (size_t role = 0; role < kRoles; ++role) {
     if (!tensors_[role].has_value() || role == static_cast<size_t>(*form)) continue;
-    const bool is_companion = (role == static_cast<size_t>(Role::kRowEnds) && !dense && !padded) ||
-                              (role == static_cast<size_t>(Role::kValues) && !dense);
+    const bool is_companion = (role == static_cast<size_t>(Role::kRowEnds) && !alone && !padded) ||
+                              (role == static_cast<size_t>(Role::kValues) && !alone);
     if (!is_companion) {
       return tensors_[role]->Invalid(
           "BOTH_FORMS", absl::StrCat("cannot be combined with ", padded ? "two-dimensional " : "",
                                      NameOf(static_cast<size_t>(*form)), "; ", kForms));
     }
   }
-  if (!dense && !padded && !Has(Role::kRowEnds)) {
+  if (!alone && !padded && !Has(Role::kRowEnds)) {
     return InvalidField("MISSING_TENSOR", "inputs",
                         absl::StrCat(NameOf(static_cast<size_t>(*form)),
                                      " need row_ends, the position after each row",
@@ -117,6 +123,17 @@ absl::Status InferenceBatch::ReadDense(v1::ExampleColumns& columns) const {
   }
   columns.set_dense_width(static_cast<uint32_t>(features.size(1)));
   return features.AppendFloats(*columns.mutable_values());
+}
+
+absl::Status InferenceBatch::ReadTexts(v1::ExampleColumns& columns) const {
+  const InferenceTensor& texts = *tensor(Role::kText);
+  const bool is_column = texts.rank() == 2 && texts.size(1) == 1;
+  absl::Status status = is_column ? absl::OkStatus() : texts.CheckRank(1, "[rows] or [rows, 1]");
+  if (!status.ok()) return status;
+  std::vector<absl::string_view> strings;
+  if (status = texts.AppendStrings(strings); !status.ok()) return status;
+  for (const absl::string_view text : strings) columns.add_texts(std::string(text));
+  return absl::OkStatus();
 }
 
 absl::Status InferenceBatch::CheckWidth(const FeatureSpace& space,
@@ -157,12 +174,9 @@ absl::Status InferenceBatch::ReadSparse(v1::ExampleColumns& columns) const {
 }
 
 const InferenceTensor& InferenceBatch::TensorOf(absl::string_view field) const {
-  const Role form = Has(Role::kFeatures)  ? Role::kFeatures
-                    : Has(Role::kIndices) ? Role::kIndices
-                                          : Role::kNames;
   if (field == "values" && Has(Role::kValues)) return *tensor(Role::kValues);
   if (field == "row_ends" && Has(Role::kRowEnds)) return *tensor(Role::kRowEnds);
-  return *tensor(form);
+  return *tensor(form().value_or(Role::kNames));
 }
 
 absl::Status InferenceBatch::ToTensorError(const absl::Status& status) const {

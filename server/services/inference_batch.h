@@ -18,8 +18,8 @@
 namespace perceptrond {
 
 // The names of the input tensors, in the order of Role.
-inline constexpr std::array<absl::string_view, 5> kInputNames = {"features", "row_ends", "indices",
-                                                                 "values", "names"};
+inline constexpr std::array<absl::string_view, 6> kInputNames = {"features", "row_ends", "indices",
+                                                                 "values",   "names",    "text"};
 
 // Holds views of the request, which must outlive the batch. Not thread-safe.
 class InferenceBatch {
@@ -40,12 +40,13 @@ class InferenceBatch {
   absl::Status ToTensorError(const absl::Status& status) const;
 
  private:
-  enum class Role : uint8_t { kFeatures, kRowEnds, kIndices, kValues, kNames };
+  enum class Role : uint8_t { kFeatures, kRowEnds, kIndices, kValues, kNames, kText };
   static constexpr size_t kRoles = kInputNames.size();
 
   absl::Status Gather(const ::inference::ModelInferRequest& request);
   absl::Status CheckForm() const;
   absl::Status ReadDense(::perceptron::v1::ExampleColumns& columns) const;
+  absl::Status ReadTexts(::perceptron::v1::ExampleColumns& columns) const;
   absl::Status ReadSparse(::perceptron::v1::ExampleColumns& columns) const;
   absl::Status ReadRowEnds(google::protobuf::RepeatedField<uint32_t>& row_ends) const;
 
@@ -76,6 +77,8 @@ class InferenceBatch {
   // The error about the columns at `path`, such as "row_ends[3]", as one about their tensor.
   absl::Status ToTensorError(absl::StatusCode code, absl::string_view reason,
                              absl::string_view path, absl::string_view description) const;
+  // The tensor that says how the examples are sent; absent if there is none.
+  std::optional<Role> form() const;
   // The tensor that a field of the columns was made from.
   const InferenceTensor& TensorOf(absl::string_view field) const;
 

@@ -128,6 +128,7 @@ absl::StatusOr<FeatureSpace> ExampleSpace(Store& store, std::shared_ptr<Model> m
 
 const char* SpaceName(const ModelSettings& settings) {
   if (!settings.components.empty()) return "composition";
+  if (settings.space.text.has_value()) return "text";
   switch (settings.space.kind) {
     case FeatureSpace::Kind::kDense:
       return "dense";
@@ -144,6 +145,7 @@ std::string OtherInputs(const FeatureSpace& space) {
   const char* const kSparse = "row_ends UINT32 [-1], indices UINT32 [-1], values FP32 [-1]";
   const char* const kNames = "row_ends UINT32 [-1], names BYTES [-1], values FP32 [-1]";
   const char* const kPadded = "names BYTES [-1,-1], values FP32 [-1,-1]";
+  if (space.text.has_value()) return "text BYTES [-1,1]";
   switch (space.kind) {
     case FeatureSpace::Kind::kDense:
       return kSparse;
@@ -184,6 +186,8 @@ absl::Status ModelMetadata(Store& store, const oip::ModelMetadataRequest& reques
   response.set_platform(absl::StrCat("perceptrond_", learner));
   if (space->kind == FeatureSpace::Kind::kDense) {
     AddTensor(kInputNames[0], "FP32", {-1, space->size}, *response.mutable_inputs());
+  } else if (space->text.has_value()) {
+    AddTensor(kInputNames[5], "BYTES", {-1}, *response.mutable_inputs());
   } else {
     AddTensor(kInputNames[4], "BYTES", {-1, -1}, *response.mutable_inputs());
   }
@@ -250,7 +254,9 @@ constexpr uint64_t kMinFeatureBytes = 4;
 Placement PlacementOfInfer(Store& store, const oip::ModelInferRequest& request) {
   const std::shared_ptr<Model> model =
       store.GetIfLoaded(absl::StrCat(kModelCollection, request.model_name()));
-  const uint64_t features = request.ByteSizeLong() / kMinFeatureBytes;
+  const bool texts = model != nullptr && model->settings().example_space.text.has_value();
+  const uint64_t features =
+      texts ? kTextByteWork * request.ByteSizeLong() : request.ByteSizeLong() / kMinFeatureBytes;
   uint64_t rows = 1;
   for (const auto& input : request.inputs()) {
     if (input.shape_size() > 0 && input.shape(0) > 0)

@@ -291,7 +291,8 @@ Placement PlacementOfCreate(Store& /*store*/, const v1::CreateModelRequest& requ
   constexpr uint32_t kFewBits = 22;
   const v1::FeatureSpace& space = request.model().feature_space();
   const bool large = request.ByteSizeLong() > kShort || space.has_map() ||
-                     space.dense().dimension() > kFewWeights || space.hashed().bits() > kFewBits;
+                     space.dense().dimension() > kFewWeights || space.hashed().bits() > kFewBits ||
+                     space.text().bits() > kFewBits;
   return {large ? WorkSize::kLarge : WorkSize::kManagement};
 }
 

@@ -6,7 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "core/error/error.h"
 #include "core/learner/catalogue.h"
-#include "core/vector/kernels.h"
 #include "core/vector/name.h"
 #include "server/access/principal_usage.h"
 
@@ -16,11 +15,6 @@ namespace {
 namespace v1 = ::perceptron::v1;
 using FeaturesCase = NestedExample::FeaturesCase;
 using TargetCase = NestedExample::TargetCase;
-
-template <typename T>
-std::span<const T> View(const google::protobuf::RepeatedField<T>& field) {
-  return {field.data(), static_cast<size_t>(field.size())};
-}
 
 ValidationError LengthMismatch(absl::string_view what, size_t features, size_t values) {
   return {ValidationCode::kLengthMismatch, absl::StrCat(what, ".values"),
@@ -34,20 +28,7 @@ absl::Status TooMany(absl::string_view field, size_t examples) {
       absl::StrCat(examples, " examples; a message can hold at most ", ExampleBatch::kMaxExamples));
 }
 
-absl::Status MalformedColumns(absl::string_view field, absl::string_view description) {
-  return InvalidField(ReasonName(ValidationCode::kMalformedColumns), field, description);
-}
-
-// Appends names, as the field `field` has them.
-absl::Status AppendNames(const v1::NameColumn& names, absl::string_view field, NameTable& table) {
-  const ValidationError error = table.Append(names.text(), View(names.lengths()));
-  return error ? InvalidField(ReasonName(error.code), absl::StrCat(field, error.field),
-                              error.description)
-               : absl::OkStatus();
-}
-
 absl::Status CheckSupported(const v1::ExampleColumns& columns) {
-  if (!columns.texts().empty()) return UnsupportedField("columns.texts");
   if (!columns.prediction_ids().empty()) return UnsupportedField("columns.prediction_ids");
   if (!columns.additional_labels().empty()) return UnsupportedField("columns.additional_labels");
   return absl::OkStatus();
@@ -55,8 +36,6 @@ absl::Status CheckSupported(const v1::ExampleColumns& columns) {
 
 absl::Status CheckSupported(const NestedExamples& examples) {
   for (size_t i = 0; i < examples.size(); ++i) {
-    if (examples[i].features == FeaturesCase::kText)
-      return UnsupportedField(absl::StrCat("examples[", i, "].text"));
     if (examples[i].features == FeaturesCase::kPredictionId)
       return UnsupportedField(absl::StrCat("examples[", i, "].prediction_id"));
   }
@@ -76,13 +55,10 @@ void ExampleBatch::DropSpareMemory() {
   for (std::vector<uint32_t>* numbers : {&row_ends_, &indices_, &last_row_}) *numbers = {};
   for (std::vector<float>* numbers : {&values_, &weights_}) *numbers = {};
   labels_ = {};
+  texts_ = {};
+  text_reader_ = {};
   names_.emplace();
   label_names_ = {};
-}
-
-absl::Status ExampleBatch::AppendStreamNames(const v1::NameColumn& names) {
-  return stream_names_ == nullptr ? absl::OkStatus()
-                                  : AppendNames(names, "columns.stream_names", *stream_names_);
 }
 
 absl::Status ExampleBatch::Read(const NestedExamples& examples, bool has_columns,
@@ -90,6 +66,7 @@ absl::Status ExampleBatch::Read(const NestedExamples& examples, bool has_columns
                                 Use use) {
   batch_ = Batch();
   row_errors_.clear();
+  text_grams_ = 0;
   if (has_columns && !examples.empty()) {
     return InvalidField("BOTH_FORMS", "columns",
                         "the message has examples and columns; send one of them");
@@ -98,8 +75,10 @@ absl::Status ExampleBatch::Read(const NestedExamples& examples, bool has_columns
   if (!supported.ok()) return supported;
   examples_ = has_columns ? nullptr : &examples;
   if (examples.size() > kMaxExamples) return TooMany("examples", examples.size());
+  const auto texts = static_cast<size_t>(columns.texts_size());
+  if (has_columns && texts > kMaxExamples) return TooMany("columns", texts);
   if (has_columns) {
-    if (absl::Status status = ReadColumns(columns, use); !status.ok()) return status;
+    if (absl::Status status = ReadColumns(columns, settings, use); !status.ok()) return status;
   } else {
     ReadExamples(examples, settings, use);
   }
@@ -117,26 +96,6 @@ std::string ExampleBatch::PathTo(const RowError& row_error) const {
   return examples_ == nullptr ? PathInColumns(row_error) : PathInExample(row_error);
 }
 
-std::string ExampleBatch::PathInColumns(const RowError& row_error) const {
-  const ValidationError& error = row_error.error;
-  if (error.field == "labels" || error.field == "weights")
-    return absl::StrCat("columns.", error.field, "[", row_error.row, "]");
-  const bool as_deltas = error.field == "indices" && batch_.indices.data() == indices_.data();
-  const bool as_halves = error.field == "values" && batch_.values.data() == values_.data();
-  const absl::string_view field = as_deltas   ? "index_deltas"
-                                  : as_halves ? "half_values"
-                                              : absl::string_view(error.field);
-  const bool dense = batch_.dense_width > 0;
-  size_t begin = 0;
-  if (dense) begin = size_t{row_error.row} * batch_.dense_width;
-  if (!dense && row_error.row > 0) begin = batch_.row_ends[row_error.row - 1];
-  if (error.position.has_value())
-    return absl::StrCat("columns.", field, "[", begin + *error.position, "]");
-  // The error is about the row as a whole.
-  return dense ? absl::StrCat("columns.values[", begin, "]")
-               : absl::StrCat("columns.row_ends[", row_error.row, "]");
-}
-
 std::string ExampleBatch::PathInExample(const RowError& row_error) const {
   const ValidationError& error = row_error.error;
   const std::string path = absl::StrCat("examples[", row_error.row, "]");
@@ -148,6 +107,7 @@ std::string ExampleBatch::PathInExample(const RowError& row_error) const {
   // ReadLabel and AppendRow name fields of the example itself.
   if (!in_batch) return absl::StrCat(path, ".", error.field);
   const FeaturesCase features = (*examples_)[row_error.row].features;
+  if (features == FeaturesCase::kText) return absl::StrCat(path, ".text");
   if (features == FeaturesCase::kNamed) {
     if (!error.position.has_value()) return absl::StrCat(path, ".named");
     return absl::StrCat(path, ".named.", error.field, "[", *error.position, "]");
@@ -157,74 +117,11 @@ std::string ExampleBatch::PathInExample(const RowError& row_error) const {
   return absl::StrCat(path, field, ".", error.field, "[", *error.position, "]");
 }
 
-absl::Status ExampleBatch::ReadColumns(const v1::ExampleColumns& columns, Use use) {
-  batch_.row_ends = View(columns.row_ends());
-  batch_.dense_width = columns.dense_width();
-  if (absl::Status status = ReadIndices(columns); !status.ok()) return status;
-  if (absl::Status status = ReadValues(columns); !status.ok()) return status;
-  if (use == Use::kLearn) {
-    batch_.labels = View(columns.labels());
-    batch_.weights = View(columns.weights());
-    label_names_.assign(columns.label_names().begin(), columns.label_names().end());
-    batch_.label_names = label_names_;
-  }
-  return ReadNames(columns);
-}
-
-absl::Status ExampleBatch::ReadIndices(const v1::ExampleColumns& columns) {
-  batch_.indices = View(columns.indices());
-  if (columns.index_deltas().empty()) return absl::OkStatus();
-  if (!columns.indices().empty())
-    return MalformedColumns("columns.index_deltas", "send indices or index_deltas, not both");
-  const std::span<const uint32_t> deltas = View(columns.index_deltas());
-  indices_.resize(deltas.size());
-  batch_.indices = indices_;
-  uint32_t begin = 0;
-  for (const uint32_t end : batch_.row_ends) {
-    // CheckColumns finds the same.
-    if (end < begin || end > deltas.size()) break;
-    // An index above 2^32 - 1 wraps around: the row's indices then do not ascend.
-    uint32_t next = 0;
-    for (uint32_t i = begin; i < end; ++i) {
-      indices_[i] = next + deltas[i];
-      next = indices_[i] + 1;
-    }
-    begin = end;
-  }
-  return absl::OkStatus();
-}
-
-absl::Status ExampleBatch::ReadValues(const v1::ExampleColumns& columns) {
-  batch_.values = View(columns.values());
-  const std::string& halves = columns.half_values();
-  if (halves.empty()) return absl::OkStatus();
-  if (!columns.values().empty())
-    return MalformedColumns("columns.half_values", "send values or half_values, not both");
-  if (halves.size() % sizeof(uint16_t) != 0) {
-    return MalformedColumns("columns.half_values",
-                            absl::StrCat(halves.size(), " bytes; a value has two"));
-  }
-  values_.resize(halves.size() / sizeof(uint16_t));
-  HalvesToFloats(halves.data(), values_);
-  batch_.values = values_;
-  return absl::OkStatus();
-}
-
-absl::Status ExampleBatch::ReadNames(const v1::ExampleColumns& columns) {
-  if (columns.has_feature_names() && columns.has_stream_names())
-    return MalformedColumns("columns.feature_names",
-                            "send feature_names or stream_names, not both");
-  if (columns.has_stream_names()) {
-    batch_.names = stream_names_.get();
-    if (batch_.names != nullptr) return absl::OkStatus();
-    return MalformedColumns("columns.stream_names",
-                            "there is no table of names; ask for one with name_table_size in a "
-                            "stream's first message, or send feature_names");
-  }
-  if (!columns.has_feature_names()) return absl::OkStatus();
-  names_->Clear();
-  batch_.names = &*names_;
-  return AppendNames(columns.feature_names(), "columns.feature_names", *names_);
+ValidationError ExampleBatch::AppendText(absl::string_view text, const FeatureSpace& space) {
+  const ValidationCode code = text_reader_.Read(text, *space.text, space.size,
+                                                kMaxBatchGrams - text_grams_, indices_, values_);
+  text_grams_ += text_reader_.grams();
+  return code == ValidationCode::kNone ? ValidationError() : DescribeText(text, code);
 }
 
 void ExampleBatch::ReadExamples(const NestedExamples& examples, const ModelSettings& settings,
@@ -238,8 +135,10 @@ void ExampleBatch::ReadExamples(const NestedExamples& examples, const ModelSetti
   last_row_.clear();
   label_names_.clear();
   label_positions_.clear();
+  texts_.clear();
+  const FeatureSpace& space = settings.example_space;
   // For a dense model examples with names are invalid, and the others have indices.
-  has_names_ = settings.example_space.kind != FeatureSpace::Kind::kDense &&
+  has_names_ = space.kind != FeatureSpace::Kind::kDense && !space.text.has_value() &&
                std::any_of(examples.begin(), examples.end(), [&](const NestedExample& example) {
                  return !examples.names(example).empty();
                });
@@ -256,6 +155,7 @@ void ExampleBatch::ReadExamples(const NestedExamples& examples, const ModelSetti
       row_errors_.push_back({static_cast<uint32_t>(row_ends_.size()), std::move(error)});
     }
     row_ends_.push_back(static_cast<uint32_t>(indices_.size()));
+    if (space.text.has_value()) texts_.push_back(example.text);
     labels_.push_back(label);
     if (example.has_weight && use == Use::kLearn) {
       weights_.resize(row_ends_.size() - 1, 1.0F);
@@ -270,7 +170,8 @@ void ExampleBatch::ReadExamples(const NestedExamples& examples, const ModelSetti
   batch_.labels = labels_;
   batch_.label_names = label_names_;
   batch_.names = has_names_ ? &*names_ : nullptr;
-  batch_.indices_are_checked = has_names_;
+  batch_.texts = texts_;
+  batch_.indices_are_checked = has_names_ || space.text.has_value();
 }
 
 void ExampleBatch::GatherLabelNames(const NestedExamples& examples) {
@@ -327,13 +228,43 @@ ValidationError ExampleBatch::ReadLabel(const NestedExample& example, const Mode
   return {ValidationCode::kMissingLabel, "label", "is missing; an example to learn needs a label"};
 }
 
+namespace {
+
+const char* FieldOf(FeaturesCase features) {
+  switch (features) {
+    case FeaturesCase::kDense:
+      return "dense";
+    case FeaturesCase::kSparse:
+      return "sparse";
+    case FeaturesCase::kNamed:
+      return "named";
+    default:
+      return "text";
+  }
+}
+
+// Texts are for models with a text space, which take nothing else.
+ValidationError CheckTextForm(const NestedExample& example, const ModelSettings& settings) {
+  const bool takes_texts = settings.example_space.text.has_value();
+  if (example.features == FeaturesCase::kNone ||
+      takes_texts == (example.features == FeaturesCase::kText))
+    return {};
+  return {ValidationCode::kWrongForm, FieldOf(example.features),
+          takes_texts ? "the model has a text space; send text"
+                      : "the model takes features; models created with a text space take texts"};
+}
+
+}  // namespace
+
 ValidationError ExampleBatch::AppendRow(const NestedExample& example,
                                         const ModelSettings& settings) {
   const bool by_index =
       example.features == FeaturesCase::kDense || example.features == FeaturesCase::kSparse;
+  if (ValidationError error = CheckTextForm(example, settings)) return error;
+  if (example.features == FeaturesCase::kText)
+    return AppendText(example.text, settings.example_space);
   if (settings.example_space.kind == FeatureSpace::Kind::kNamed && by_index) {
-    return {ValidationCode::kWrongForm,
-            example.features == FeaturesCase::kDense ? "dense" : "sparse",
+    return {ValidationCode::kWrongForm, FieldOf(example.features),
             "the model has named features; send named"};
   }
   if (settings.example_space.kind == FeatureSpace::Kind::kDense &&
@@ -342,8 +273,7 @@ ValidationError ExampleBatch::AppendRow(const NestedExample& example,
             "the model is dense; send dense or sparse features"};
   }
   if (has_names_ && by_index) {
-    return {ValidationCode::kWrongForm,
-            example.features == FeaturesCase::kDense ? "dense" : "sparse",
+    return {ValidationCode::kWrongForm, FieldOf(example.features),
             "other examples of this message have named features; send examples with indices in "
             "another message"};
   }

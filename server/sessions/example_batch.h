@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "core/features/name_table.h"
+#include "core/features/text.h"
 #include "core/model/model.h"
 #include "core/settings/settings.h"
 #include "perceptron/v1/example.pb.h"
@@ -50,6 +51,7 @@ class ExampleBatch {
 
   // Reads the message's examples, which are either nested or in columns. INVALID_ARGUMENT
   // (BOTH_FORMS, TOO_MANY_EXAMPLES, MALFORMED_COLUMNS, BAD_NAME, WEIGHTS_NOT_TAKEN). O(the message).
+  // Asks KeepGoing about texts: once that returned false their rows are any rows.
   template <typename Message>
   absl::Status Read(const RequestWithExamples<Message>& request, const ModelSettings& settings,
                     Use use) {
@@ -58,7 +60,7 @@ class ExampleBatch {
   }
 
   const Batch& batch() const { return batch_; }
-  // Validation errors of nested examples, which are empty rows in the batch.
+  // Validation errors of nested examples and texts, which are empty rows in the batch.
   std::span<const RowError> row_errors() const { return row_errors_; }
   // The path from the request to the field that the error is about:
   // "examples[3].sparse.indices[7]". O(the row's features).
@@ -70,7 +72,10 @@ class ExampleBatch {
                     Use use);
   std::string PathInColumns(const RowError& row_error) const;
   std::string PathInExample(const RowError& row_error) const;
-  absl::Status ReadColumns(const ::perceptron::v1::ExampleColumns& columns, Use use);
+  absl::Status ReadColumns(const ::perceptron::v1::ExampleColumns& columns,
+                           const ModelSettings& settings, Use use);
+  absl::Status ReadTexts(const ::perceptron::v1::ExampleColumns& columns,
+                         const ModelSettings& settings);
   absl::Status ReadIndices(const ::perceptron::v1::ExampleColumns& columns);
   absl::Status ReadValues(const ::perceptron::v1::ExampleColumns& columns);
   absl::Status ReadNames(const ::perceptron::v1::ExampleColumns& columns);
@@ -78,6 +83,7 @@ class ExampleBatch {
   // Appends the example's features as a row, or returns why it is invalid.
   ValidationError AppendRow(const NestedExample& example, const ModelSettings& settings);
   ValidationError AppendNamed(const NestedExample& example);
+  ValidationError AppendText(absl::string_view text, const FeatureSpace& space);
   // Collects the names of the labels of a model with several classes.
   void GatherLabelNames(const NestedExamples& examples);
   ValidationError ReadLabel(const NestedExample& example, const ModelSettings& settings,
@@ -102,6 +108,11 @@ class ExampleBatch {
   std::vector<uint32_t> last_row_;
   std::unique_ptr<NameTable> stream_names_;
   uint32_t name_table_size_ = 0;
+  // One a row, unless no example has one; and what reads them.
+  std::vector<absl::string_view> texts_;
+  TextReader text_reader_;
+  // How many n-grams the texts read had.
+  size_t text_grams_ = 0;
   std::vector<absl::string_view> label_names_;
   absl::flat_hash_map<absl::string_view, int32_t> label_positions_;
 };

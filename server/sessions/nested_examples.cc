@@ -100,7 +100,8 @@ class ExampleDecoder {
         return reader.ReadBytes(bytes) && DecodeNamed(bytes);
       case FieldReader::BytesTag(v1::Example::kTextFieldNumber):
         SetFeatures(FeaturesCase::kText);
-        return reader.ReadString(bytes);
+        // One that is not UTF-8 is a validation error of its row.
+        return reader.ReadBytes(example_->text);
       case FieldReader::BytesTag(v1::Example::kPredictionIdFieldNumber):
         SetFeatures(FeaturesCase::kPredictionId);
         return reader.ReadString(bytes);
@@ -122,6 +123,7 @@ class ExampleDecoder {
   void SetFeatures(FeaturesCase features) {
     if (example_->features == features) return;
     example_->features = features;
+    example_->text = {};
     names_.resize(example_->names_begin);
     indices_.Clear();
     values_.Clear();

@@ -1,6 +1,7 @@
 // Nested examples of a request, read from its bytes without an Example object for each: Protobuf
 // allocates, copies and frees a string for every name, which costs several times what learning
-// does. Accepts and reads exactly what Protobuf's parser does (tests/server/sessions).
+// does. Accepts and reads exactly what Protobuf's parser does (tests/server/sessions), and besides texts
+// that are not UTF-8.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -51,6 +52,8 @@ struct NestedExample {
   absl::string_view label_name;
   WireArray<uint32_t> indices;
   WireArray<float> values;
+  // Not necessarily UTF-8.
+  absl::string_view text;
   // Where its names are in NestedExamples::names().
   size_t names_begin = 0;
   size_t names_end = 0;

@@ -43,16 +43,21 @@ RequestShape::RequestShape(const NestedExamples& examples,
     shape_.dense_rows = values / columns.dense_width();
     return;
   }
-  if (examples.empty()) {
+  uint32_t end = 0;
+  const auto add_row = [&](size_t features) {
+    constexpr uint32_t kMost = 1U << 31;
+    end = static_cast<uint32_t>(std::min<size_t>(end + features, kMost));
+    row_ends_.push_back(end);
+  };
+  for (const std::string& text : columns.texts()) add_row(kTextByteWork * text.size());
+  if (examples.empty() && row_ends_.empty()) {
     shape_.row_ends = {columns.row_ends().data(), static_cast<size_t>(columns.row_ends_size())};
     return;
   }
-  uint32_t end = 0;
-  row_ends_.reserve(examples.size());
+  row_ends_.reserve(row_ends_.size() + examples.size());
   for (const NestedExample& example : examples) {
     const size_t names = example.names_end - example.names_begin;
-    end += static_cast<uint32_t>(std::max(names, example.values.size()));
-    row_ends_.push_back(end);
+    add_row(std::max(names, example.values.size()) + kTextByteWork * example.text.size());
   }
   shape_.row_ends = row_ends_;
 }

@@ -13,6 +13,9 @@
 
 namespace perceptrond {
 
+// What reading a byte of a text takes, in features that are sent.
+inline constexpr uint64_t kTextByteWork = 10;
+
 // kLarge for rows whose estimated cost is above kLargeCost, and for any rows if the model is null,
 // since it must be loaded first, or if something large holds it. Any thread; takes no model's lock.
 Placement PlacementOfRows(const Store& store, const Model* model, const BatchShape& shape);

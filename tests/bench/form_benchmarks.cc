@@ -40,6 +40,7 @@ constexpr WordForm kForms[] = {
     {"nested_index", Form::kNested, false, 0.80},
     {"nested_name", Form::kNestedNames, true, 0, "nested_index", 0.60},
     {"text", Form::kText, true, 0, "index", 0},
+    {"texts", Form::kTexts, false, 0, "name_hashed"},
 };
 
 Goal AtLeastIf(double goal) { return goal > 0 ? Goal::kAtLeast : Goal::kNone; }
@@ -128,7 +129,9 @@ Benchmark OneAtATime(const WordForm& form, const Options& options) {
     const Rows rows = ZipfRows(options.tiny ? 200 : 2000, 100'000, 1);
     const std::string id = "bench-" + name;
     ::perceptron::v1::Model model;
-    if (form.named_space) {
+    if (form.form == Form::kTexts) {
+      SetTextSpace(20, model);
+    } else if (form.named_space) {
       model.mutable_feature_space()->mutable_named();
     } else {
       model.mutable_feature_space()->mutable_hashed()->set_bits(20);

@@ -113,10 +113,28 @@ void AddExamples(const Rows& rows, bool named, std::vector<std::string>& sent, R
   }
 }
 
+// The names of a row with a space between them.
+std::string TextOf(const Row& row) {
+  std::string text;
+  for (size_t f = 0; f < row.size; ++f)
+    absl::StrAppend(&text, f > 0 ? " " : "", FeatureName(row.indices[f]));
+  return text;
+}
+
+void FillTexts(const Rows& rows, std::vector<std::string>& sent, v1::ExampleColumns& columns) {
+  v1::ExampleColumns names;
+  FillColumns(rows, names);
+  NameFeatures(names, sent);
+  const Batch batch = rows.batch();
+  for (size_t i = 0; i < rows.size(); ++i) columns.add_texts(TextOf(batch.row(i)));
+  Append(rows.labels, *columns.mutable_labels());
+}
+
 template <typename Request>
 void Fill(const Rows& rows, Form form, std::vector<std::string>& sent, Request& request) {
   if (form == Form::kNested || form == Form::kNestedNames)
     return AddExamples(rows, form == Form::kNestedNames, sent, request);
+  if (form == Form::kTexts) return FillTexts(rows, sent, *request.mutable_columns());
   FillColumns(rows, *request.mutable_columns());
   if (form == Form::kPackedNames || form == Form::kText)
     NameFeatures(*request.mutable_columns(), sent);
@@ -198,11 +216,7 @@ std::vector<std::string> TextLines(const Rows& rows) {
   std::vector<std::string> lines;
   const Batch batch = rows.batch();
   for (size_t i = 0; i < rows.size(); ++i) {
-    std::string line = absl::StrCat(rows.labels[i], "\t");
-    const Row row = batch.row(i);
-    for (size_t f = 0; f < row.size; ++f)
-      absl::StrAppend(&line, f > 0 ? " " : "", FeatureName(row.indices[f]));
-    lines.push_back(std::move(line));
+    lines.push_back(absl::StrCat(rows.labels[i], "\t", TextOf(batch.row(i))));
   }
   return lines;
 }

@@ -19,6 +19,8 @@ enum class Form {
   kTableCompact,
   kNested,
   kNestedNames,
+  // The names as one text a row, which the server splits. Values are lost.
+  kTexts,
   // As kPackedNames, from lines of text that the client reads while it sends. Values are lost.
   kText,
 };

@@ -23,6 +23,7 @@ template <typename Request>
 int RowCount(const Request& request) {
   if (!request.has_columns()) return request.examples_size();
   const ::perceptron::v1::ExampleColumns& columns = request.columns();
+  if (columns.texts_size() > 0) return columns.texts_size();
   return columns.dense_width() == 0
              ? columns.row_ends_size()
              : columns.values_size() / static_cast<int>(columns.dense_width());

@@ -25,6 +25,13 @@ constexpr double kCollisions = 1.03;
 
 }  // namespace
 
+void SetTextSpace(uint32_t bits, v1::Model& model) {
+  v1::FeatureSpace::Text& text = *model.mutable_feature_space()->mutable_text();
+  text.set_bits(bits);
+  text.set_max_words(1);
+  text.set_keep_norm(true);
+}
+
 struct StreamRun::State {
   Rows rows;
   Messages messages[3];
@@ -64,7 +71,9 @@ Rows StreamRun::MakeRows() const {
 
 void StreamRun::CreateModel(const std::string& id) const {
   v1::Model model;
-  if (case_.named_space) {
+  if (case_.text_space()) {
+    SetTextSpace(case_.bits, model);
+  } else if (case_.named_space) {
     model.mutable_feature_space()->mutable_named();
   } else {
     model.mutable_feature_space()->mutable_hashed()->set_bits(case_.bits);

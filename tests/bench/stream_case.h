@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "perceptron/v1/model.pb.h"
 #include "tests/bench/benchmark.h"
 #include "tests/bench/floor.h"
 #include "tests/bench/messages.h"
@@ -39,8 +40,14 @@ struct StreamCase {
   bool named_space = false;
   uint32_t bits = 20;
 
+  // Whether the model has a text space (SetTextSpace).
+  bool text_space() const { return form == Form::kTexts; }
   Figure figure() const { return {name, "examples/s", direction, goal}; }
 };
+
+// A text space of single words, by presence, with their norm kept: its features are those of a hashed
+// space that is sent the words by name.
+void SetTextSpace(uint32_t bits, ::perceptron::v1::Model& model);
 
 // Examples a second.
 struct StreamRates {

@@ -110,6 +110,34 @@ TEST(BatchBuilder, RefusesMalformedRows) {
   EXPECT_TRUE(builder.Add(Named({std::string(1024, 'x')})).ok());
 }
 
+Row Text(const std::string& text, int label = 1) {
+  Row row;
+  row.kind = RowKind::kText;
+  row.text = text;
+  row.label = label;
+  return row;
+}
+
+TEST(BatchBuilder, SendsTextsAlone) {
+  BatchBuilder builder;
+  ASSERT_TRUE(builder.Add(Text("Free prize")).ok());
+  EXPECT_FALSE(builder.Fits(Named({"a"})));
+  EXPECT_FALSE(builder.Fits(Sparse({})));
+  ASSERT_TRUE(builder.Add(Text("", -1)).ok());
+  EXPECT_EQ(Build(&builder).ShortDebugString(),
+            "labels: 1 labels: -1 texts: \"Free prize\" texts: \"\"");
+  ASSERT_TRUE(builder.Add(Sparse({1})).ok());
+  EXPECT_FALSE(builder.Fits(Text("a")));
+}
+
+TEST(BatchBuilder, RefusesTextsThatTheServerWouldRefuse) {
+  BatchBuilder builder;
+  EXPECT_EQ(ReasonOf(builder.Add(Text("prize \xff"))), "BAD_TEXT");
+  EXPECT_EQ(ReasonOf(builder.Add(Text(std::string((1 << 20) + 1, 'a')))), "BAD_TEXT");
+  EXPECT_TRUE(builder.Add(Text(std::string(1 << 20, 'a'))).ok());
+  EXPECT_EQ(builder.rows(), 1U);
+}
+
 TEST(BatchBuilder, TakesTheLargestFiniteValues) {
   BatchBuilder builder;
   constexpr float kMax = std::numeric_limits<float>::max();

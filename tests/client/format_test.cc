@@ -264,6 +264,17 @@ TEST(Jsonl, ReadsExamplesInAllTheirForms) {
             3u);
 }
 
+TEST(Jsonl, ReadsTexts) {
+  const auto format = Make(Options(FormatKind::kJsonl));
+  for (const char* line : {R"({"text": "Win a prize!", "label": 1})",
+                           R"({"label": 1, "text": "Win a \u0070rize!"})"}) {
+    const Row row = Parsed(format.get(), line);
+    EXPECT_EQ(row.kind, RowKind::kText);
+    EXPECT_EQ(row.text, "Win a prize!");
+    EXPECT_EQ(row.label, 1);
+  }
+}
+
 TEST(Jsonl, RefusesMalformedLines) {
   const auto format = Make(Options(FormatKind::kJsonl));
   for (const char* line :
@@ -290,6 +301,17 @@ TEST(Text, CountsWordsInLowerCase) {
 }
 
 // Words are found eight bytes at a time; a byte at a time finds the same.
+TEST(Text, LeavesTextsWholeForAModelThatTakesThem) {
+  FormatOptions options = Options(FormatKind::kText);
+  options.whole_texts = true;
+  const auto format = Make(options);
+  const Row row = Parsed(format.get(), "-1\tOK\tlar... Joking");
+  EXPECT_EQ(row.kind, RowKind::kText);
+  EXPECT_EQ(row.text, "OK\tlar... Joking");
+  EXPECT_EQ(row.label, -1);
+  EXPECT_EQ(row.name_count(), 0U);
+}
+
 TEST(Text, FindsTheWordsOfAnyBytes) {
   FormatOptions options = Options(FormatKind::kText);
   options.require_label = false;

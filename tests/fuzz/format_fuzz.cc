@@ -34,7 +34,7 @@ FormatOptions Options(uint8_t choice) {
   options.require_label = (choice & 0x20) != 0;
   options.index_base = (choice & 0x40) != 0 ? 1 : 0;
   options.header = (choice & 0x40) != 0;
-  options.dense = (choice & 0x80) != 0;
+  options.dense = options.whole_texts = (choice & 0x80) != 0;
   if (options.kind == FormatKind::kCsv) options.label_column = "1";
   return options;
 }
@@ -49,6 +49,11 @@ void CheckMessage(BatchBuilder& builder) {
   const size_t rows = builder.rows();
   perceptron::v1::ExampleColumns columns;
   builder.Build(&columns);
+  if (columns.texts_size() > 0) {
+    Check(columns.texts_size() == static_cast<int>(rows) && columns.row_ends().empty());
+    for (const std::string& text : columns.texts()) Check(perceptrond::IsValidUtf8(text));
+    return;
+  }
   perceptrond::NameTable names;
   Check(!names.Append(columns.feature_names().text(), View(columns.feature_names().lengths())));
   perceptrond::Batch batch;

@@ -33,6 +33,11 @@ v1::Model Settings(uint8_t choice) {
   v1::FeatureSpace& space = *settings.mutable_feature_space();
   if (choice % 3 == 0) space.mutable_dense()->set_dimension(3);
   if (choice % 3 == 1) space.mutable_hashed()->set_bits(2);
+  if (choice % 3 == 1 && (choice & 0x04) != 0) {
+    space.mutable_text()->set_bits(2);
+    space.mutable_text()->set_min_characters(1);
+    space.mutable_text()->set_max_characters(2);
+  }
   if (choice % 3 == 2) space.mutable_named()->set_max_features(4);
   if ((choice & 0x08) != 0) settings.mutable_learner()->mutable_classes()->set_max_classes(3);
   if ((choice & 0x10) != 0) {

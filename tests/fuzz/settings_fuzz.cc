@@ -46,20 +46,22 @@ bool IsSmall(const v1::Model& settings) {
   const bool mapped = space.has_map();
   const v1::FeatureMap& map = space.map();
   return space.dense().dimension() <= (mapped ? 16 : 4096) && space.hashed().bits() <= 12 &&
-         !space.has_composition() && map.fourier().dimension() <= 256 &&
-         settings.learner().classes().max_classes() <= 16;
+         space.text().bits() <= 12 && !space.has_composition() &&
+         map.fourier().dimension() <= 256 && settings.learner().classes().max_classes() <= 16;
 }
 
 // Some rows that the space takes.
 void Use(perceptrond::Model& model, const v1::Model& settings) {
   const bool classes = settings.learner().has_classes();
   const bool by_name = !settings.feature_space().has_dense();
+  const bool by_text = settings.feature_space().has_text();
   for (const int32_t label : {-1, 1, 0, 1}) {
     perceptrond::testing::NamedColumns named({{{{"a", 1.5F}, {"b^c", -2}}, label}});
     perceptrond::testing::Columns dense;
     dense.AddDense(std::vector<float>(settings.feature_space().dense().dimension(), 0.5F), label);
+    perceptrond::testing::TextColumns text("Free prize, free", label, model.settings().space);
     perceptrond::LearnCall call;
-    call.batch = by_name ? named.batch() : dense.batch();
+    call.batch = by_text ? text.batch() : by_name ? named.batch() : dense.batch();
     perceptrond::Producer producer("");
     call.producer = &producer;
     perceptrond::LearnOutcome learned;

@@ -167,6 +167,41 @@ TEST_F(CtlTest, TextAndLabelNamesTeachANamedModel) {
               ::testing::StartsWith("spam\t"));
 }
 
+TEST_F(CtlTest, ATextModelLearnsPredictsAndExplainsTexts) {
+  EXPECT_THAT(Ctl("create spam --text --labels ham,spam").out,
+              ::testing::HasSubstr("text, presence of words 1 to 2, l2 norm 1, 2^20 weights"));
+  const std::string texts = "spam\tWIN a prize now\nham\tSee you now\nspam\tA prize!\n";
+  EXPECT_EQ(Ctl("learn spam - --format text --until-converged", texts).exit_code, 0);
+  EXPECT_THAT(CtlOut("predict spam - --format text", "Prize\n").out,
+              ::testing::StartsWith("spam\t"));
+  EXPECT_THAT(CtlOut("predict spam - --format jsonl", "{\"text\": \"a PRIZE\"}\n").out,
+              ::testing::StartsWith("spam\t"));
+  EXPECT_THAT(CtlOut("explain spam - --format text", "A prize\n").out,
+              ::testing::HasSubstr("  a prize\n"));
+  const CommandResult features = Ctl("learn spam - --format vw", "1 | free\n");
+  EXPECT_EQ(features.exit_code, 2);
+  EXPECT_THAT(features.out, ::testing::HasSubstr("the model takes texts"));
+  EXPECT_THAT(Ctl("draw spam --x free --y prize").out, ::testing::HasSubstr("explain"));
+}
+
+TEST_F(CtlTest, FlagsChooseHowTextsBecomeFeatures) {
+  const v1::FeatureSpace::Text text =
+      Json<v1::Model>(
+          "create m --text --text-value log-count --words 1 --characters 3-5 "
+          "--keep-norm --hash-bits 18")
+          .feature_space()
+          .text();
+  EXPECT_EQ(text.value(), v1::FeatureSpace::Text::VALUE_LOG_COUNT);
+  EXPECT_EQ(text.max_words(), 1U);
+  EXPECT_EQ(text.min_characters(), 3U);
+  EXPECT_EQ(text.max_characters(), 5U);
+  EXPECT_TRUE(text.keep_norm());
+  EXPECT_EQ(text.bits(), 18U);
+  EXPECT_EQ(Ctl("create n --text --characters 3").exit_code, 2);
+  EXPECT_EQ(Ctl("create n --text --named").exit_code, 2);
+  EXPECT_EQ(Ctl("create n --named --words 1").exit_code, 2);
+}
+
 TEST_F(CtlTest, MushroomsConvergeAsTheReferenceDoes) {
   const std::string file = SharedData("agaricus.train");
   if (file.empty()) GTEST_SKIP() << "the shared data sets are not here: set PERCEPTROND_DATA";

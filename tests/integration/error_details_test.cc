@@ -215,10 +215,8 @@ TEST_F(ErrorDetailsTest, FieldsOfALaterVersionAreRefusedByTheirNames) {
   };
   refused("include_prediction_ids",
           [](auto& request) { request.set_include_prediction_ids(true); });
-  refused("examples[0].text", [](auto& request) { request.add_examples()->set_text("a"); });
   refused("examples[0].prediction_id",
           [](auto& request) { request.add_examples()->set_prediction_id("a"); });
-  refused("columns.texts", [](auto& request) { request.mutable_columns()->add_texts("a"); });
   refused("columns.prediction_ids",
           [](auto& request) { request.mutable_columns()->add_prediction_ids("a"); });
   refused("columns.additional_labels",
@@ -240,8 +238,9 @@ TEST_F(ErrorDetailsTest, SettingsOfALaterVersionCreateNoModel) {
     EXPECT_EQ(Reason(status), "UNSUPPORTED_FIELD") << field;
     EXPECT_EQ(BadField(status), field);
   };
-  refused("model.feature_space.text",
-          [](auto& model) { model.mutable_feature_space()->mutable_text(); });
+  refused("model.feature_space.text.inverse_document_frequency", [](auto& model) {
+    model.mutable_feature_space()->mutable_text()->set_inverse_document_frequency(true);
+  });
   refused("model.stored_predictions",
           [](auto& model) { model.mutable_stored_predictions()->set_max_bytes(1); });
 }

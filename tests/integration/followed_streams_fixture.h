@@ -158,6 +158,8 @@ struct Rule {
   std::function<void(v1::Model&)> set;
   // Features by name, numbered by a table of the stream's.
   bool named = false;
+  // Texts instead of vectors.
+  bool texts = false;
   // Classes, each introduced by its name; 0: two labels.
   int classes = 0;
   bool detail = true;
@@ -174,6 +176,9 @@ inline v1::Model SettingsOf(const Rule& rule) {
   v1::Model settings;
   if (rule.named) {
     settings.mutable_feature_space()->mutable_named();
+  } else if (rule.texts) {
+    settings.mutable_feature_space()->mutable_text()->set_bits(12);
+    settings.mutable_feature_space()->mutable_text()->set_max_words(1);
   } else {
     settings.mutable_feature_space()->mutable_dense()->set_dimension(kFeatures);
   }
@@ -213,7 +218,7 @@ class Messages {
       for (int row = 0; row < kRows; ++row) AddRow(columns, row == 7 && i % 10 == 3);
     }
     if (i % 50 == 49) message.set_completed_pass(i / 50 + 1);
-    rows += columns.row_ends_size();
+    rows += columns.labels_size();
     if (i == 60) {
       v1::LearnStreamRequest gap = message;
       gap.mutable_columns()->clear_stream_names();
@@ -237,13 +242,24 @@ class Messages {
     for (int f = 0; f < kFeatures; ++f) {
       if (random_() % 4 == 0) values[static_cast<size_t>(f)] = normal(random_);
     }
+    if (rule_.texts) {
+      for (float& value : values) value = value == 0 ? 0 : std::copysign(1.0F, value);
+    }
+    columns.add_labels(LabelOf(values));
+    if (rule_.texts) return AddText(values, columns);
     for (uint32_t f = 0; f < kFeatures; ++f) {
       if (values[f] == 0) continue;
       columns.add_indices(rule_.named ? NumberOf(f, columns) : f);
       columns.add_values(invalid ? INFINITY : values[f]);
     }
     columns.add_row_ends(static_cast<uint32_t>(columns.indices_size()));
-    columns.add_labels(LabelOf(values));
+  }
+
+  static void AddText(const std::vector<float>& values, v1::ExampleColumns& columns) {
+    std::string& text = *columns.add_texts();
+    for (size_t f = 0; f < values.size(); ++f) {
+      if (values[f] != 0) absl::StrAppend(&text, values[f] > 0 ? "Up" : "D\u00f6wn", f, ", ");
+    }
   }
 
   uint32_t NumberOf(uint32_t feature, v1::ExampleColumns& columns) {

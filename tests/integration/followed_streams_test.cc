@@ -79,6 +79,7 @@ const std::vector<Rule>& Rules() {
            },
        .weights = false},
       {.name = "names", .set = [](v1::Model&) {}, .named = true},
+      {.name = "texts", .set = [](v1::Model&) {}, .texts = true},
       {.name = "classes", .set = [](v1::Model&) {}, .classes = 4},
       {.name = "named_classes_averaged",
        .set = [](v1::Model& model) { model.mutable_learner()->mutable_averaged(); },

@@ -20,7 +20,7 @@ private() {
     -o Dir::State::status=/dev/null "$@"
 }
 private update
-(cd "$directory/apt" && private download libprotobuf-dev libprotobuf32 libabsl-dev libhwy-dev libxxhash-dev libxxhash0 zlib1g-dev zlib1g)
+(cd "$directory/apt" && private download libprotobuf-dev libprotobuf32 libabsl-dev libhwy-dev libicu-dev libicu72 libxxhash-dev libxxhash0 zlib1g-dev zlib1g)
 for package in "$directory"/apt/*.deb; do dpkg -x "$package" "$directory/sysroot"; done
 
 cd "$root/proto"
@@ -45,7 +45,7 @@ rm -f "$directory/core.a"
 aarch64-linux-gnu-ar rc "$directory/core.a" "$directory"/objects/*.o
 libraries=$directory/sysroot/usr/lib/aarch64-linux-gnu
 aarch64-linux-gnu-g++ -static -o "$directory/replay" "$directory/objects/tests_replay_replay.cc.o" "$directory/core.a" \
-  "$libraries/libprotobuf.a" "$libraries/libxxhash.a" "$libraries/libz.a" -Wl,--start-group "$libraries"/libabsl_*.a -Wl,--end-group -pthread
+  "$libraries/libprotobuf.a" "$libraries/libxxhash.a" "$libraries/libz.a" "$libraries/libicuuc.a" "$libraries/libicudata.a" -Wl,--start-group "$libraries"/libabsl_*.a -Wl,--end-group -pthread
 
 "$build/bin/replay" "$("$build/bin/replay" units | head -n 1)" record "$directory/journal" >/dev/null
 python3 "$root/tests/replay/replay_test.py" --journal "$directory/journal" "$directory/replay" qemu-aarch64

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/features/name_table.h"
+#include "core/features/text.h"
 #include "core/vector/row.h"
 #include "tests/support/svmlight.h"
 
@@ -63,6 +64,34 @@ class Columns {
   std::vector<float> values_;
   std::vector<int32_t> labels_;
   uint32_t dense_width_ = 0;
+};
+
+// One text, as a row of a text space; of another space, a row without features.
+class TextColumns {
+ public:
+  TextColumns(absl::string_view text, int32_t label, const FeatureSpace& space) : label_{label} {
+    if (!space.text.has_value()) return;
+    texts_ = {text};
+    TextReader reader;
+    (void)reader.Read(text, *space.text, space.size, kMaxBatchGrams, indices_, values_);
+    row_ends_ = {static_cast<uint32_t>(indices_.size())};
+  }
+  Batch batch() const {
+    Batch batch;
+    batch.row_ends = row_ends_;
+    batch.indices = indices_;
+    batch.values = values_;
+    batch.labels = label_;
+    batch.texts = texts_;
+    return batch;
+  }
+
+ private:
+  std::vector<absl::string_view> texts_;
+  std::vector<uint32_t> row_ends_ = {0};
+  std::vector<uint32_t> indices_;
+  std::vector<float> values_;
+  std::vector<int32_t> label_;
 };
 
 // One example by names.

@@ -105,6 +105,10 @@ Outcome BenchModel::ReadShape(const v1::Model& model) {
                       " is multiclass: use --work predict");
   }
   const v1::FeatureSpace& space = ExampleSpace(model.feature_space());
+  if (space.has_text())
+    return UsageError(absl::StrCat("bench: ", name_,
+                                   " takes texts, and the synthetic examples have "
+                                   "features"));
   if (space.has_dense() && options_.named)
     return UsageError(absl::StrCat("bench: ", name_, " takes no names: leave out --named"));
   if (space.has_dense()) {

@@ -9,13 +9,14 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "client/connection.h"
 #include "client/ctl/command.h"
-#include "client/ctl/commands/dimension_from.h"
 #include "client/ctl/commands/learner_flags.h"
+#include "client/ctl/commands/space_flags.h"
 #include "client/ctl/output.h"
 #include "client/ctl/report.h"
 #include "perceptron/v1/model.pb.h"
@@ -24,186 +25,6 @@ namespace perceptrond::client {
 namespace {
 
 namespace v1 = ::perceptron::v1;
-using Composition = v1::FeatureSpace::Composition;
-
-// The flags for the space of the examples. Must outlive the parsing of `command`.
-class SpaceFlags {
- public:
-  void AddTo(CLI::App* command);
-  // Sets the fields given by flags. Returns what is wrong with them; empty: nothing.
-  std::string Apply(v1::FeatureSpace* space) const;
-
- private:
-  std::optional<uint32_t> dimension_;
-  DimensionFrom dimension_from_;
-  std::optional<uint32_t> hash_bits_;
-  bool named_ = false;
-  uint32_t max_features_ = 0;
-  std::vector<std::string> components_;
-};
-
-// The flags for the feature map. Must outlive the parsing of `command`.
-class FeatureMapFlags {
- public:
-  void AddTo(CLI::App* command);
-  // Sets the fields given by flags. Returns what is wrong with them; empty: nothing.
-  std::string Apply(v1::FeatureSpace* space) const;
-
- private:
-  uint32_t degree_ = 0;
-  bool interactions_only_ = false;
-  std::vector<std::string> products_;
-  uint32_t fourier_ = 0;
-  double gamma_ = 0;
-  uint64_t seed_ = 0;
-};
-
-struct OutputName {
-  const char* name;
-  Composition::Output output;
-};
-constexpr OutputName kOutputs[] = {{"step", Composition::OUTPUT_STEP},
-                                   {"sign", Composition::OUTPUT_SIGN},
-                                   {"score", Composition::OUTPUT_SCORE}};
-
-// Parses "nand:score"; without a colon the output is the step.
-std::string AddInput(const std::string& text, Composition* composition) {
-  const size_t colon = text.rfind(':');
-  Composition::Input* input = composition->add_inputs();
-  input->set_model(ModelName(text.substr(0, colon)));
-  input->set_output(Composition::OUTPUT_STEP);
-  if (colon == std::string::npos) return "";
-  for (const OutputName& known : kOutputs) {
-    if (colon == 0 || text.substr(colon + 1) != known.name) continue;
-    input->set_output(known.output);
-    return "";
-  }
-  return absl::StrCat("--compose ", text,
-                      ": expected MODEL, MODEL:step, MODEL:sign or MODEL:score");
-}
-
-void SpaceFlags::AddTo(CLI::App* command) {
-  auto* dimension = command->add_option("--dimension", dimension_,
-                                        "Examples are vectors of this dimension, 1 to 2^28");
-  auto* bits = command->add_option(
-      "--hash-bits", hash_bits_,
-      "Examples have named features, hashed into 2^B weights of 4 bytes, B from 1 to 28");
-  auto* named = command->add_flag("--named", named_,
-                                  "Examples have named features, with a weight for each name");
-  auto* compose = AddListFlag(command, "--compose", &components_,
-                              "Features are the outputs of other models, such as or,nand: 1 for +1 "
-                              "and 0 for -1; or:sign is +1 or -1, or:score the score")
-                      ->type_name("MODEL,...")
-                      ->check(Utf8());
-  dimension->excludes(bits)->excludes(named)->excludes(compose);
-  dimension_from_.AddTo(command)->excludes(dimension)->excludes(bits)->excludes(named)->excludes(
-      compose);
-  bits->excludes(named)->excludes(compose);
-  named->excludes(compose);
-  command
-      ->add_option("--max-features", max_features_,
-                   "With --named: most names the model may hold, 1 to 2^28 (default 1048576)")
-      ->needs(named);
-}
-
-std::string SpaceFlags::Apply(v1::FeatureSpace* space) const {
-  if (dimension_from_.is_given()) {
-    const absl::StatusOr<uint32_t> dimension = dimension_from_.Read();
-    if (!dimension.ok()) return std::string(dimension.status().message());
-    space->mutable_dense()->set_dimension(*dimension);
-  } else if (dimension_.has_value()) {
-    space->mutable_dense()->set_dimension(*dimension_);
-  } else if (hash_bits_.has_value()) {
-    space->mutable_hashed()->set_bits(*hash_bits_);
-  } else if (named_) {
-    space->mutable_named()->set_max_features(max_features_);
-  } else if (components_.empty()) {
-    return "give exactly one of --dimension D (vectors), --dimension-from FILE, --hash-bits B "
-           "(names hashed into 2^B "
-           "weights), --named (a weight for each name) and --compose MODELS (outputs of other "
-           "models)";
-  }
-  for (const std::string& component : components_) {
-    if (const std::string wrong = AddInput(component, space->mutable_composition());
-        !wrong.empty()) {
-      return wrong;
-    }
-  }
-  return "";
-}
-
-// The flags use 0 for "not given".
-constexpr uint32_t kLeastDegree = 2;
-constexpr uint32_t kMostDegree = 4;
-constexpr uint32_t kMostFourier = 1 << 20;
-
-// Parses "user:page". Group names that are empty or contain a colon or a comma are possible through
-// the API only; here they are more likely typing errors.
-std::string AddPair(const std::string& text, v1::FeatureMap::Products* products) {
-  const std::vector<std::string> groups = absl::StrSplit(text, ':');
-  if (groups.size() != 2 || groups[0].empty() || groups[1].empty()) {
-    return absl::StrCat("--products ", PrintableInLine(text),
-                        ": expected the names of two groups with one colon between them, as "
-                        "user:page; several pairs are separated by commas, as user:page,user:hour");
-  }
-  v1::FeatureMap::Products::Pair* pair = products->add_pairs();
-  pair->set_first(groups[0]);
-  pair->set_second(groups[1]);
-  return "";
-}
-
-void FeatureMapFlags::AddTo(CLI::App* command) {
-  auto* polynomial =
-      command
-          ->add_option("--polynomial", degree_,
-                       "Feature map: all products of up to N features, N from 2 to 4")
-          ->check(CLI::Range(kLeastDegree, kMostDegree));
-  auto* products =
-      AddListFlag(command, "--products", &products_,
-                  "Feature map: also the products of two groups of names, such as user:page, or of "
-                  "several pairs, such as user:page,user:hour. A feature's group is its name up to "
-                  "'^' (the VW namespace)")
-          ->check(Utf8());
-  auto* fourier =
-      command
-          ->add_option(
-              "--fourier", fourier_,
-              "Feature map: N random Fourier features of a Gaussian kernel, N from 1 to 1048576; "
-              "requires --gamma")
-          ->check(CLI::Range(1U, kMostFourier));
-  polynomial->excludes(products)->excludes(fourier);
-  products->excludes(fourier);
-  command->add_flag("--interactions-only", interactions_only_,
-                    "With --polynomial or --products: no products of a feature with itself");
-  command
-      ->add_option("--gamma", gamma_,
-                   "With --fourier: gamma of the kernel exp(-gamma |x - z|^2), > 0")
-      ->needs(fourier);
-  fourier->needs("--gamma");
-  command->add_option("--seed", seed_, "With --fourier: seed of the random features (default 0)")
-      ->needs(fourier);
-}
-
-std::string FeatureMapFlags::Apply(v1::FeatureSpace* space) const {
-  if (degree_ > 0) {
-    space->mutable_map()->mutable_polynomial()->set_degree(degree_);
-    space->mutable_map()->mutable_polynomial()->set_interactions_only(interactions_only_);
-  }
-  for (const std::string& groups : products_) {
-    v1::FeatureMap::Products& products = *space->mutable_map()->mutable_products();
-    products.set_interactions_only(interactions_only_);
-    if (const std::string wrong = AddPair(groups, &products); !wrong.empty()) return wrong;
-  }
-  if (fourier_ > 0) {
-    v1::FeatureMap::Fourier& fourier = *space->mutable_map()->mutable_fourier();
-    fourier.set_dimension(fourier_);
-    fourier.set_gamma(gamma_);
-    fourier.set_seed(seed_);
-  }
-  if (interactions_only_ && degree_ == 0 && products_.empty())
-    return "--interactions-only requires --polynomial or --products";
-  return "";
-}
 
 struct CreateOptions {
   std::string name;
@@ -321,12 +142,13 @@ void AddCreate(CLI::App* app, const Globals* globals, Action* action) {
                     "Validate the settings without creating the model");
   command->footer(
       R"(Creates an empty model and prints its settings. Exactly one of --dimension,
---dimension-from, --hash-bits, --named and --compose is required.
+--dimension-from, --hash-bits, --named, --text and --compose is required.
 
 Examples:
   perceptronctl create iris --learner perceptron --dimension 4
   perceptronctl create digits --dimension-from digits.svm --index-base 1 --classes 10
-  perceptronctl create spam --named --labels ham,spam --margin-of-interest 0.01
+  perceptronctl create spam --text --labels ham,spam
+  perceptronctl create mail --named --labels ham,spam --margin-of-interest 0.01
   perceptronctl create clicks --hash-bits 22 --no-bias
   perceptronctl create topics --named --classes 100 --new-classes named
   perceptronctl create xor --compose or,nand)");

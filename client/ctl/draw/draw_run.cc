@@ -152,6 +152,11 @@ Outcome DrawRun::CheckLabel() const {
 Outcome DrawRun::ReadPlane() {
   if (Outcome outcome = Load(v1::MODEL_VIEW_BASIC); !outcome.ok()) return outcome;
   if (Outcome outcome = CheckLabel(); !outcome.ok()) return outcome;
+  if (ExampleSpace(model_.feature_space()).has_text()) {
+    return UsageError(absl::StrCat(ErrorPrefix(),
+                                   ": the examples are texts, without features to draw; use "
+                                   "--what learning-curve, or perceptronctl explain"));
+  }
   if (Outcome outcome = ReadRows(); !outcome.ok()) return outcome;
   if (multiclass_) NumberLabels();
   absl::StatusOr<FeaturePlane> plane =

@@ -7,6 +7,7 @@ function describeSpace(space) {
   if (space.dense) return `vectors of ${count(space.dense.dimension)} dimensions${map}`;
   if (space.hashed) return `names hashed into ${count(2 ** space.hashed.bits)} slots${map}`;
   if (space.named) return `named, at most ${count(space.named.maxFeatures)}${map}`;
+  if (space.text) return `texts, n-grams hashed into ${count(2 ** space.text.bits)} slots${map}`;
   if (space.composition) return `predictions of ${space.composition.inputs.map((input) => input.model.replace(/^models\//, '')).join(', ')}${map}`;
   return '–';
 }

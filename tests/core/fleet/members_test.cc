@@ -79,6 +79,18 @@ TEST(MembersTest, AServerThatLeavesOrIsNewDoesNotCount) {
   EXPECT_EQ(members.RankOf(partition, kStart), 0U);
 }
 
+TEST(MembersTest, TheWritersVersionOfIcuIsWhatItSaysItself) {
+  Members members("a", seconds(2));
+  fleet_proto::Heartbeat writer = From("b");
+  writer.add_written()->set_partition(3);
+  writer.mutable_written(0)->set_epoch(9);
+  writer.set_icu_version("72.1");
+  members.OnHeartbeat(writer, kStart);
+  EXPECT_EQ(members.WriterOf(3).icu_version, "72.1");
+  members.OnTakeOver(3, 10, "c:7600", kStart);
+  EXPECT_EQ(members.WriterOf(3).icu_version, "");
+}
+
 TEST(MembersTest, TheWriterIsOfTheHighestEpochAndSeenWhenItSaysSo) {
   Members members("a", seconds(2));
   EXPECT_EQ(members.WriterOf(3).epoch, 0);

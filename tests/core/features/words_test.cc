@@ -1,0 +1,171 @@
+#include "core/features/words.h"
+
+#include <gtest/gtest.h>
+
+#include <cctype>
+#include <random>
+#include <string>
+#include <string_view>
+
+namespace perceptrond {
+namespace {
+
+// The words with '|' between them.
+std::string WordsOf(std::string_view text, TextSplitter::Path path = TextSplitter::Path::kFastest) {
+  TextSplitter splitter;
+  EXPECT_TRUE(splitter.Split({text.data(), text.size()}, path));
+  std::string words;
+  for (const TextSplitter::Word& word : splitter.words()) {
+    if (!words.empty()) words += '|';
+    words += std::string(splitter.folded().substr(word.begin, word.end - word.begin));
+  }
+  return words;
+}
+
+struct Sample {
+  std::string_view text;
+  std::string_view words;
+};
+
+// Of Unicode's WordBreakTest-15.0.0.txt: every eighth sample of four or more characters that folding
+// changes in case alone, without ':' and '@', which CLDR treats otherwise.
+constexpr Sample kUnicodeSamples[] = {
+    {"\x01\xcc\x88"
+     "a'",
+     "a"},
+    {"\x0a\xcc\x88"
+     "a'",
+     "a"},
+    {"\xe3\x80\xb1\xcc\x88"
+     "a'",
+     "\xe3\x80\xb1\xcc\x88|a"},
+    {".\xcc\x88"
+     "a'",
+     "a"},
+    {"_\xcc\x88"
+     "a'",
+     "_\xcc\x88"
+     "a"},
+    {"\xd7\x90\xcc\x88"
+     "a'",
+     "\xd7\x90\xcc\x88"
+     "a"},
+    {"'\xcc\x88"
+     "a'",
+     "a"},
+    {" \xcc\x88"
+     "a'",
+     "a"},
+    {"a'\xcc\x88\x01", "a"},
+    {"a'\xcc\x88"
+     "0",
+     "a|0"},
+    {"a'\xcc\x88\xcc\x80", "a"},
+    {"a'\xcc\x88"
+     "1,",
+     "a|1"},
+    {"a,\xcc\x88.", "a"},
+    {"a,\xcc\x88 ", "a"},
+    {"a,1,", "a|1"},
+    {"1'\xcc\x88,", "1"},
+    {"1'\xcc\x88\xe2\x8c\x9a", "1|\xe2\x8c\x9a"},
+    {"1'\xcc\x88"
+     "1'",
+     "1'\xcc\x88"
+     "1"},
+    {"1,\xcc\x88"
+     "A",
+     "1|a"},
+    {"1,\xcc\x88'", "1"},
+    {"1,1'", "1,1"},
+    {"A__A", "a__a"},
+    {"1..a", "1|a"},
+    {"1_a.,a", "1_a|a"},
+    {"1_1,,1", "1_1|1"},
+    {"a..a", "a|a"},
+    {"a_a.,a", "a_a|a"},
+    {"a_1,,1", "a_1|1"},
+};
+
+TEST(TextSplitter, SplitsUnicodesSamplesAsTheySay) {
+  for (const Sample& sample : kUnicodeSamples) {
+    EXPECT_EQ(WordsOf(sample.text), sample.words) << sample.text;
+    EXPECT_EQ(WordsOf(sample.text, TextSplitter::Path::kIcu), sample.words) << sample.text;
+  }
+}
+
+// The words by Python's unicodedata (NFKC, casefold) and the package regex, (?V1w)\b.
+constexpr Sample kPythonSamples[] = {
+    {"Go until jurong point, crazy.. Available only", "go|until|jurong|point|crazy|available|only"},
+    {"FA Cup fina tkts 21st May 2005.", "fa|cup|fina|tkts|21st|may|2005"},
+    {"you won \u00a3900 prize reward!", "you|won|\u00a3|900|prize|reward"},
+    {"don't call 08712 300220 at 3.50pm", "don't|call|08712|300220|at|3.50pm"},
+    {"www.example.com/x?y=1 1,000.50 e_mail x-ray",
+     "www.example.com|x|y|=|1|1,000.50|e_mail|x|ray"},
+    {"Stra\u00dfe \u038c\u03a3\u039f\u03a3 \ufb01ne \u2460\u2461 \uff26\uff52\uff45\uff45",
+     "strasse|\u03cc\u03c3\u03bf\u03c3|fine|12|free"},
+    {"na\u00efve cafe\u0301 \u00c5ngstr\u00f6m", "na\u00efve|caf\u00e9|\u00e5ngstr\u00f6m"},
+    {"\u041f\u0440\u0438\u0432\u0435\u0442, \u043c\u0438\u0440!",
+     "\u043f\u0440\u0438\u0432\u0435\u0442|\u043c\u0438\u0440"},
+    {"\u05e9\u05dc\u05d5\u05dd \u05e2\u05d5\u05dc\u05dd",
+     "\u05e9\u05dc\u05d5\u05dd|\u05e2\u05d5\u05dc\u05dd"},
+    {"\u0928\u092e\u0938\u094d\u0924\u0947 \u0926\u0941\u0928\u093f\u092f\u093e",
+     "\u0928\u092e\u0938\u094d\u0924\u0947|\u0926\u0941\u0928\u093f\u092f\u093e"},
+    {"\u0633\u0644\u0627\u0645 \u062f\u0646\u06cc\u0627",
+     "\u0633\u0644\u0627\u0645|\u062f\u0646\u06cc\u0627"},
+    {"O\u2019Neill's 'quoted' rock'n'roll", "o\u2019neill's|quoted|rock'n'roll"},
+    {"x\u00b2+y\u00b3", "x2|+|y3"},
+    {"a\tb\n\nc   d", "a|b|c|d"},
+    {"\U0001f600 ...", "\U0001f600"},
+    {"", ""},
+};
+
+TEST(TextSplitter, SplitsAsPythonsImplementationDoes) {
+  for (const Sample& sample : kPythonSamples)
+    EXPECT_EQ(WordsOf(sample.text), sample.words) << sample.text;
+}
+
+TEST(TextSplitter, RemovesIgnorableCharactersThatHideAWord) {
+  EXPECT_EQ(WordsOf("F\u200bR\u00adE\u200dE"), "free");
+}
+
+TEST(TextSplitter, SplitsRandomAsciiAsIcuDoes) {
+  std::mt19937 random(1);
+  const std::string_view likely = "aZ09_.,;:'@\"-/ $";
+  for (int i = 0; i < 20'000; ++i) {
+    std::string text;
+    for (uint32_t size = random() % 24; size > 0; --size)
+      text +=
+          random() % 8 == 0 ? static_cast<char>(random() % 128) : likely[random() % likely.size()];
+    ASSERT_EQ(WordsOf(text), WordsOf(text, TextSplitter::Path::kIcu)) << text;
+  }
+}
+
+TEST(TextSplitter, RefusesWhatIsNotUtf8) {
+  TextSplitter splitter;
+  EXPECT_FALSE(splitter.Split("prize \xff"));
+  EXPECT_FALSE(splitter.Split("\xc3"));
+  EXPECT_FALSE(splitter.Split("\xed\xa0\x80"));
+  EXPECT_TRUE(splitter.words().empty());
+  EXPECT_TRUE(splitter.Split("prize"));
+  EXPECT_EQ(splitter.words().size(), 1U);
+}
+
+TEST(JoinCharacters, KeepsOneSpaceForEachRunOfWhiteSpace) {
+  std::string joined;
+  std::vector<uint32_t> ends;
+  JoinCharacters(" \t a\u00e9\n\r b ", joined, ends);
+  EXPECT_EQ(joined, "a\u00e9 b");
+  EXPECT_EQ(ends, (std::vector<uint32_t>{1, 3, 4, 5}));
+  JoinCharacters("  ", joined, ends);
+  EXPECT_EQ(joined, "");
+  EXPECT_TRUE(ends.empty());
+}
+
+TEST(IcuVersion, IsTwoNumbers) {
+  EXPECT_EQ(IcuVersion().find_first_not_of("0123456789."), std::string::npos);
+  EXPECT_NE(IcuVersion().find('.'), std::string::npos);
+}
+
+}  // namespace
+}  // namespace perceptrond
