@@ -223,6 +223,13 @@ void AddCommands(CLI::App* app, const Globals* globals, Action* action) {
   AddExamples(app, globals, action);
   AddBench(app, globals, action);
   AddBackup(app, globals, action);
+  AddAlias(app, globals, action);
+  AddCopy(app, globals, action);
+  AddRename(app, globals, action);
+  AddExport(app, globals, action);
+  AddImport(app, globals, action);
+  AddSnapshot(app, globals, action);
+  AddRollback(app, globals, action);
   AddHealth(app, globals, action);
 }
 
@@ -261,6 +268,12 @@ Client Globals::Connect() const {
   options.metadata = metadata;
   if (!traceparent.empty()) options.metadata.traceparent = [value = traceparent] { return value; };
   return Client::Connect(Address(), options);
+}
+
+std::shared_ptr<grpc::Channel> Globals::ConnectChannel() const {
+  CallMetadata with = metadata;
+  if (!traceparent.empty()) with.traceparent = [value = traceparent] { return value; };
+  return MakeChannel(Address(), tls, with);
 }
 
 // Without a port gRPC would connect to port 443.
