@@ -8,7 +8,7 @@
 //
 // For many examples use LearnStream and PredictStream with client.connection().
 //
-// Model names are "iris" or "models/iris".
+// Model names are "iris" or "models/iris", or in the place of a model "aliases/prod" (management.h).
 //
 // Methods return the server's errors with their details as payloads, which ErrorReason() and the
 // other functions of error.h read. UNAVAILABLE without a reason: the server could not be reached.

@@ -275,7 +275,8 @@ RetryPolicy Reconnecting(RetryPolicy policy, std::shared_ptr<Connection> connect
 }
 
 std::string ModelName(std::string_view name) {
-  return name.starts_with(kCollection) ? std::string(name) : std::string(kCollection).append(name);
+  const bool is_full = name.starts_with(kCollection) || name.starts_with("aliases/");
+  return is_full ? std::string(name) : std::string(kCollection).append(name);
 }
 
 std::string_view ModelId(std::string_view name) {

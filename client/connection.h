@@ -114,7 +114,8 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address,
 // connection. The rest of each wait goes to policy.sleep.
 RetryPolicy Reconnecting(RetryPolicy policy, std::shared_ptr<Connection> connection);
 
-// Returns "models/spam" for "spam" and "models/spam". Does not check that the name is valid.
+// Returns "models/spam" for "spam" and "models/spam", and "aliases/prod" as it is. Does not check that
+// the name is valid.
 std::string ModelName(std::string_view name);
 
 // Returns "spam" for "spam" and "models/spam".

@@ -80,6 +80,8 @@ absl::Status Server::Parts::AddServices() {
                         options.max_message_bytes,
                         {options.max_in_flight_messages, options.max_in_flight_bytes}};
   AddModelService(router, backend);
+  AddAliasService(router, backend);
+  AddHistoryService(router, backend);
   AddLearningService(router, backend);
   AddPredictionService(router, backend);
   AddAnalysisService(router, backend, *analyses);
@@ -90,6 +92,7 @@ absl::Status Server::Parts::AddServices() {
     rpc.AddService(*service);
     admission->AddService(*service);
   }
+  admission->UseAliases(store->catalogue().aliases());
   if (store->fleet() == nullptr) return absl::OkStatus();
   absl::StatusOr<std::unique_ptr<FleetServer>> made =
       FleetServer::Make(backend, router,

@@ -226,6 +226,13 @@ void AddCommands(CLI::App* app, const Globals* globals, Action* action) {
   AddExamples(app, globals, action);
   AddBench(app, globals, action);
   AddBackup(app, globals, action);
+  AddAlias(app, globals, action);
+  AddCopy(app, globals, action);
+  AddRename(app, globals, action);
+  AddExport(app, globals, action);
+  AddImport(app, globals, action);
+  AddSnapshot(app, globals, action);
+  AddRollback(app, globals, action);
   AddHealth(app, globals, action);
 }
 
@@ -278,6 +285,12 @@ std::string Globals::CheckAddress() const {
     }
   }
   return "";
+}
+
+std::shared_ptr<grpc::Channel> Globals::ConnectChannel() const {
+  CallMetadata with = metadata;
+  if (!traceparent.empty()) with.traceparent = [value = traceparent] { return value; };
+  return MakeChannel(Address(), tls, with);
 }
 
 // Without a port gRPC would connect to port 443.

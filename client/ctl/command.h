@@ -105,6 +105,8 @@ struct Globals {
   // The address with a port.
   std::string Address() const;
   Client Connect() const;
+  // For clients of other services.
+  std::shared_ptr<grpc::Channel> ConnectChannel() const;
   // How long a stream waits for an overdue answer, reconnecting included. Default 60 s.
   absl::Duration StreamTimeout() const { return absl::Seconds(timeout_seconds.value_or(60)); }
   RetryPolicy StreamRetry() const;
@@ -135,6 +137,13 @@ void AddAnalyze(CLI::App* app, const Globals* globals, Action* action);
 void AddExamples(CLI::App* app, const Globals* globals, Action* action);
 void AddBench(CLI::App* app, const Globals* globals, Action* action);
 void AddBackup(CLI::App* app, const Globals* globals, Action* action);
+void AddAlias(CLI::App* app, const Globals* globals, Action* action);
+void AddCopy(CLI::App* app, const Globals* globals, Action* action);
+void AddRename(CLI::App* app, const Globals* globals, Action* action);
+void AddExport(CLI::App* app, const Globals* globals, Action* action);
+void AddImport(CLI::App* app, const Globals* globals, Action* action);
+void AddSnapshot(CLI::App* app, const Globals* globals, Action* action);
+void AddRollback(CLI::App* app, const Globals* globals, Action* action);
 void AddHealth(CLI::App* app, const Globals* globals, Action* action);
 
 }  // namespace perceptrond::client

@@ -130,7 +130,7 @@ void Progress::AddToTheorem(const Tally& tally) {
     counters_.set_rounding(counters_.rounding() + tally.rounding);
   // Any unit separator with margin g has theta . it >= eta k g, except for what rounding took away.
   const double ceiling = (tally.scaled_norm * (1 + kNormError) + counters_.rounding()) /
-                         static_cast<double>(updates());
+                         static_cast<double>(run_updates());
   counters_.set_margin_ceiling(
       counters_.has_margin_ceiling() ? std::min(counters_.margin_ceiling(), ceiling) : ceiling);
   // Then a positive combination of the examples y (x, b) vanishes: by Gordan's theorem no strict
@@ -213,7 +213,7 @@ void Progress::ReportErrorCeiling(const TheoremContext& context, ConvergenceRepo
 
 void Progress::ReportTheorem(const TheoremContext& context, ConvergenceReport& report) const {
   report.set_not_separable(counters_.not_separable());
-  const auto k = static_cast<double>(report.updates());
+  const auto k = static_cast<double>(run_updates());
   if (k > 0) {
     if (counters_.has_margin_ceiling() && std::isfinite(counters_.margin_ceiling()))
       report.set_margin_ceiling(counters_.margin_ceiling());
@@ -289,7 +289,7 @@ void Progress::ReportUpdatesLeft(const TheoremContext& context, ConvergenceRepor
   const double inflation = std::ldexp(bound, -21);
   if (!(inflation <= kMostInflation)) return;
   const auto most = static_cast<uint64_t>(std::floor(bound * (1 + inflation)));
-  if (most >= report.updates()) report.set_updates_left(most - report.updates());
+  if (most >= run_updates()) report.set_updates_left(most - run_updates());
 }
 
 v1::ConvergenceState Progress::State(const TheoremContext& context,

@@ -47,6 +47,13 @@ struct TheoremContext {
   bool sample_complete = false;
 };
 
+// The counters of a model that goes back from `now` to the state that had the counters `kept`, by an
+// update of its own. What was counted stays, as does what was proven of the data; what the theorem
+// counts is that of the run that goes on.
+::perceptron::storage::v1::Counters RollBackCounters(
+    const ::perceptron::storage::v1::Counters& now,
+    const ::perceptron::storage::v1::Counters& kept);
+
 // Adds up tallies and reports on them. Costs O(updates): right examples are only counted. Not
 // thread-safe: core/ledger/ledger.h guards it.
 class Progress {
@@ -110,6 +117,8 @@ class Progress {
                                            const ConvergenceReport& report) const;
 
   uint64_t updates() const { return counters_.report().updates(); }
+  // k of the theorem: the updates of the run that made the weights.
+  uint64_t run_updates() const { return updates() - counters_.undone_updates(); }
   // The model is no composition, or its components' states are known.
   static bool ComponentsKnown(const TheoremContext& context) {
     return !context.composed || context.components.has_value();

@@ -84,6 +84,13 @@ absl::Status ModelNotFound(absl::string_view name) {
                    {{"model", std::string(name)}});
 }
 
+absl::Status AliasNotFound(absl::string_view name) {
+  return MakeError(absl::StatusCode::kNotFound, "ALIAS_NOT_FOUND",
+                   absl::StrCat("there is no alias \"", name,
+                                "\"; create it first, or list the aliases there are"),
+                   {{"alias", std::string(name)}});
+}
+
 absl::Status ProducerSupersededError(absl::string_view producer) {
   return MakeError(
       absl::StatusCode::kAborted, "PRODUCER_SUPERSEDED",

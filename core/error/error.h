@@ -63,6 +63,9 @@ absl::Status ModelFrozen(absl::string_view name);
 // NOT_FOUND, MODEL_NOT_FOUND.
 absl::Status ModelNotFound(absl::string_view name);
 
+// NOT_FOUND, ALIAS_NOT_FOUND.
+absl::Status AliasNotFound(absl::string_view name);
+
 // ABORTED, PRODUCER_SUPERSEDED.
 absl::Status ProducerSupersededError(absl::string_view producer);
 

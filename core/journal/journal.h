@@ -20,6 +20,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "core/journal/alias_map.h"
 #include "core/journal/backups.h"
 #include "perceptron/storage/v1/journal.pb.h"
 
@@ -153,6 +154,9 @@ class ModelHeaders {
   virtual absl::Status Replace(const storage::ModelHeader& header) = 0;
   // Removes the model and everything about it. Durable on return. NOT_FOUND.
   virtual absl::Status Delete(absl::string_view name) = 0;
+  // Overwrites the header of the model with that id, which had the name `before`, and has header.model().name()
+  // now, as in the aliases that name it. Durable on return. NOT_FOUND; ALREADY_EXISTS.
+  virtual absl::Status Rename(absl::string_view before, const storage::ModelHeader& header) = 0;
   // At most `limit` models in ascending order of their names, from the first after `after` ("":
   // from the first).
   virtual absl::StatusOr<std::vector<storage::ModelHeader>> List(absl::string_view after,
@@ -167,6 +171,38 @@ class ModelHeaders {
   virtual void WatchModels(ModelWatcher /*watcher*/) {}
   // From now on lists and counts have what other openers changed before.
   virtual absl::Status Refresh() { return absl::OkStatus(); }
+};
+
+// The aliases of models. Any opener may change them.
+//
+// Errors and thread contract as Journal's.
+class ModelAliases {
+ public:
+  virtual ~ModelAliases() = default;
+
+  // Those that are known here: a change by another opener soon after it was made.
+  virtual const AliasMap& aliases() const = 0;
+  // Writes an alias if the one of its name has this etag now; empty: if there is none. Durable on
+  // return. ABORTED.
+  virtual absl::Status PutAlias(const Alias& alias, absl::string_view etag) = 0;
+  // Removes an alias that has this etag now. Durable on return. ABORTED.
+  virtual absl::Status DeleteAlias(absl::string_view name, absl::string_view etag) = 0;
+};
+
+// The snapshots that users keep: the pieces of each, by the model's id and KeptSnapshot.number. The
+// header says which there are.
+//
+// Errors and thread contract as Journal's.
+class KeptSnapshots {
+ public:
+  virtual ~KeptSnapshots() = default;
+
+  // Durable on return, which has the bytes of each part. Replaces what is there of that number.
+  virtual absl::StatusOr<std::vector<uint64_t>> SaveKept(uint64_t model_id, uint64_t number,
+                                                         const storage::Snapshot& snapshot) = 0;
+  virtual absl::StatusOr<storage::Snapshot> LoadKept(uint64_t model_id,
+                                                     const storage::KeptSnapshot& kept) = 0;
+  virtual absl::Status DeleteKept(uint64_t model_id, uint64_t number) = 0;
 };
 
 // The entries of a journal, by partition, and who writes them.
@@ -239,8 +275,16 @@ class Import {
 //
 // Thread contract: safe for any number of threads. Who writes the entries of a model keeps them in
 // order.
-class Journal : public ModelHeaders, public PartitionLog, public Import {
+class Journal : public ModelHeaders,
+                public ModelAliases,
+                public KeptSnapshots,
+                public PartitionLog,
+                public Import {
  public:
+  // Adds a model as Create does, which has learned: with this state at the revision of its counters.
+  // After a crash it is whole, or not there. FAILED_PRECONDITION for a journal that several servers open.
+  virtual absl::Status CreateWith(storage::ModelHeader& header, const storage::Snapshot& snapshot,
+                                  const CommittedState& committed);
   // The model without what is committed from now on. A journal that only this process opens reads
   // its parts when they are asked for: nothing of the model may be committed meanwhile.
   virtual absl::StatusOr<std::unique_ptr<StoredModel>> Load(uint64_t model_id);

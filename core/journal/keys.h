@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "absl/strings/string_view.h"
@@ -18,9 +19,11 @@ inline constexpr absl::string_view kId = "m/id";
 inline constexpr absl::string_view kHistory = "m/history";
 
 // The value of kFormat. 2: snapshots may have more than one part. 3: their pieces may be in the
-// other slot. Written when a snapshot first does either.
+// other slot. Written when a snapshot first does either. 4: records may restore a state
+// (UpdateRecord.restored_state). Written with the first of them.
 inline constexpr uint64_t kFirstFormat = 1;
-inline constexpr uint64_t kFormatVersion = 3;
+inline constexpr uint64_t kSnapshotFormat = 3;
+inline constexpr uint64_t kFormatVersion = 4;
 
 inline void AppendNumber(std::string& key, uint64_t number) {
   for (int shift = 56; shift >= 0; shift -= 8) key.push_back(static_cast<char>(number >> shift));
@@ -61,12 +64,26 @@ inline std::string Record(uint64_t id, uint64_t last_revision) {
   AppendNumber(key, last_revision);
   return key;
 }
-inline std::string SnapshotHead(uint64_t id) { return OfModel('s', id); }
-inline std::string SnapshotChunk(uint64_t id, uint64_t revision, uint64_t chunk) {
-  std::string key = OfModel('c', id);
-  AppendNumber(key, revision);
-  AppendNumber(key, chunk);
+inline std::string Alias(absl::string_view name) { return "l" + std::string(name); }
+// The pieces of a snapshot that a user keeps.
+inline std::string KeptSnapshot(uint64_t id, uint64_t number) {
+  std::string key = OfModel('k', id);
+  AppendNumber(key, number);
   return key;
+}
+inline std::string SnapshotHead(uint64_t id) { return OfModel('s', id); }
+// What the head has: the revision or slot, and the bytes of each part.
+inline std::string SnapshotHeadOf(uint64_t slot, std::span<const uint64_t> part_bytes) {
+  std::string head = Number(slot);
+  for (const uint64_t bytes : part_bytes) AppendNumber(head, bytes);
+  return head;
+}
+// The key of each piece is this and its number.
+inline std::string SnapshotPieces(uint64_t id, uint64_t slot) {
+  return OfModel('c', id) + Number(slot);
+}
+inline std::string SnapshotChunk(uint64_t id, uint64_t slot, uint64_t chunk) {
+  return SnapshotPieces(id, slot) + Number(chunk);
 }
 
 }  // namespace perceptrond::keys

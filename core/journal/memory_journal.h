@@ -31,6 +31,17 @@ class MemoryJournal final : public Journal {
   absl::StatusOr<storage::ModelHeader> Find(absl::string_view name) override;
   absl::Status Replace(const storage::ModelHeader& header) override;
   absl::Status Delete(absl::string_view name) override;
+  absl::Status Rename(absl::string_view before, const storage::ModelHeader& header) override;
+  const AliasMap& aliases() const override { return shared_->aliases; }
+  absl::Status PutAlias(const Alias& alias, absl::string_view etag) override;
+  absl::Status DeleteAlias(absl::string_view name, absl::string_view etag) override;
+  absl::StatusOr<std::vector<uint64_t>> SaveKept(uint64_t model_id, uint64_t number,
+                                                 const storage::Snapshot& snapshot) override;
+  absl::StatusOr<storage::Snapshot> LoadKept(uint64_t model_id,
+                                             const storage::KeptSnapshot& kept) override;
+  absl::Status DeleteKept(uint64_t model_id, uint64_t number) override;
+  absl::Status CreateWith(storage::ModelHeader& header, const storage::Snapshot& snapshot,
+                          const CommittedState& committed) override;
   absl::StatusOr<std::vector<storage::ModelHeader>> List(absl::string_view after,
                                                          size_t limit) override;
   absl::StatusOr<uint64_t> Count() override;
@@ -64,6 +75,8 @@ class MemoryJournal final : public Journal {
     // By the revision that each ends at.
     std::map<uint64_t, std::shared_ptr<const storage::UpdateRecord>> records;
     std::shared_ptr<const storage::Snapshot> snapshot;
+    // By KeptSnapshot.number.
+    std::map<uint64_t, std::shared_ptr<const storage::Snapshot>> kept;
   };
   class Stored;
   struct Partition {
@@ -81,6 +94,8 @@ class MemoryJournal final : public Journal {
     uint64_t last_id ABSL_GUARDED_BY(mutex) = 0;
     std::map<std::string, storage::ModelHeader, std::less<>> headers ABSL_GUARDED_BY(mutex);
     std::map<uint64_t, ModelData> models ABSL_GUARDED_BY(mutex);
+    // Changed under mutex.
+    AliasMap aliases;
     std::vector<Partition> partitions ABSL_GUARDED_BY(mutex);
     // Held while one of them is called.
     Mutex listeners_mutex;

@@ -151,12 +151,10 @@ absl::Status RocksDbJournal::Create(storage::ModelHeader& header) {
   absl::StatusOr<bool> found = Get(key, value);
   if (!found.ok()) return found.status();
   if (*found) return absl::AlreadyExistsError(absl::StrCat(header.model().name(), " exists"));
-  std::string last_id;
-  found = Get(std::string(keys::kLastId), last_id);
-  if (!found.ok()) return found.status();
-  header.set_id(*found ? keys::ReadNumber(last_id) + 1 : 1);
   rocksdb::WriteBatch batch;
-  batch.Put(std::string(keys::kLastId), keys::Number(header.id()));
+  const absl::StatusOr<uint64_t> id = NextId(batch);
+  if (!id.ok()) return id.status();
+  header.set_id(*id);
   if (absl::Status status = Serialize(header, value); !status.ok()) return status;
   batch.Put(key, value);
   batch.Put(keys::Alive(header.id()), "");
@@ -191,7 +189,7 @@ absl::Status RocksDbJournal::Delete(absl::string_view name) {
   rocksdb::WriteBatch batch;
   batch.Delete(keys::Header(name));
   batch.Delete(keys::Alive(header->id()));
-  for (const char kind : {'n', 'p', 'r', 's', 'c'}) {
+  for (const char kind : {'n', 'p', 'r', 's', 'c', 'k'}) {
     const std::string prefix = keys::OfModel(kind, header->id());
     batch.DeleteRange(prefix, keys::EndOf(prefix));
   }
@@ -241,6 +239,7 @@ absl::StatusOr<CommitOutcome> RocksDbJournal::Commit(std::span<const JournalEntr
     for (const storage::UpdateRecord& record : entry.records) {
       if (absl::Status status = Serialize(record, bytes); !status.ok()) return status;
       batch.Put(keys::Record(entry.model_id, LastRevision(record)), bytes);
+      if (record.has_restored_state()) RaiseFormat(batch, keys::kFormatVersion);
     }
     if (absl::Status status = Serialize(entry.counters, bytes); !status.ok()) return status;
     batch.Put(keys::Counters(entry.model_id), bytes);

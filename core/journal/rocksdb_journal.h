@@ -84,6 +84,17 @@ class RocksDbJournal final : public Journal {
   absl::StatusOr<storage::ModelHeader> Find(absl::string_view name) override;
   absl::Status Replace(const storage::ModelHeader& header) override;
   absl::Status Delete(absl::string_view name) override;
+  absl::Status Rename(absl::string_view before, const storage::ModelHeader& header) override;
+  const AliasMap& aliases() const override { return aliases_; }
+  absl::Status PutAlias(const Alias& alias, absl::string_view etag) override;
+  absl::Status DeleteAlias(absl::string_view name, absl::string_view etag) override;
+  absl::StatusOr<std::vector<uint64_t>> SaveKept(uint64_t model_id, uint64_t number,
+                                                 const storage::Snapshot& snapshot) override;
+  absl::StatusOr<storage::Snapshot> LoadKept(uint64_t model_id,
+                                             const storage::KeptSnapshot& kept) override;
+  absl::Status DeleteKept(uint64_t model_id, uint64_t number) override;
+  absl::Status CreateWith(storage::ModelHeader& header, const storage::Snapshot& snapshot,
+                          const CommittedState& committed) override;
   absl::StatusOr<std::vector<storage::ModelHeader>> List(absl::string_view after,
                                                          size_t limit) override;
   absl::StatusOr<uint64_t> Count() override;
@@ -177,10 +188,22 @@ class RocksDbJournal final : public Journal {
                             absl::string_view what);
   // RESOURCE_EXHAUSTED if the message is larger than Protobuf can write.
   static absl::Status Serialize(const google::protobuf::MessageLite& message, std::string& bytes);
+  // Reads all aliases.
+  absl::Status ReadAliases();
+  // The id of the next model, in a batch that takes it.
+  absl::StatusOr<uint64_t> NextId(rocksdb::WriteBatch& batch);
+  // Has the batch raise the journal's format to this, unless it is as high.
+  void RaiseFormat(rocksdb::WriteBatch& batch, uint64_t format);
+  // A snapshot as pieces whose keys begin with `prefix`; the bytes of each part.
+  absl::StatusOr<std::vector<uint64_t>> WritePieces(const std::string& prefix,
+                                                    const storage::Snapshot& snapshot,
+                                                    Through through);
+  absl::StatusOr<storage::Snapshot> ReadPieces(const std::string& prefix,
+                                               std::span<const uint64_t> part_bytes);
   // Writes the bytes of a part as pieces numbered from `next_chunk`, and advances it.
-  absl::Status WriteChunks(uint64_t model_id, uint64_t slot, const std::string& bytes,
-                           Through through, uint64_t& next_chunk);
-  absl::StatusOr<std::string> ReadChunks(uint64_t model_id, uint64_t slot, uint64_t bytes,
+  absl::Status WriteChunks(const std::string& prefix, const std::string& bytes, Through through,
+                           uint64_t& next_chunk);
+  absl::StatusOr<std::string> ReadChunks(const std::string& prefix, uint64_t bytes,
                                          uint64_t& next_chunk);
   // UNAVAILABLE while there is too little space, and for ever after a failed write: nothing may
   // follow in the log on a write whose end is not known.
@@ -239,8 +262,9 @@ class RocksDbJournal final : public Journal {
   Mutex commit_mutex_ ABSL_ACQUIRED_BEFORE(reopen_mutex_);
   // The sequence number of the last commit, or of the last write when the journal was opened.
   uint64_t last_commit_ ABSL_GUARDED_BY(commit_mutex_) = 0;
-  // Held by each change of headers.
+  // Held by each change of headers and aliases.
   Mutex headers_mutex_;
+  AliasMap aliases_;
   // Held by LeaveReadOnly.
   Mutex reopen_mutex_ ABSL_ACQUIRED_BEFORE(db_mutex_);
   absl::Time next_attempt_ ABSL_GUARDED_BY(reopen_mutex_) = absl::InfinitePast();

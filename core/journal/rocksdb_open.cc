@@ -192,6 +192,7 @@ absl::StatusOr<std::unique_ptr<RocksDbJournal>> RocksDbJournal::Open(const Optio
     return WithDamageAdvice(status, options.directory);
   MutexLock commit(&journal->commit_mutex_);
   journal->last_commit_ = journal->logged_;
+  if (absl::Status status = journal->ReadAliases(); !status.ok()) return status;
   return journal;
 }
 

@@ -30,28 +30,55 @@ absl::StatusOr<std::optional<storage::Snapshot>> RocksDbJournal::LoadSnapshot(ui
   if (head.size() < 16 || head.size() % 8 != 0)
     return absl::DataLossError("journal: a snapshot's head is not a list of sizes");
   const uint64_t slot = keys::ReadNumber(head);
-  std::optional<storage::Snapshot> snapshot(std::in_place);
+  std::vector<uint64_t> part_bytes;
+  for (size_t at = 8; at < head.size(); at += 8)
+    part_bytes.push_back(keys::ReadNumber(absl::string_view(head).substr(at)));
+  absl::StatusOr<storage::Snapshot> snapshot =
+      ReadPieces(keys::SnapshotPieces(model_id, slot), part_bytes);
+  if (!snapshot.ok()) return snapshot.status();
+  if (snapshot->revision() != (slot & ~kOtherSlot))
+    return absl::DataLossError("journal: a snapshot is of another revision than its head says");
+  return *std::move(snapshot);
+}
+
+absl::StatusOr<storage::Snapshot> RocksDbJournal::ReadPieces(const std::string& prefix,
+                                                             std::span<const uint64_t> part_bytes) {
+  storage::Snapshot snapshot;
   uint64_t chunk = 0;
-  for (size_t at = 8; at < head.size(); at += 8) {
-    const uint64_t size = keys::ReadNumber(absl::string_view(head).substr(at));
-    absl::StatusOr<std::string> bytes = ReadChunks(model_id, slot, size, chunk);
+  for (const uint64_t size : part_bytes) {
+    absl::StatusOr<std::string> bytes = ReadChunks(prefix, size, chunk);
     if (!bytes.ok()) return bytes.status();
     storage::Snapshot part;
     if (absl::Status status = Parse(*bytes, part, "a snapshot"); !status.ok()) return status;
     bytes->clear();
-    if (absl::Status status = AppendPart(std::move(part), *snapshot); !status.ok()) return status;
+    if (absl::Status status = AppendPart(std::move(part), snapshot); !status.ok()) return status;
   }
-  if (snapshot->revision() != (slot & ~kOtherSlot))
-    return absl::DataLossError("journal: a snapshot is of another revision than its head says");
   return snapshot;
 }
 
-absl::StatusOr<std::string> RocksDbJournal::ReadChunks(uint64_t model_id, uint64_t slot,
-                                                       uint64_t size, uint64_t& next_chunk) {
+absl::StatusOr<std::vector<uint64_t>> RocksDbJournal::WritePieces(const std::string& prefix,
+                                                                  const storage::Snapshot& snapshot,
+                                                                  Through through) {
+  std::vector<uint64_t> part_bytes;
+  std::string bytes;
+  uint64_t chunk = 0;
+  const auto write = [&](const storage::Snapshot& part) {
+    absl::Status status = Serialize(part, bytes);
+    part_bytes.push_back(bytes.size());
+    return status.ok() ? WriteChunks(prefix, bytes, through, chunk) : status;
+  };
+  if (absl::Status status = ForEachPart(snapshot, options_.snapshot_part_bytes, write);
+      !status.ok())
+    return status;
+  return part_bytes;
+}
+
+absl::StatusOr<std::string> RocksDbJournal::ReadChunks(const std::string& prefix, uint64_t size,
+                                                       uint64_t& next_chunk) {
   std::string bytes;
   std::string chunk;
   while (bytes.size() < size) {
-    absl::StatusOr<bool> found = Get(keys::SnapshotChunk(model_id, slot, next_chunk), chunk);
+    absl::StatusOr<bool> found = Get(prefix + keys::Number(next_chunk), chunk);
     if (!found.ok()) return found.status();
     if (!*found || chunk.empty() || chunk.size() > size - bytes.size()) {
       return absl::DataLossError(
@@ -63,11 +90,11 @@ absl::StatusOr<std::string> RocksDbJournal::ReadChunks(uint64_t model_id, uint64
   return bytes;
 }
 
-absl::Status RocksDbJournal::WriteChunks(uint64_t model_id, uint64_t slot, const std::string& bytes,
+absl::Status RocksDbJournal::WriteChunks(const std::string& prefix, const std::string& bytes,
                                          Through through, uint64_t& next_chunk) {
   for (size_t at = 0; at < bytes.size(); at += kChunkBytes) {
     rocksdb::WriteBatch batch;
-    batch.Put(keys::SnapshotChunk(model_id, slot, next_chunk++),
+    batch.Put(prefix + keys::Number(next_chunk++),
               rocksdb::Slice(bytes.data() + at, std::min(kChunkBytes, bytes.size() - at)));
     if (absl::Status status = Write(batch, through); !status.ok()) return status;
   }
@@ -84,18 +111,10 @@ absl::Status RocksDbJournal::SaveSnapshot(uint64_t model_id, const storage::Snap
   const uint64_t slot = taken ? revision | kOtherSlot : revision;
   // Not through the log, which would only carry it to the table that it gets anyway.
   const bool to_table = FillsTable(snapshot.ByteSizeLong());
-  std::string head = keys::Number(slot);
-  std::string bytes;
-  uint64_t chunk = 0;
-  const auto write = [&](const storage::Snapshot& part) {
-    absl::Status status = Serialize(part, bytes);
-    keys::AppendNumber(head, bytes.size());
-    if (!status.ok()) return status;
-    return WriteChunks(model_id, slot, bytes, to_table ? Through::kTable : Through::kLog, chunk);
-  };
-  if (absl::Status status = ForEachPart(snapshot, options_.snapshot_part_bytes, write);
-      !status.ok())
-    return status;
+  const absl::StatusOr<std::vector<uint64_t>> part_bytes = WritePieces(
+      keys::SnapshotPieces(model_id, slot), snapshot, to_table ? Through::kTable : Through::kLog);
+  if (!part_bytes.ok()) return part_bytes.status();
+  const std::string head = keys::SnapshotHeadOf(slot, *part_bytes);
   absl::Status status =
       MakeCurrent(model_id, slot, head, to_table ? Through::kTable : Through::kSyncedLog);
   return status.ok() && to_table ? WriteTable() : status;
@@ -117,8 +136,7 @@ absl::Status RocksDbJournal::MakeCurrent(uint64_t model_id, uint64_t slot, const
   rocksdb::WriteBatch batch;
   batch.Put(keys::SnapshotHead(model_id), head);
   // Servers that know only one part, or one slot, must not open it.
-  if (head.size() > 16 || slot != revision)
-    batch.Put(std::string(keys::kFormat), keys::Number(keys::kFormatVersion));
+  if (head.size() > 16 || slot != revision) RaiseFormat(batch, keys::kSnapshotFormat);
   batch.DeleteRange(keys::Record(model_id, 0), keys::Record(model_id, revision + 1));
   batch.DeleteRange(keys::SnapshotChunk(model_id, 0, 0), keys::SnapshotChunk(model_id, slot, 0));
   // The pieces of unfinished snapshots too.

@@ -16,7 +16,7 @@ Ledger::Ledger(const CommittedState& committed, const StoredExamplesSettings& st
       stored_examples_(stored_examples),
       progress_(committed.counters),
       producers_(max_producers),
-      examples_(committed.counters.report().examples()) {
+      examples_(ExamplesOf(committed.counters)) {
   for (const storage::ProducerPosition& position : committed.positions)
     producers_.Restore(position);
 }
@@ -153,12 +153,7 @@ JournalEntry Ledger::TakePending(bool* has_grown) {
   has_ended_something_ = false;
   JournalEntry entry;
   entry.records = pending_.Take();
-  entry.counters = progress_.counters();
-  if (stored_examples_.samples()) {
-    const StoredExamplesStatistics statistics = stored_examples_.statistics();
-    entry.counters.set_sampled(statistics.sampled);
-    entry.counters.set_sample_complete(statistics.complete);
-  }
+  entry.counters = StoredCounters();
   entry.positions = producers_.TakeMoved();
   entry.traceparent = std::exchange(traceparent_, {});
   const size_t before = std::exchange(producer_bytes_, producers_.memory_bytes());
@@ -167,15 +162,26 @@ JournalEntry Ledger::TakePending(bool* has_grown) {
   return entry;
 }
 
-uint64_t Ledger::replacement_revision() {
-  MutexLock lock(&mutex_);
-  return progress_.counters().replaced_at();
+storage::Counters Ledger::StoredCounters() const {
+  storage::Counters counters = progress_.counters();
+  if (!stored_examples_.samples()) return counters;
+  const StoredExamplesStatistics statistics = stored_examples_.statistics();
+  counters.set_sampled(statistics.sampled);
+  counters.set_sample_complete(statistics.complete);
+  return counters;
 }
 
-std::optional<uint64_t> Ledger::components() {
+storage::Counters Ledger::counters() {
   MutexLock lock(&mutex_);
-  const storage::Counters& counters = progress_.counters();
-  return counters.has_components() ? std::optional(counters.components()) : std::nullopt;
+  return StoredCounters();
+}
+
+CommittedState Ledger::CopyState() {
+  MutexLock lock(&mutex_);
+  CommittedState state;
+  state.counters = StoredCounters();
+  state.positions = producers_.CopyAll();
+  return state;
 }
 
 size_t Ledger::memory_bytes() {

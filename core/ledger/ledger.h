@@ -120,12 +120,13 @@ class Ledger {
   // memory is then no consistent cut, must not be written, and must be loaded again. Takes no lock.
   bool torn() const { return torn_.load(std::memory_order_acquire); }
 
-  // Examples evaluated. Takes no lock.
+  // Examples evaluated by the run that made the weights: all but those that a rollback undid. Takes no
+  // lock.
   uint64_t examples() const { return examples_.load(); }
-  // The revision of the latest weight replacement, 0 if there was none.
-  uint64_t replacement_revision() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Of a composition: see storage.Counters.components.
-  std::optional<uint64_t> components() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Of this moment.
+  storage::Counters counters() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Counters and positions of this moment, as a commit would leave them.
+  CommittedState CopyState() ABSL_LOCKS_EXCLUDED(mutex_);
   // Producers, pending updates, windows: approximate. O(1).
   size_t memory_bytes() ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -150,8 +151,13 @@ class Ledger {
   }
   void MarkTorn() { torn_.store(true, std::memory_order_release); }
   void PublishExamples() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    examples_.store(progress_.counters().report().examples());
+    examples_.store(ExamplesOf(progress_.counters()));
   }
+  static uint64_t ExamplesOf(const storage::Counters& counters) {
+    return counters.report().examples() - counters.undone_examples();
+  }
+  // With what is known of the sample.
+  storage::Counters StoredCounters() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AddTally(const Tally& tally, uint64_t revision, PassProgress& pass)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AddUpdate(const UpdateRow& update, std::optional<uint64_t> components)

@@ -68,20 +68,32 @@ ProducerTable::Mutable ProducerTable::Move(Producer& producer) {
   return {producer.position_, producer.pass_};
 }
 
+::perceptron::storage::v1::ProducerPosition ProducerTable::Store(const Producer& producer) {
+  ::perceptron::storage::v1::ProducerPosition stored;
+  stored.set_id(producer.id);
+  stored.set_next_offset(producer.position_.next_offset);
+  stored.set_passes(producer.position_.passes);
+  if (!producer.pass_.IsEmpty()) *stored.mutable_pass() = producer.pass_.stored();
+  if (producer.position_.last_pass.has_value())
+    *stored.mutable_last_pass() = *producer.position_.last_pass;
+  return stored;
+}
+
 std::vector<::perceptron::storage::v1::ProducerPosition> ProducerTable::TakeMoved() {
   std::vector<::perceptron::storage::v1::ProducerPosition> positions;
   positions.reserve(moved_.size());
   for (const std::shared_ptr<Producer>& producer : moved_) {
     producer->moved_ = false;
-    ::perceptron::storage::v1::ProducerPosition& stored = positions.emplace_back();
-    stored.set_id(producer->id);
-    stored.set_next_offset(producer->position_.next_offset);
-    stored.set_passes(producer->position_.passes);
-    if (!producer->pass_.IsEmpty()) *stored.mutable_pass() = producer->pass_.stored();
-    if (producer->position_.last_pass.has_value())
-      *stored.mutable_last_pass() = *producer->position_.last_pass;
+    positions.push_back(Store(*producer));
   }
   moved_.clear();
+  return positions;
+}
+
+std::vector<::perceptron::storage::v1::ProducerPosition> ProducerTable::CopyAll() const {
+  std::vector<::perceptron::storage::v1::ProducerPosition> positions;
+  positions.reserve(producers_.size());
+  for (const auto& [id, producer] : producers_) positions.push_back(Store(*producer));
   return positions;
 }
 

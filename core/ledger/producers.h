@@ -77,11 +77,14 @@ class ProducerTable {
 
   // The named producers that moved since the last call, as they are stored.
   std::vector<::perceptron::storage::v1::ProducerPosition> TakeMoved();
+  // All named producers that have a position.
+  std::vector<::perceptron::storage::v1::ProducerPosition> CopyAll() const;
 
   // Approximate. O(1).
   size_t memory_bytes() const { return bytes_ + new_.size() * sizeof(Producer); }
 
  private:
+  static ::perceptron::storage::v1::ProducerPosition Store(const Producer& producer);
   void Add(std::shared_ptr<Producer> producer);
 
   const size_t max_producers_;

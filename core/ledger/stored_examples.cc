@@ -226,6 +226,13 @@ void StoredExamples::MarkSaved(size_t bytes) {
 }
 
 void StoredExamples::Restore(StoredExamplesCopy examples) {
+  {
+    MutexLock lock(&mutex_);
+    updates_.clear();
+    updates_bytes_ = 0;
+    sample_.clear();
+    sample_bytes_ = 0;
+  }
   for (StoredUpdate& update : examples.updates) AddUpdate(std::move(update));
   MutexLock lock(&mutex_);
   hash_limit_.store(examples.hash_limit, std::memory_order_relaxed);

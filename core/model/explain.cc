@@ -283,7 +283,7 @@ absl::Status ExplainBatch(const ModelCore& core, const Batch& batch,
   mapper.Resolve(state->names);
   const StoredExamples& stored = core.ledger.stored_examples();
   // Before the copy: it locks the ledger, which then has every update of this revision.
-  const uint64_t replacement_revision = core.ledger.replacement_revision();
+  const uint64_t replacement_revision = core.ledger.counters().replaced_at();
   const std::vector<StoredUpdate> updates = stored.CopyUpdates();
   uint64_t cost = EstimateCost(core.expansion.get(), core.settings, learner,
                                core.limits.max_example_features, batch);

@@ -30,7 +30,9 @@ TheoremContext FixedTheoremContext(const ModelSettings& settings) {
   return context;
 }
 
-ModelState MakeState(const ModelSettings& settings, double margin_of_interest) {
+}  // namespace
+
+ModelState MakeInitialState(const ModelSettings& settings, double margin_of_interest) {
   ModelState state;
   const std::vector<std::string>& names = settings.learner.start.names;
   state.learner = MakeLearner(settings.learner, settings.space.initial_weights() + names.size());
@@ -41,8 +43,6 @@ ModelState MakeState(const ModelSettings& settings, double margin_of_interest) {
   state.margin_of_interest = margin_of_interest;
   return state;
 }
-
-}  // namespace
 
 StateFingerprint CombineFingerprints(const std::vector<StateFingerprint>& parts) {
   return HashBytes(parts.data(), parts.size() * sizeof(StateFingerprint), 0);
@@ -65,7 +65,7 @@ ModelCore::ModelCore(const storage::ModelHeader& header, ModelSettings read,
       limits(limits),
       gate(header.model().state() == ::perceptron::v1::MODEL_STATE_FROZEN,
            UpdateTime(header.model())),
-      state(MakeState(settings, header.model().margin_of_interest())),
+      state(MakeInitialState(settings, header.model().margin_of_interest())),
       plan(settings, *Guarded<ModelState>::Reader(state)->learner),
       ledger(committed, settings.stored_examples, FixedTheoremContext(settings),
              limits.max_producers),

@@ -66,6 +66,9 @@ struct ModelState {
   absl::Status closed;
 };
 
+// The state of a model that has learned nothing.
+ModelState MakeInitialState(const ModelSettings& settings, double margin_of_interest);
+
 // Whether a model learns. A message holds it shared while it is learned, so that freezing takes
 // effect between messages.
 struct LearningGate {
@@ -170,8 +173,9 @@ absl::Status Recover(StoredModel& stored, ModelCore& core);
 
 // Applies an entry that another server committed to a model that only predicts: its records are
 // replayed and checked as in Recover, under the state's exclusive lock, so that readers see all of
-// it or nothing. OUT_OF_RANGE if records before it are missing here, as after a snapshot: the model
-// must be loaded again. DATA_LOSS, and the model is of no use, if it is inconsistent. O(records).
+// it or nothing. OUT_OF_RANGE if records before it are missing here, as after a snapshot, or if it
+// was rolled back: the model must be loaded again. DATA_LOSS, and the model is of no use, if it is
+// inconsistent. O(records).
 // (recovery.cc)
 absl::Status Follow(const JournalEntry& entry, ModelCore& core);
 

@@ -15,7 +15,7 @@ namespace perceptrond {
 namespace {
 
 // The newest order of operations that this server can repeat (UpdateRecord.arithmetic_version).
-constexpr uint32_t kArithmeticVersion = 0;
+constexpr uint32_t kArithmeticVersion = 1;
 
 // What replaying an update takes besides its features, in multiply-adds.
 constexpr size_t kReplayWork = 1000;
@@ -39,6 +39,7 @@ class Recovery {
   absl::Status ReplayUpdate(const storage::UpdateRecord& record, const Batch& batch, size_t i);
   absl::Status ReplayBatchEnd(const Row& row, int32_t label);
   absl::Status ReplayWeightReplacement(const storage::UpdateRecord& record, const Batch& batch);
+  absl::Status ReplayRestoredState(const storage::UpdateRecord& record);
   absl::Status ReplayCurve(const storage::UpdateRecord& record);
   void StoreExample(const StoredUpdate& update);
 
@@ -188,6 +189,7 @@ absl::Status Recovery::Replay(const storage::UpdateRecord& record) {
   }
   if (record.first_revision() > state_.revision + 1)
     return Inconsistent("records are missing before the next one");
+  if (record.has_restored_state()) return ReplayRestoredState(record);
   if (absl::Status status = AddNames(record); !status.ok()) return status;
   Batch batch;
   batch.row_ends = {record.row_ends().data(), static_cast<size_t>(record.row_ends_size())};
@@ -298,6 +300,24 @@ absl::Status Recovery::ReplayWeightReplacement(const storage::UpdateRecord& reco
   return absl::OkStatus();
 }
 
+absl::Status Recovery::ReplayRestoredState(const storage::UpdateRecord& record) {
+  // A snapshot covers it.
+  if (record.first_revision() <= state_.revision) return absl::OkStatus();
+  if (record.labels_size() != 1 || record.labels(0) != 0 || record.row_ends_size() > 0)
+    return Inconsistent("a record restores a state and has examples");
+  const storage::Snapshot& state = record.restored_state();
+  const uint64_t revision = state_.revision + 1;
+  state_ = MakeInitialState(core_.settings, state_.margin_of_interest);
+  state_.revision = revision;
+  absl::Status status = RestoreLearner(state);
+  if (status.ok()) status = RestoreNames(state);
+  if (status.ok()) status = RestoreStoredExamples(state.stored_rows());
+  if (!status.ok()) return status;
+  return state_.learner->augmented_squared_norm() == record.squared_norm()
+             ? absl::OkStatus()
+             : Inconsistent("a restored state has other weights");
+}
+
 absl::Status Recovery::ReplayCurve(const storage::UpdateRecord& record) {
   for (const LearningCurvePoint& point : record.learning_curve()) {
     const auto revision = static_cast<uint64_t>(point.revision());
@@ -347,6 +367,11 @@ absl::Status Follow(const JournalEntry& entry, ModelCore& core) {
                                               state->revision, " and lacks records before ",
                                               entry.records.front().first_revision()));
   }
+  // What uses the model may know the numbers of names that it would have no more.
+  const bool rolls_back =
+      std::any_of(entry.records.begin(), entry.records.end(),
+                  [](const storage::UpdateRecord& record) { return record.has_restored_state(); });
+  if (rolls_back) return absl::OutOfRangeError("it was rolled back");
   // Applied whole, whatever becomes of the call.
   const CancellationScope whole(nullptr);
   const TornByException torn(core.ledger);

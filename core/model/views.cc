@@ -192,7 +192,9 @@ StoredExamplesView CopyStoredExamples(const ModelReader& reader) {
   Ledger& ledger = reader.ledger();
   // Read before the copy: a change in between ends the claim by itself, and the ledger, once
   // locked, has every update of this revision.
-  const std::optional<uint64_t> components = ledger.components();
+  const storage::Counters counters = ledger.counters();
+  std::optional<uint64_t> components;
+  if (counters.has_components()) components = counters.components();
   const bool unchanged = ledger.examples() == 0 || components == reader.components();
   StoredExamplesView view{ledger.stored_examples().Copy(), reader.revision()};
   view.examples.complete = view.examples.complete && unchanged;

@@ -61,16 +61,22 @@ absl::Status ForEachModel(Journal& journal,
 
 }  // namespace
 
+void JournalCopy::AddToDigest(const google::protobuf::MessageLite& message, WholeModel& model) {
+  const std::string bytes = Bytes(message);
+  model.digest.low = HashBytes(bytes.data(), bytes.size(), model.digest.low);
+  model.digest.high = HashBytes(bytes.data(), bytes.size(), model.digest.high ^ kSeed);
+  model.bytes += bytes.size();
+}
+
 void JournalCopy::ComputeDigest(WholeModel& model) {
   const auto add = [&](const google::protobuf::MessageLite& message) {
-    const std::string bytes = Bytes(message);
-    model.digest.low = HashBytes(bytes.data(), bytes.size(), model.digest.low);
-    model.digest.high = HashBytes(bytes.data(), bytes.size(), model.digest.high ^ kSeed);
-    model.bytes += bytes.size();
+    AddToDigest(message, model);
     return absl::OkStatus();
   };
   storage::ModelHeader header = model.header;
   header.clear_id();
+  // Each journal has parts of its own sizes.
+  for (storage::KeptSnapshot& kept : *header.mutable_kept_snapshots()) kept.clear_part_bytes();
   (void)add(header);
   (void)add(model.committed.counters);
   for (const storage::ProducerPosition& position : model.committed.positions) (void)add(position);
@@ -97,13 +103,60 @@ absl::StatusOr<JournalCopy::WholeModel> JournalCopy::Read(Journal& journal,
   std::sort(whole.committed.positions.begin(), whole.committed.positions.end(),
             [](const auto& a, const auto& b) { return a.id() < b.id(); });
   ComputeDigest(whole);
+  if (absl::Status status = AddKept(journal, whole); !status.ok()) return status;
   return whole;
+}
+
+absl::Status JournalCopy::AddKept(Journal& journal, WholeModel& model) {
+  for (const storage::KeptSnapshot& kept : model.header.kept_snapshots()) {
+    const absl::StatusOr<storage::Snapshot> snapshot = journal.LoadKept(model.header.id(), kept);
+    if (!snapshot.ok()) return snapshot.status();
+    const auto add = [&](const storage::Snapshot& part) {
+      AddToDigest(part, model);
+      return absl::OkStatus();
+    };
+    (void)ForEachPart(*snapshot, kPartBytes, add);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status JournalCopy::CopyKept(Journal& from, Journal& to, const storage::ModelHeader& source,
+                                   storage::ModelHeader header) {
+  for (storage::KeptSnapshot& kept : *header.mutable_kept_snapshots()) {
+    const absl::StatusOr<storage::Snapshot> snapshot = from.LoadKept(source.id(), kept);
+    if (!snapshot.ok()) return snapshot.status();
+    const absl::StatusOr<std::vector<uint64_t>> part_bytes =
+        to.SaveKept(header.id(), kept.number(), *snapshot);
+    if (!part_bytes.ok()) return part_bytes.status();
+    kept.mutable_part_bytes()->Assign(part_bytes->begin(), part_bytes->end());
+  }
+  return header.kept_snapshots().empty() ? absl::OkStatus() : to.Replace(header);
+}
+
+absl::StatusOr<bool> JournalCopy::CopyAliases(Journal& from, Journal& to) {
+  constexpr size_t kAll = std::numeric_limits<size_t>::max();
+  bool same = true;
+  for (const Alias& alias : to.aliases().List("", kAll)) {
+    if (from.aliases().Find(alias.name()).has_value()) continue;
+    same = false;
+    if (absl::Status status = to.DeleteAlias(alias.name(), alias.etag()); !status.ok())
+      return status;
+  }
+  for (const Alias& alias : from.aliases().List("", kAll)) {
+    const std::optional<Alias> there = to.aliases().Find(alias.name());
+    if (there.has_value() && Bytes(*there) == Bytes(alias)) continue;
+    same = false;
+    absl::Status status = to.PutAlias(alias, there.has_value() ? there->etag() : "");
+    if (!status.ok()) return status;
+  }
+  return same;
 }
 
 absl::Status JournalCopy::Write(Journal& to, WholeModel& model) {
   storage::ModelHeader header = model.header;
   header.clear_id();
   if (absl::Status status = to.Create(header); !status.ok()) return status;
+  model.header.set_id(header.id());
   if (LearnedNothing(model.committed)) return absl::OkStatus();
   const int64_t nanos = absl::GetCurrentTimeNanos();
   model.snapshot.mutable_time()->set_seconds(nanos / 1'000'000'000);
@@ -142,7 +195,9 @@ absl::Status JournalCopy::Copy(Journal& from, Journal& to, const storage::ModelH
   copied_[name] = {header.id(), model->digest};
   statistics_.bytes += model->bytes;
   statistics_.copied_before += same ? 1 : 0;
-  return same ? absl::OkStatus() : Write(to, *model);
+  if (same) return absl::OkStatus();
+  if (absl::Status status = Write(to, *model); !status.ok()) return status;
+  return CopyKept(from, to, header, model->header);
 }
 
 absl::StatusOr<uint64_t> JournalCopy::CopyNew(Journal& from, Journal& to) {
@@ -193,8 +248,10 @@ absl::Status JournalCopy::Run(Journal& from, Journal& to) {
     if (!copied.ok()) return copied.status();
     const absl::StatusOr<uint64_t> deleted = DeleteOthers(from, to);
     if (!deleted.ok()) return deleted.status();
+    const absl::StatusOr<bool> same_aliases = CopyAliases(from, to);
+    if (!same_aliases.ok()) return same_aliases.status();
     statistics_.models = copied_.size();
-    if (*copied == 0 && *deleted == 0) return to.Sync();
+    if (*copied == 0 && *deleted == 0 && *same_aliases) return to.Sync();
   }
   return absl::UnavailableError("models are created and deleted all the time: try again");
 }

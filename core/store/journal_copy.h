@@ -1,7 +1,7 @@
-// Makes a journal the copy of another, of any kind: every model with its settings, state, counters
-// and producers' positions. Each is restored as a server restores it, and so checked; what is
-// written is its state at its revision, and the records before it are not. Then the copy is read
-// back and compared to the bit.
+// Makes a journal the copy of another, of any kind: every model with its settings, state, counters,
+// producers' positions and kept snapshots; and the aliases. Each is restored as a server restores
+// it, and so checked; what is written is its state at its revision, and the records before it are
+// not. Then the copy is read back and compared to the bit.
 #pragma once
 
 #include <cstdint>
@@ -66,8 +66,16 @@ class JournalCopy {
   };
 
   static absl::StatusOr<WholeModel> Read(Journal& journal, const storage::ModelHeader& header);
+  static void AddToDigest(const google::protobuf::MessageLite& message, WholeModel& model);
   static void ComputeDigest(WholeModel& model);
   static absl::Status Write(Journal& to, WholeModel& model);
+  // Copies the kept snapshots of a model that `to` has with this header, which then lists them.
+  static absl::Status CopyKept(Journal& from, Journal& to, const storage::ModelHeader& source,
+                               storage::ModelHeader header);
+  // Adds the kept snapshots to the model's digest.
+  static absl::Status AddKept(Journal& journal, WholeModel& model);
+  // Has `to` have the aliases that `from` has, and no others. Returns whether it did already.
+  static absl::StatusOr<bool> CopyAliases(Journal& from, Journal& to);
   // Copies one model, unless it was deleted meanwhile.
   absl::Status Copy(Journal& from, Journal& to, const storage::ModelHeader& header);
   // Copies the models that are not copied. Returns how many there were.

@@ -178,12 +178,85 @@ absl::StatusOr<std::string> ModelCatalogue::Delete(absl::string_view name, absl:
   if (!header.ok()) return JournalError(header.status(), name);
   if (absl::Status status = CheckEtag(header->model(), etag); !status.ok()) return status;
   if (absl::Status status = CheckUnused(journal_, *header); !status.ok()) return status;
+  if (absl::Status status = CheckNoAlias(name); !status.ok()) return status;
   if (validate_only) return header->model().uid();
   if (absl::Status status = remove(); !status.ok()) return status;
   AddToCount(-1);
   // A mark that stays is verified before it is believed.
   UnmarkComponents(journal_, *header).IgnoreError();
   return header->model().uid();
+}
+
+absl::Status ModelCatalogue::CheckFree(absl::string_view name) {
+  const absl::StatusOr<storage::ModelHeader> found = journal_.Find(name);
+  if (absl::IsNotFound(found.status())) return absl::OkStatus();
+  return JournalError(found.ok() ? absl::AlreadyExistsError("") : found.status(), name);
+}
+
+absl::StatusOr<v1::Model> ModelCatalogue::Rename(
+    absl::string_view name, absl::string_view new_name, absl::string_view etag,
+    const std::function<absl::Status(const storage::ModelHeader& renamed)>& rename) {
+  MutexLock lock(&mutex_);
+  const absl::StatusOr<storage::ModelHeader> header = journal_.Find(name);
+  if (!header.ok()) return JournalError(header.status(), name);
+  if (absl::Status status = CheckEtag(header->model(), etag); !status.ok()) return status;
+  if (absl::Status status = CheckUnused(journal_, *header); !status.ok()) return status;
+  if (absl::Status status = CheckFree(new_name); !status.ok()) return status;
+  storage::ModelHeader renamed = *header;
+  renamed.mutable_model()->set_name(std::string(new_name));
+  Stamp(*renamed.mutable_model());
+  if (absl::Status status = MarkComponents(journal_, renamed); !status.ok()) return status;
+  if (absl::Status status = rename(renamed); !status.ok()) return status;
+  UnmarkComponents(journal_, *header).IgnoreError();
+  return renamed.model();
+}
+
+absl::StatusOr<v1::Model> ModelCatalogue::CreateCopy(storage::ModelHeader source,
+                                                     absl::string_view new_name,
+                                                     const std::string& request_id,
+                                                     const storage::Snapshot& snapshot,
+                                                     const CommittedState& committed) {
+  const absl::StatusOr<ModelSettings> read = ReadSettings(source.model());
+  if (!read.ok()) return read.status();
+  if (absl::Status status = CheckSize(*read, limits_); !status.ok()) return status;
+  MutexLock lock(&mutex_);
+  const absl::StatusOr<storage::ModelHeader> existing = journal_.Find(new_name);
+  if (existing.ok() && !request_id.empty() && existing->request_id() == request_id &&
+      SameSettings(existing->model(), source.model()))
+    return existing->model();
+  if (absl::Status status = CheckFree(new_name); !status.ok()) return status;
+  if (absl::Status status = CheckCount(); !status.ok()) return status;
+  storage::ModelHeader header;
+  header.set_request_id(request_id);
+  header.set_composition_depth(source.composition_depth());
+  header.set_composition_models(source.composition_models());
+  v1::Model& model = *header.mutable_model() = std::move(*source.mutable_model());
+  ClearOutputs(model);
+  FillDefaults(model);
+  model.set_name(std::string(new_name));
+  if (absl::Status status = CheckComponents(journal_, header); !status.ok()) return status;
+  model.set_uid(RandomUid());
+  model.set_state(v1::MODEL_STATE_ACTIVE);
+  Stamp(model);
+  *model.mutable_create_time() = model.update_time();
+  if (absl::Status status = MarkComponents(journal_, header); !status.ok()) return status;
+  if (absl::Status status = journal_.CreateWith(header, snapshot, committed); !status.ok())
+    return JournalError(status, new_name);
+  AddToCount(1);
+  return model;
+}
+
+absl::Status ModelCatalogue::ChangeKept(
+    absl::string_view name, const std::function<absl::Status(storage::ModelHeader&)>& change) {
+  MutexLock lock(&mutex_);
+  absl::StatusOr<storage::ModelHeader> header = journal_.Find(name);
+  if (!header.ok()) return JournalError(header.status(), name);
+  const uint64_t number = header->last_kept_number();
+  const int kept = header->kept_snapshots_size();
+  if (absl::Status status = change(*header); !status.ok()) return status;
+  if (header->last_kept_number() == number && header->kept_snapshots_size() == kept)
+    return absl::OkStatus();
+  return JournalError(journal_.Replace(*header), name);
 }
 
 absl::StatusOr<uint64_t> ModelCatalogue::Count() {

@@ -27,6 +27,13 @@ struct ChangeOptions {
   bool validate_only = false;
 };
 
+// The same for an alias: see perceptron.v1.UpdateAliasRequest.
+struct AliasChangeOptions {
+  absl::string_view etag = {};
+  bool allow_missing = false;
+  bool validate_only = false;
+};
+
 // What models may be created.
 struct CatalogueLimits {
   // The most bytes of weights of a new model.
@@ -69,7 +76,45 @@ class ModelCatalogue {
                                      const std::function<absl::Status()>& remove)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Gives a model another name by `rename`, which takes it out of memory and gives the journal this
+  // header while no other change is made. Returns its settings. NOT_FOUND; ALREADY_EXISTS
+  // (MODEL_EXISTS); ABORTED (ETAG_MISMATCH); FAILED_PRECONDITION (MODEL_IN_USE); the error of `rename`.
+  absl::StatusOr<::perceptron::v1::Model> Rename(
+      absl::string_view name, absl::string_view new_name, absl::string_view etag,
+      const std::function<absl::Status(const storage::ModelHeader& renamed)>& rename)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Adds a model with the settings of another, the copy of a state. Returns its settings.
+  // ALREADY_EXISTS (MODEL_EXISTS), unless the same non-empty request_id made the one that exists;
+  // RESOURCE_EXHAUSTED (MODEL_LIMIT); FAILED_PRECONDITION (FLEET_UNSUPPORTED).
+  absl::StatusOr<::perceptron::v1::Model> CreateCopy(storage::ModelHeader source,
+                                                     absl::string_view new_name,
+                                                     const std::string& request_id,
+                                                     const storage::Snapshot& snapshot,
+                                                     const CommittedState& committed)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Changes what a header says of kept snapshots, by `change`, which may refuse. NOT_FOUND; the error
+  // of `change`.
+  absl::Status ChangeKept(absl::string_view name,
+                          const std::function<absl::Status(storage::ModelHeader&)>& change)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // (core/store/aliases.cc)
+  const AliasMap& aliases() const { return journal_.aliases(); }
+  // Changes an alias by `change`, which may refuse, and returns it. NOT_FOUND (ALIAS_NOT_FOUND,
+  // MODEL_NOT_FOUND: the model that it names then); ABORTED (ETAG_MISMATCH); RESOURCE_EXHAUSTED
+  // (ALIAS_LIMIT); INVALID_ARGUMENT; the error of `change`.
+  absl::StatusOr<Alias> ChangeAlias(absl::string_view name, const AliasChangeOptions& options,
+                                    const std::function<absl::Status(Alias&)>& change)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // NOT_FOUND (ALIAS_NOT_FOUND); ABORTED (ETAG_MISMATCH).
+  absl::Status DeleteAlias(absl::string_view name, absl::string_view etag)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
  private:
+  // ALREADY_EXISTS (MODEL_EXISTS) if there is a model of that name.
+  absl::Status CheckFree(absl::string_view name);
+  // FAILED_PRECONDITION (MODEL_IN_USE) if an alias names the model.
+  absl::Status CheckNoAlias(absl::string_view name) const;
   // RESOURCE_EXHAUSTED (MODEL_LIMIT) if there is no room for another model.
   absl::Status CheckCount() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) ABSL_LOCKS_EXCLUDED(count_mutex_);
   // What Count returns, from the journal if it has not been counted yet.

@@ -68,6 +68,8 @@ void Snapshotter::Run() {
 }
 
 absl::Status Snapshotter::Take(const std::shared_ptr<Model>& model) {
+  // One that has left memory may be loaded again, and learn.
+  if (!model->closed().ok()) return absl::OkStatus();
   StoredExamples& stored = model->ledger().stored_examples();
   Guarded<JournalUse>& journal_use = model->core().journal_use;
   uint64_t covered = Guarded<JournalUse>::Reader(journal_use)->bytes;

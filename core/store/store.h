@@ -147,8 +147,8 @@ class Store {
   absl::StatusOr<Found> List(absl::string_view after, size_t limit) {
     return Search(after, limit, limit, [](const ::perceptron::v1::Model&) { return true; });
   }
-  // How many models there are. O(models) the first time, then O(1).
-  absl::StatusOr<uint64_t> Count() { return catalogue_.Count(); }
+  // Names and settings of models, and aliases.
+  ModelCatalogue& catalogue() { return catalogue_; }
 
   // See Journal.
   std::string history_id() const { return journal_->HistoryId(); }
@@ -166,6 +166,7 @@ class Store {
 
  private:
   friend class ModelHandle;
+  friend class ModelHistory;
 
   // As Acquire, to predict only. While a model of a fleet cannot be loaded because the journal is out of reach, the copy
   // that left memory last, if `min_revision` is 0.

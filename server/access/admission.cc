@@ -44,6 +44,12 @@ CallerCredentials CredentialsOf(const grpc::ServerContext& context) {
   return credentials;
 }
 
+// An alias counts as a model with its id.
+std::string ModelFor(absl::string_view name) {
+  return absl::ConsumePrefix(&name, kAliasCollection) ? absl::StrCat(kModelCollection, name)
+                                                      : std::string(name);
+}
+
 // The reason in the status's details; empty without one.
 std::string ReasonOf(const grpc::Status& status) {
   google::rpc::Status details;
@@ -80,7 +86,7 @@ absl::Status CallAccess::denied() const {
   return denied_;
 }
 
-absl::Status CallAccess::OnMessage(grpc::ByteBuffer& message) {
+absl::Status CallAccess::OnMessage(grpc::ByteBuffer& message, const std::string& alias) {
   // The method refuses it, whatever it names.
   if (message.Length() > admission_.limits_.max_message_bytes) return denied();
   NamedModels named;
@@ -92,6 +98,7 @@ absl::Status CallAccess::OnMessage(grpc::ByteBuffer& message) {
   if (denied_.ok() && named.model.empty() && named.also_read.empty() && !named.asks_for_more &&
       admission_.access_ != nullptr && admission_.access_->version() == version_)
     return denied_;
+  alias_ = alias;
   if (!named.model.empty()) {
     last_model_ = std::move(named.model);
     if (first_model_.empty()) first_model_ = last_model_;
@@ -125,14 +132,16 @@ absl::Status CallAccess::CheckRules() {
   absl::Status status = CheckModel(role, first_model_);
   if (status.ok()) status = CheckModel(role, last_model_);
   for (const std::string& model : also_read_) {
-    if (status.ok()) status = CheckModel(Role::kRead, model);
+    if (status.ok()) status = CheckModel(method_->also_role(), model);
   }
   return status;
 }
 
 absl::Status CallAccess::CheckModel(Role role, absl::string_view model) {
-  if (model.empty() || principal_->Has(role, model)) return absl::OkStatus();
-  return RefuseRole(role, absl::StrCat("\"", absl::Utf8SafeCHexEscape(model), "\""));
+  if (model.empty() || principal_->Has(role, ModelFor(model))) return absl::OkStatus();
+  // Not what the alias stands for.
+  const absl::string_view named = alias_.empty() ? model : alias_;
+  return RefuseRole(role, absl::StrCat("\"", absl::Utf8SafeCHexEscape(named), "\""));
 }
 
 absl::Status CallAccess::RefuseRole(Role role, absl::string_view models) {
@@ -208,10 +217,10 @@ absl::Status CallAccess::CheckLimit() const {
       wait);
 }
 
-bool CallAccess::CanRead(absl::string_view model) const {
+bool CallAccess::CanRead(absl::string_view name) const {
   MutexLock lock(&mutex_);
   return admission_.access_ == nullptr ||
-         (principal_ != nullptr && principal_->Has(Role::kRead, model));
+         (principal_ != nullptr && principal_->Has(Role::kRead, ModelFor(name)));
 }
 
 std::vector<std::string> CallAccess::ReadablePrefixes() const {
@@ -257,6 +266,13 @@ std::unique_ptr<CallAccess> Admission::Admit(Call& call) {
   const bool recorded = audit_ != nullptr && method != nullptr && method->may_be_administrative();
   if (access_ == nullptr && !recorded) return nullptr;
   return std::unique_ptr<CallAccess>(new CallAccess(*this, call, method));
+}
+
+std::optional<CallAliases> Admission::AliasesFor(const std::string& path) const {
+  if (aliases_ == nullptr) return std::nullopt;
+  const auto found = methods_.find(path);
+  if (found == methods_.end() || !found->second.takes_alias()) return std::nullopt;
+  return CallAliases(*aliases_, found->second);
 }
 
 void Admission::OnRulesReplaced() {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -19,6 +20,7 @@
 #include "core/sync/mutex.h"
 #include "server/access/access_control.h"
 #include "server/access/audit_log.h"
+#include "server/access/call_aliases.h"
 #include "server/access/method_access.h"
 #include "server/access/principal_usage.h"
 #include "server/rpc/call.h"
@@ -41,7 +43,9 @@ class CallAccess {
   // Checks the models that a message names, and those that earlier ones named by the rules that hold
   // now. An error is also in denied(): UNAUTHENTICATED, PERMISSION_DENIED, INVALID_ARGUMENT
   // (MALFORMED_MESSAGE).
-  absl::Status OnMessage(grpc::ByteBuffer& message) ABSL_LOCKS_EXCLUDED(mutex_);
+  // `alias`: what the client named in the place of the model, for the error; empty: nothing else.
+  absl::Status OnMessage(grpc::ByteBuffer& message, const std::string& alias = "")
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // Replaces the status that the call ends with by denied(), and records the call if it must be.
   void OnFinish(grpc::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -55,8 +59,8 @@ class CallAccess {
   // above it.
   absl::Status CheckLimit() const;
 
-  // Whether the caller may read a model of this full name, by the rules that hold now.
-  bool CanRead(absl::string_view model) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whether the caller may read a model or alias of this full name, by the rules that hold now.
+  bool CanRead(absl::string_view name) const ABSL_LOCKS_EXCLUDED(mutex_);
   // Prefixes of the full names that the caller may read, in order; "" for all.
   std::vector<std::string> ReadablePrefixes() const ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -98,6 +102,8 @@ class CallAccess {
   // A stream keeps to the first model that it names, or goes on to the last.
   std::string first_model_ ABSL_GUARDED_BY(mutex_);
   std::string last_model_ ABSL_GUARDED_BY(mutex_);
+  // What the client named in its place; empty: nothing else.
+  std::string alias_ ABSL_GUARDED_BY(mutex_);
   std::set<std::string> also_read_ ABSL_GUARDED_BY(mutex_);
   bool asks_for_more_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status denied_ ABSL_GUARDED_BY(mutex_);
@@ -120,6 +126,10 @@ class Admission {
   // Aborts the process if a method of the service has no declared access.
   void AddService(const google::protobuf::ServiceDescriptor& service);
 
+  // To be called before the first call: the aliases that calls may name, which must outlive them.
+  void UseAliases(const AliasMap& aliases) { aliases_ = &aliases; }
+  // A call to this path begins: what replaces the aliases in its messages; absent if the method takes none.
+  std::optional<CallAliases> AliasesFor(const std::string& path) const;
   // A call begins: what it may do. Null if there is nothing to check or record.
   std::unique_ptr<CallAccess> Admit(Call& call);
   // Of the principals; empty without access control. Any thread.
@@ -145,6 +155,8 @@ class Admission {
   const Limits limits_;
   PrincipalUsages usages_;
   absl::flat_hash_map<std::string, MethodAccess> methods_;
+  // Null: there are none.
+  const AliasMap* aliases_ = nullptr;
 
   Mutex mutex_;
   // Streams, which may be ended.

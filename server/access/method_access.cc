@@ -1,6 +1,7 @@
 #include "server/access/method_access.h"
 
 #include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <google/protobuf/wire_format_lite.h>
 #include <grpcpp/support/proto_buffer_reader.h>
 
@@ -10,8 +11,10 @@
 #include <span>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "server/rpc/message.h"
 
 namespace perceptrond {
@@ -34,7 +37,12 @@ struct Entry {
   const char* more = "";
   // What the method does concerns every model.
   bool every_model = false;
+  // Whether an alias may stand for the model: while a stream is open, or for each of its messages.
+  enum class Takes : uint8_t { kModel, kAlias, kAliasEachTime } takes = Takes::kModel;
+  // The role for the models of also_read.
+  Role also_role = Role::kRead;
 };
+constexpr auto kAlias = Entry::Takes::kAlias;
 
 constexpr Entry Needs(const char* method, Right right) {
   return {.method = method, .right = right};
@@ -45,8 +53,14 @@ constexpr Entry kEntries[] = {
      .role = Role::kAdmin,
      .id = "model_id",
      .also_read = "model.feature_space.composition.inputs.model"},
-    {.method = "perceptron.v1.ModelService.GetModel", .role = Role::kRead, .name = "name"},
-    {.method = "perceptron.v1.ModelService.ListWeights", .role = Role::kRead, .name = "model"},
+    {.method = "perceptron.v1.ModelService.GetModel",
+     .role = Role::kRead,
+     .name = "name",
+     .takes = kAlias},
+    {.method = "perceptron.v1.ModelService.ListWeights",
+     .role = Role::kRead,
+     .name = "model",
+     .takes = kAlias},
     {.method = "perceptron.v1.ModelService.ListModels", .role = Role::kRead},
     {.method = "perceptron.v1.ModelService.UpdateModel",
      .role = Role::kAdmin,
@@ -54,21 +68,71 @@ constexpr Entry kEntries[] = {
     {.method = "perceptron.v1.ModelService.DeleteModel", .role = Role::kAdmin, .name = "name"},
     {.method = "perceptron.v1.ModelService.FreezeModel", .role = Role::kAdmin, .name = "name"},
     {.method = "perceptron.v1.ModelService.UnfreezeModel", .role = Role::kAdmin, .name = "name"},
-    {.method = "perceptron.v1.ModelService.WatchModel", .role = Role::kRead, .name = "name"},
-    {.method = "perceptron.v1.LearningService.Learn", .role = Role::kLearn, .name = "model"},
-    {.method = "perceptron.v1.LearningService.LearnStream", .role = Role::kLearn, .name = "model"},
-    {.method = "perceptron.v1.PredictionService.Predict", .role = Role::kRead, .name = "model"},
+    {.method = "perceptron.v1.ModelService.WatchModel",
+     .role = Role::kRead,
+     .name = "name",
+     .takes = kAlias},
+    {.method = "perceptron.v1.LearningService.Learn",
+     .role = Role::kLearn,
+     .name = "model",
+     .takes = kAlias},
+    {.method = "perceptron.v1.LearningService.LearnStream",
+     .role = Role::kLearn,
+     .name = "model",
+     .takes = kAlias},
+    {.method = "perceptron.v1.PredictionService.Predict",
+     .role = Role::kRead,
+     .name = "model",
+     .takes = kAlias},
     {.method = "perceptron.v1.PredictionService.PredictStream",
      .role = Role::kRead,
-     .name = "model"},
-    {.method = "perceptron.v1.PredictionService.Explain", .role = Role::kRead, .name = "model"},
+     .name = "model",
+     .takes = Entry::Takes::kAliasEachTime},
+    {.method = "perceptron.v1.PredictionService.Explain",
+     .role = Role::kRead,
+     .name = "model",
+     .takes = kAlias},
     {.method = "perceptron.v1.AnalysisService.Analyze",
      .role = Role::kRead,
      .name = "model",
-     .more = "replace_weights"},
+     .more = "replace_weights",
+     .takes = kAlias},
     {.method = "perceptron.v1.AnalysisService.ListStoredExamples",
      .role = Role::kRead,
+     .name = "model",
+     .takes = kAlias},
+    {.method = "perceptron.v1.AliasService.GetAlias", .role = Role::kRead, .name = "name"},
+    {.method = "perceptron.v1.AliasService.ListAliases", .role = Role::kRead},
+    {.method = "perceptron.v1.AliasService.UpdateAlias",
+     .role = Role::kAdmin,
+     .name = "alias.name",
+     .also_read = "alias.model"},
+    {.method = "perceptron.v1.AliasService.DeleteAlias", .role = Role::kAdmin, .name = "name"},
+    {.method = "perceptron.v1.AliasService.ChallengeAlias",
+     .role = Role::kAdmin,
+     .name = "name",
+     .also_read = "challenger"},
+    {.method = "perceptron.v1.HistoryService.CopyModel",
+     .role = Role::kAdmin,
+     .name = "new_name",
+     .also_read = "name"},
+    {.method = "perceptron.v1.HistoryService.RenameModel",
+     .role = Role::kAdmin,
+     .name = "name",
+     .also_read = "new_name",
+     .also_role = Role::kAdmin},
+    {.method = "perceptron.v1.HistoryService.ExportModel", .role = Role::kRead, .name = "name"},
+    {.method = "perceptron.v1.HistoryService.ImportModel",
+     .role = Role::kAdmin,
+     .name = "new_name"},
+    {.method = "perceptron.v1.HistoryService.CreateSnapshot",
+     .role = Role::kAdmin,
      .name = "model"},
+    {.method = "perceptron.v1.HistoryService.ListSnapshots", .role = Role::kRead, .name = "model"},
+    {.method = "perceptron.v1.HistoryService.DeleteSnapshot",
+     .role = Role::kAdmin,
+     .name = "model"},
+    {.method = "perceptron.v1.HistoryService.RollBackModel", .role = Role::kAdmin, .name = "model"},
     {.method = "perceptron.v1.BackupService.CreateBackup",
      .role = Role::kAdmin,
      .every_model = true},
@@ -78,11 +142,18 @@ constexpr Entry kEntries[] = {
     Needs("inference.GRPCInferenceService.ServerLive", Right::kHealth),
     Needs("inference.GRPCInferenceService.ServerReady", Right::kHealth),
     Needs("inference.GRPCInferenceService.ServerMetadata", Right::kHealth),
-    {.method = "inference.GRPCInferenceService.ModelReady", .role = Role::kRead, .id = "name"},
-    {.method = "inference.GRPCInferenceService.ModelMetadata", .role = Role::kRead, .id = "name"},
+    {.method = "inference.GRPCInferenceService.ModelReady",
+     .role = Role::kRead,
+     .id = "name",
+     .takes = kAlias},
+    {.method = "inference.GRPCInferenceService.ModelMetadata",
+     .role = Role::kRead,
+     .id = "name",
+     .takes = kAlias},
     {.method = "inference.GRPCInferenceService.ModelInfer",
      .role = Role::kRead,
-     .id = "model_name"},
+     .id = "model_name",
+     .takes = kAlias},
     Needs("grpc.health.v1.Health.Check", Right::kHealth),
     Needs("grpc.health.v1.Health.Watch", Right::kHealth),
     Needs("grpc.reflection.v1alpha.ServerReflection.ServerReflectionInfo", Right::kReflection),
@@ -198,6 +269,30 @@ MethodAccess::MethodAccess(const google::protobuf::MethodDescriptor& method)
   model_ = Resolve(method, is_id_ ? found->id : found->name);
   also_read_ = Resolve(method, found->also_read);
   more_ = Resolve(method, found->more);
+  also_role_ = found->also_role;
+  takes_alias_ = found->takes != Entry::Takes::kModel;
+  follows_alias_ = found->takes == Entry::Takes::kAliasEachTime;
+  // SetModel appends a field of the message itself.
+  if (takes_alias_ && model_.size() != 1) Die(method.full_name(), "takes an alias within a field");
+}
+
+void MethodAccess::SetModel(const std::string& model, grpc::ByteBuffer& message) const {
+  const absl::string_view name =
+      is_id_ ? absl::StripPrefix(model, kModelCollection) : absl::string_view(model);
+  std::string field;
+  {
+    google::protobuf::io::StringOutputStream stream(&field);
+    google::protobuf::io::CodedOutputStream out(&stream);
+    out.WriteTag(
+        WireFormatLite::MakeTag(model_.front(), WireFormatLite::WIRETYPE_LENGTH_DELIMITED));
+    out.WriteVarint32(static_cast<uint32_t>(name.size()));
+    out.WriteRaw(name.data(), static_cast<int>(name.size()));
+  }
+  std::vector<grpc::Slice> slices;
+  if (!message.Dump(&slices).ok()) return;
+  slices.emplace_back(field);
+  grpc::ByteBuffer with(slices.data(), slices.size());
+  message.Swap(&with);
 }
 
 bool MethodAccess::Read(grpc::ByteBuffer& message, NamedModels& named) const {
@@ -211,7 +306,8 @@ bool MethodAccess::Read(grpc::ByteBuffer& message, NamedModels& named) const {
   CodedInputStream in(&reader);
   constexpr uint32_t kAll = (uint32_t{1} << std::size(sought)) - 1;
   if (!reader.status().ok() || !FieldReader(in, sought).Read(0, kAll)) return false;
-  if (!name.empty()) named.model = is_id_ ? absl::StrCat(kModelCollection, name) : std::move(name);
+  const bool is_full = !is_id_ || absl::StartsWith(name, kAliasCollection);
+  if (!name.empty()) named.model = is_full ? std::move(name) : absl::StrCat(kModelCollection, name);
   return true;
 }
 

@@ -21,7 +21,7 @@ using FieldPath = std::vector<int>;
 struct NamedModels {
   // Empty if the message does not say.
   std::string model;
-  // Models that the message refers to besides.
+  // Models that the message refers to besides, as they are named.
   std::set<std::string> also_read;
   bool asks_for_more = false;
 };
@@ -51,6 +51,16 @@ class MethodAccess {
   // Whether some of its calls are administrative.
   bool may_be_administrative() const { return is_administrative() || !more_.empty(); }
 
+  // Whether an alias may stand in the place of the model; and, of a stream, whether each message asks
+  // for it again.
+  bool takes_alias() const { return takes_alias_; }
+  bool follows_alias() const { return follows_alias_; }
+  // The role for the models that a request names besides.
+  Role also_role() const { return also_role_; }
+  // Sets the model that a message names, a full name, as if it had named that: of a field that occurs
+  // twice the last one counts. The method takes aliases.
+  void SetModel(const std::string& model, grpc::ByteBuffer& message) const;
+
   // Reads the names out of a message as Protobuf's parser would, without parsing the rest. False if
   // the message is malformed, or refers to more models than a request may. O(fields) time, and memory
   // of the different names.
@@ -63,6 +73,9 @@ class MethodAccess {
   std::optional<Right> right_;
   Role role_ = Role::kAdmin;
   Role more_role_ = Role::kAdmin;
+  Role also_role_ = Role::kRead;
+  bool takes_alias_ = false;
+  bool follows_alias_ = false;
   bool for_every_model_ = false;
   // Whether model_ is an id, without "models/".
   bool is_id_ = false;

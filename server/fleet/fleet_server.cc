@@ -38,6 +38,10 @@ constexpr Entry kEntries[] = {
     {"perceptron.v1.ModelService.DeleteModel", Without::kFail},
     {"perceptron.v1.ModelService.GetModel", Without::kHere},
     {"perceptron.v1.ModelService.WatchModel", Without::kHere},
+    {"perceptron.v1.HistoryService.RenameModel", Without::kFail},
+    {"perceptron.v1.HistoryService.CreateSnapshot", Without::kFail},
+    {"perceptron.v1.HistoryService.DeleteSnapshot", Without::kFail},
+    {"perceptron.v1.HistoryService.RollBackModel", Without::kFail},
     {"perceptron.v1.AnalysisService.Analyze", Without::kFail},
     {"perceptron.v1.AnalysisService.ListStoredExamples", Without::kHere},
 };

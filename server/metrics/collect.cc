@@ -88,7 +88,7 @@ ServerStats CollectServer(Store& store, const InFlightMemory& memory,
                           const Connections& connections, const Options& options) {
   const Store::Stats stats = store.stats();
   ServerStats server;
-  server.models = store.Count().value_or(0);
+  server.models = store.catalogue().Count().value_or(0);
   server.models_in_memory = stats.models_in_memory;
   server.memory_bytes = stats.memory_bytes;
   server.memory_budget_bytes = memory.budget().limit();

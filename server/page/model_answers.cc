@@ -72,7 +72,7 @@ void ModelAnswers::Describe(const ReadablePrefixes& readable, page::ServerStatus
   server.set_revision(GetBuildInfo().revision);
   const Store::Stats stats = store_.stats();
   if (SeesAll(readable)) {
-    server.set_models(store_.Count().value_or(0));
+    server.set_models(store_.catalogue().Count().value_or(0));
     server.set_models_in_memory(stats.models_in_memory);
     server.set_memory_bytes(stats.memory_bytes);
   }

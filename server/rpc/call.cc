@@ -54,6 +54,8 @@ bool Call::IsWithinLimits() {
 
 bool Call::IsAllowed() {
   if (acceptor_.admission() == nullptr) return true;
+  if (std::optional<CallAliases> aliases = acceptor_.admission()->AliasesFor(path()))
+    aliases_ = std::make_unique<CallAliases>(*std::move(aliases));
   access_ = acceptor_.admission()->Admit(*this);
   if (access_ == nullptr || access_->denied().ok()) return true;
   Bind(std::make_shared<Reactor>());
@@ -66,7 +68,9 @@ bool Call::IsAllowed() {
 void Call::OnReadDone(bool ok) {
   request_since_.store(0, std::memory_order_relaxed);
   if (ok && connection_ != nullptr) connection_->OnMessage(incoming_->Length());
-  if (ok && access_ != nullptr && !access_->OnMessage(*incoming_).ok()) {
+  if (ok && aliases_ != nullptr) aliases_->OnMessage(*incoming_);
+  if (ok && access_ != nullptr &&
+      !access_->OnMessage(*incoming_, aliases_ == nullptr ? "" : aliases_->alias()).ok()) {
     incoming_->Clear();
     ok = false;
   }

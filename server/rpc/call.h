@@ -25,6 +25,7 @@ namespace perceptrond {
 
 class Acceptor;
 class CallAccess;
+class CallAliases;
 
 // An operation that completes on the completion queue; the queue's tags point to these.
 class Event {
@@ -196,6 +197,8 @@ class Call {
   bool cancelled_ = false;
   // Null if nothing about the call is checked or recorded.
   std::unique_ptr<CallAccess> access_;
+  // Null if the method takes no alias.
+  std::unique_ptr<CallAliases> aliases_;
   // What the read that was started fills. Used by the reading thread alone.
   grpc::ByteBuffer* incoming_ = nullptr;
   // What HandOver was given.

@@ -97,14 +97,36 @@ std::string Checksum(absl::string_view list, absl::string_view position) {
 
 }  // namespace
 
+namespace {
+
+bool IsNameOf(absl::string_view collection, absl::string_view name) {
+  return absl::ConsumePrefix(&name, collection) && IsModelId(name);
+}
+
+absl::Status BadName(absl::string_view name, absl::string_view field, absl::string_view what) {
+  return InvalidField("INVALID_FIELD", field,
+                      absl::StrCat("\"", absl::CHexEscape(name), "\" is not ", what,
+                                   "NAME, with NAME of letters, digits, '_', '-' and '.', starting "
+                                   "with a letter or a digit"));
+}
+
+}  // namespace
+
 absl::Status CheckModelName(absl::string_view name, absl::string_view field) {
-  absl::string_view id = name;
-  if (absl::ConsumePrefix(&id, kModelCollection) && IsModelId(id)) return absl::OkStatus();
-  return InvalidField(
-      "INVALID_FIELD", field,
-      absl::StrCat("\"", absl::CHexEscape(name),
-                   "\" is not a model's name; write models/NAME, with NAME of letters, digits, "
-                   "'_', '-' and '.', starting with a letter or a digit"));
+  if (IsNameOf(kModelCollection, name)) return absl::OkStatus();
+  if (IsNameOf(kAliasCollection, name)) return AliasNotFound(name);
+  return BadName(name, field, "a model's name; write models/");
+}
+
+absl::Status CheckNoAlias(absl::string_view name, absl::string_view field) {
+  if (!IsNameOf(kAliasCollection, name)) return CheckModelName(name, field);
+  return InvalidField("INVALID_FIELD", field,
+                      absl::StrCat("\"", name, "\" is an alias: name the model itself here"));
+}
+
+absl::Status CheckAliasName(absl::string_view name, absl::string_view field) {
+  if (IsNameOf(kAliasCollection, name)) return absl::OkStatus();
+  return BadName(name, field, "an alias's name; write aliases/");
 }
 
 absl::Status CheckId(absl::string_view id, absl::string_view field) {

@@ -127,8 +127,17 @@ inline int TransportMessageBytes(size_t max_bytes) {
 // A model's resource name is "models/{model}".
 inline constexpr absl::string_view kModelCollection = "models/";
 
-// INVALID_ARGUMENT (INVALID_FIELD), naming `field`, unless `name` is "models/" and a model's id.
+// An alias's is "aliases/{alias}".
+inline constexpr absl::string_view kAliasCollection = "aliases/";
+
+// INVALID_ARGUMENT (INVALID_FIELD), naming `field`, unless `name` is "models/" and a model's id. For
+// methods that take aliases, which have been replaced by models by then (CallAliases): NOT_FOUND
+// (ALIAS_NOT_FOUND) for an alias.
 absl::Status CheckModelName(absl::string_view name, absl::string_view field);
+// The same for methods that take none: INVALID_ARGUMENT for an alias too.
+absl::Status CheckNoAlias(absl::string_view name, absl::string_view field);
+// The same for an alias's name.
+absl::Status CheckAliasName(absl::string_view name, absl::string_view field);
 
 // INVALID_ARGUMENT (INVALID_FIELD), naming `field`, if the id of a producer or a request has more
 // than kMaxIdBytes. It may be empty.

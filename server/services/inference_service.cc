@@ -35,6 +35,7 @@ constexpr absl::string_view kMinRevision = "min_revision";
 absl::StatusOr<std::shared_ptr<Model>> FindModel(Store& store, const std::string& id,
                                                  absl::string_view field) {
   if (IsModelId(id)) return store.Acquire(absl::StrCat(kModelCollection, id));
+  if (CheckAliasName(id, field).ok()) return AliasNotFound(id);
   return InvalidField("INVALID_FIELD", field,
                       absl::StrCat("\"", absl::Utf8SafeCHexEscape(id),
                                    "\" is not a model's id; write \"spam\" for \"models/spam\""));

@@ -225,7 +225,7 @@ absl::Status Change(Store& store, const std::string& name, ChangeOptions options
 }
 
 absl::Status Update(Store& store, const v1::UpdateModelRequest& request, v1::Model& response) {
-  if (absl::Status status = CheckModelName(request.model().name(), "model.name"); !status.ok())
+  if (absl::Status status = CheckNoAlias(request.model().name(), "model.name"); !status.ok())
     return status;
   absl::StatusOr<std::vector<std::string>> fields = UpdatedFields(request.update_mask());
   if (!fields.ok()) return fields.status();
@@ -249,12 +249,13 @@ absl::Status HideUser(const CallAccess& access, const absl::Status& in_use) {
   if (!payload.has_value() || !info.ParseFromString(std::string(*payload))) return in_use;
   const auto user = info.metadata().find("used_by");
   if (user == info.metadata().end() || access.CanRead(user->second)) return in_use;
-  return MakeError(in_use.code(), info.reason(), "a composition uses the model; delete that first");
+  return MakeError(in_use.code(), info.reason(),
+                   "a composition or an alias uses the model; delete that first");
 }
 
 absl::Status Delete(Store& store, const CallAccess* access, const v1::DeleteModelRequest& request,
                     google::protobuf::Empty& /*response*/) {
-  if (absl::Status status = CheckModelName(request.name(), "name"); !status.ok()) return status;
+  if (absl::Status status = CheckNoAlias(request.name(), "name"); !status.ok()) return status;
   absl::Status deleted = store.Delete(request.name(), request.etag(), request.validate_only());
   if (absl::IsFailedPrecondition(deleted) && access != nullptr)
     deleted = HideUser(*access, deleted);
@@ -266,7 +267,7 @@ absl::Status Delete(Store& store, const CallAccess* access, const v1::DeleteMode
 template <typename Request>
 absl::Status SetState(Store& store, const Request& request, v1::ModelState state,
                       v1::Model& response) {
-  if (absl::Status status = CheckModelName(request.name(), "name"); !status.ok()) return status;
+  if (absl::Status status = CheckNoAlias(request.name(), "name"); !status.ok()) return status;
   const auto change = [state](v1::Model& model) {
     model.set_state(state);
     return absl::OkStatus();

@@ -17,6 +17,10 @@ struct Backend;
 
 // perceptron.v1.ModelService.
 void AddModelService(Router& router, const Backend& backend);
+// perceptron.v1.AliasService.
+void AddAliasService(Router& router, const Backend& backend);
+// perceptron.v1.HistoryService.
+void AddHistoryService(Router& router, const Backend& backend);
 // perceptron.v1.LearningService.
 void AddLearningService(Router& router, const Backend& backend);
 // perceptron.v1.PredictionService.

@@ -22,6 +22,31 @@ class JournalDecorator : public Journal {
     return base_->Replace(header);
   }
   absl::Status Delete(absl::string_view name) override { return base_->Delete(name); }
+  absl::Status Rename(absl::string_view before, const storage::ModelHeader& header) override {
+    return base_->Rename(before, header);
+  }
+  const AliasMap& aliases() const override { return base_->aliases(); }
+  absl::Status PutAlias(const Alias& alias, absl::string_view etag) override {
+    return base_->PutAlias(alias, etag);
+  }
+  absl::Status DeleteAlias(absl::string_view name, absl::string_view etag) override {
+    return base_->DeleteAlias(name, etag);
+  }
+  absl::StatusOr<std::vector<uint64_t>> SaveKept(uint64_t model_id, uint64_t number,
+                                                 const storage::Snapshot& snapshot) override {
+    return base_->SaveKept(model_id, number, snapshot);
+  }
+  absl::StatusOr<storage::Snapshot> LoadKept(uint64_t model_id,
+                                             const storage::KeptSnapshot& kept) override {
+    return base_->LoadKept(model_id, kept);
+  }
+  absl::Status DeleteKept(uint64_t model_id, uint64_t number) override {
+    return base_->DeleteKept(model_id, number);
+  }
+  absl::Status CreateWith(storage::ModelHeader& header, const storage::Snapshot& snapshot,
+                          const CommittedState& committed) override {
+    return base_->CreateWith(header, snapshot, committed);
+  }
   absl::StatusOr<std::vector<storage::ModelHeader>> List(absl::string_view after,
                                                          size_t limit) override {
     return base_->List(after, limit);

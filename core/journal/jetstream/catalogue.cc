@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "core/journal/jetstream/parts.h"
 #include "core/sync/thread_name.h"
 
@@ -84,6 +85,10 @@ absl::StatusOr<storage::FleetSettings> Catalogue::ReadSettings(const Stream& str
 std::string Catalogue::SubjectOf(const storage::CatalogueEntry& entry) const {
   const std::string& own = stream_.options().subject;
   if (entry.has_import()) return own + ".import";
+  // Beside the models', so that the same permissions cover them. A dot would begin another token.
+  const std::string& alias = entry.has_alias() ? entry.alias().name() : entry.deleted_alias();
+  if (!alias.empty())
+    return absl::StrCat(own, ".m.", absl::StrReplaceAll(alias, {{"/", "~"}, {".", "~~"}}));
   return absl::StrCat(own, ".m.", entry.has_model() ? entry.model().id() : entry.deleted_id());
 }
 
@@ -132,6 +137,8 @@ absl::Status Catalogue::Apply(const StreamMessage& message) {
   {
     MutexLock lock(&mutex_);
     if (entry.has_import()) import_ = entry.import();
+    if (entry.has_alias()) aliases_.Put(entry.alias());
+    if (!entry.deleted_alias().empty()) aliases_.Remove(entry.deleted_alias());
     if (entry.has_model()) changed = models_[entry.model().model().name()] = entry.model();
     const auto found = models_.find(entry.deleted_name());
     if (found != models_.end() && found->second.id() == entry.deleted_id()) {
@@ -206,7 +213,8 @@ absl::Status Catalogue::Change(const MakeEntry& make) {
       if (!made.ok()) return made.status();
       if (*made == nullptr) return absl::OkStatus();
       entry = *std::move(made);
-      is_new = entry->has_model() && !models_.contains(entry->model().model().name());
+      is_new = entry->has_model() && entry->deleted_id() == 0 &&
+               !models_.contains(entry->model().model().name());
     }
     const std::string subject = SubjectOf(*entry);
     std::vector<NewMessage> messages;
@@ -273,6 +281,60 @@ absl::StatusOr<storage::ModelHeader> Catalogue::Delete(absl::string_view name) {
       });
   if (!status.ok()) return status;
   return deleted;
+}
+
+absl::Status Catalogue::Rename(absl::string_view before, const storage::ModelHeader& header) {
+  const std::string& name = header.model().name();
+  const absl::Status status =
+      Change([&](const Models& models,
+                 uint64_t /*next*/) -> absl::StatusOr<std::unique_ptr<storage::CatalogueEntry>> {
+        const auto other = models.find(name);
+        if (other != models.end()) {
+          if (other->second.SerializeAsString() == header.SerializeAsString()) return nullptr;
+          return absl::AlreadyExistsError(absl::StrCat(name, " exists"));
+        }
+        const auto found = models.find(before);
+        if (found == models.end() || found->second.id() != header.id()) return NoSuchModel(before);
+        auto entry = std::make_unique<storage::CatalogueEntry>();
+        *entry->mutable_model() = header;
+        entry->set_deleted_id(header.id());
+        entry->set_deleted_name(std::string(before));
+        return entry;
+      });
+  if (!status.ok()) return status;
+  for (Alias alias : aliases_.AllOf(before)) {
+    alias.set_model(name);
+    // Unless somebody moves it at this moment.
+    const absl::Status moved = PutAlias(alias, alias.etag());
+    if (!moved.ok() && !absl::IsAborted(moved)) return moved;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Catalogue::PutAlias(const Alias& alias, absl::string_view etag) {
+  return Change([&](const Models& /*models*/,
+                    uint64_t /*next*/) -> absl::StatusOr<std::unique_ptr<storage::CatalogueEntry>> {
+    const std::optional<Alias> there = aliases_.Find(alias.name());
+    if (there.has_value() && there->SerializeAsString() == alias.SerializeAsString())
+      return nullptr;
+    if (absl::Status status = aliases_.CheckEtag(alias.name(), etag); !status.ok()) return status;
+    auto entry = std::make_unique<storage::CatalogueEntry>();
+    *entry->mutable_alias() = alias;
+    return entry;
+  });
+}
+
+absl::Status Catalogue::DeleteAlias(absl::string_view name, absl::string_view etag) {
+  bool tried = false;
+  return Change([&](const Models& /*models*/,
+                    uint64_t /*next*/) -> absl::StatusOr<std::unique_ptr<storage::CatalogueEntry>> {
+    if (tried && !aliases_.Find(name).has_value()) return nullptr;
+    if (absl::Status status = aliases_.CheckEtag(name, etag); !status.ok()) return status;
+    tried = true;
+    auto entry = std::make_unique<storage::CatalogueEntry>();
+    entry->set_deleted_alias(std::string(name));
+    return entry;
+  });
 }
 
 absl::StatusOr<storage::ModelHeader> Catalogue::Find(absl::string_view name) {

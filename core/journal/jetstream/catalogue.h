@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "core/journal/alias_map.h"
 #include "core/journal/jetstream/stream.h"
 #include "core/sync/mutex.h"
 #include "perceptron/storage/v1/fleet.pb.h"
@@ -41,6 +42,11 @@ class Catalogue {
   absl::Status Replace(const storage::ModelHeader& header);
   // Returns the header of the model that was. NOT_FOUND.
   absl::StatusOr<storage::ModelHeader> Delete(absl::string_view name);
+  // As Journal's. Aliases of a renamed model follow one by one.
+  absl::Status Rename(absl::string_view before, const storage::ModelHeader& header);
+  const AliasMap& aliases() const { return aliases_; }
+  absl::Status PutAlias(const Alias& alias, absl::string_view etag);
+  absl::Status DeleteAlias(absl::string_view name, absl::string_view etag);
   // A model that another server created is found once that has returned, a change of one soon
   // after. NOT_FOUND.
   absl::StatusOr<storage::ModelHeader> Find(absl::string_view name);
@@ -87,6 +93,7 @@ class Catalogue {
   Watcher watcher_ ABSL_GUARDED_BY(watcher_mutex_);
   mutable Mutex mutex_;
   Models models_ ABSL_GUARDED_BY(mutex_);
+  AliasMap aliases_;
   std::optional<storage::Import> import_ ABSL_GUARDED_BY(mutex_);
   // The last message that models_ has.
   uint64_t applied_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -207,6 +207,8 @@ absl::Status JetStreamJournal::Delete(absl::string_view name) {
   // The model is gone; what it leaves takes space alone.
   PartitionFor(deleted->id()).Delete(deleted->id()).IgnoreError();
   snapshots_->DeleteAll(PiecesOf(deleted->id()) + ".>").IgnoreError();
+  if (!deleted->kept_snapshots().empty())
+    snapshots_->DeleteAll(KeptPiecesOf(deleted->id()) + ".>").IgnoreError();
   return absl::OkStatus();
 }
 
@@ -243,13 +245,13 @@ std::string JetStreamJournal::PiecesOf(uint64_t model_id) const {
   return absl::StrCat(snapshots_->options().subject, ".", model_id);
 }
 
-absl::StatusOr<storage::Snapshot> JetStreamJournal::ReadPieces(uint64_t model_id,
-                                                               const storage::SnapshotHead& head) {
+absl::StatusOr<storage::Snapshot> JetStreamJournal::ReadPieces(
+    const std::string& subject, std::span<const uint64_t> part_bytes) {
   const absl::StatusOr<std::unique_ptr<jetstream::StreamReader>> reader =
-      snapshots_->Read(absl::StrCat(PiecesOf(model_id), ".", head.pieces()), 0);
+      snapshots_->Read(subject, 0);
   if (!reader.ok()) return reader.status();
   storage::Snapshot snapshot;
-  for (const uint64_t size : head.part_bytes()) {
+  for (const uint64_t size : part_bytes) {
     std::string bytes;
     while (bytes.size() < size) {
       const absl::StatusOr<std::optional<StreamMessage>> piece = (*reader)->Next(kTimeout);
@@ -263,9 +265,29 @@ absl::StatusOr<storage::Snapshot> JetStreamJournal::ReadPieces(uint64_t model_id
       return absl::DataLossError("journal: a snapshot does not parse");
     if (absl::Status status = AppendPart(std::move(part), snapshot); !status.ok()) return status;
   }
-  if (snapshot.revision() != head.revision())
-    return absl::DataLossError("journal: a snapshot is of another revision than its head says");
   return snapshot;
+}
+
+absl::StatusOr<JetStreamJournal::WrittenPieces> JetStreamJournal::WritePieces(
+    const std::string& subject, const storage::Snapshot& snapshot) {
+  WrittenPieces written;
+  const auto write = [&](const storage::Snapshot& part) {
+    const std::string bytes = part.SerializeAsString();
+    written.part_bytes.push_back(bytes.size());
+    std::vector<NewMessage> pieces;
+    for (size_t at = 0; at < bytes.size() || pieces.empty(); at += snapshots_->max_data())
+      pieces.push_back({subject, bytes.substr(at, snapshots_->max_data()), ""});
+    const absl::StatusOr<jetstream::AppendOutcome> outcome =
+        snapshots_->Append(pieces, std::nullopt, kTimeout);
+    if (!outcome.ok()) return outcome.status();
+    if (outcome->written < pieces.size()) return outcome->refused;
+    if (written.first == 0) written.first = outcome->first;
+    return absl::OkStatus();
+  };
+  const absl::Status status = ForEachPart(snapshot, options_.snapshot_part_bytes, write);
+  if (status.ok()) return written;
+  snapshots_->DeleteAll(subject).IgnoreError();
+  return status;
 }
 
 absl::StatusOr<std::unique_ptr<StoredModel>> JetStreamJournal::Load(uint64_t model_id) {
@@ -278,7 +300,12 @@ absl::StatusOr<std::unique_ptr<StoredModel>> JetStreamJournal::Load(uint64_t mod
       return std::make_unique<FleetModel>(*std::move(entries), std::nullopt);
     // The same snapshot as before: its pieces are lost, and not replaced.
     if (attempt > 0 && entries->head->pieces() == pieces) return missing;
-    absl::StatusOr<storage::Snapshot> snapshot = ReadPieces(model_id, *entries->head);
+    const storage::SnapshotHead& head = *entries->head;
+    absl::StatusOr<storage::Snapshot> snapshot =
+        ReadPieces(absl::StrCat(PiecesOf(model_id), ".", head.pieces()),
+                   {head.part_bytes().data(), static_cast<size_t>(head.part_bytes_size())});
+    if (snapshot.ok() && snapshot->revision() != head.revision())
+      return absl::DataLossError("journal: a snapshot is of another revision than its head says");
     if (snapshot.ok())
       return std::make_unique<FleetModel>(*std::move(entries), *std::move(snapshot));
     if (!absl::IsDataLoss(snapshot.status())) return snapshot.status();
@@ -333,22 +360,11 @@ absl::Status JetStreamJournal::SaveSnapshot(uint64_t model_id, const storage::Sn
   head.mutable_positions()->Assign(state.positions.begin(), state.positions.end());
   head.set_pieces(absl::StrCat(snapshot.revision(), "-", absl::GetCurrentTimeNanos()));
   const std::string subject = absl::StrCat(PiecesOf(model_id), ".", head.pieces());
-  uint64_t first = 0;
-  const auto write = [&](const storage::Snapshot& part) {
-    const std::string bytes = part.SerializeAsString();
-    head.add_part_bytes(bytes.size());
-    std::vector<NewMessage> pieces;
-    for (size_t at = 0; at < bytes.size() || pieces.empty(); at += snapshots_->max_data())
-      pieces.push_back({subject, bytes.substr(at, snapshots_->max_data()), ""});
-    const absl::StatusOr<jetstream::AppendOutcome> outcome =
-        snapshots_->Append(pieces, std::nullopt, kTimeout);
-    if (!outcome.ok()) return outcome.status();
-    if (outcome->written < pieces.size()) return outcome->refused;
-    if (first == 0) first = outcome->first;
-    return absl::OkStatus();
-  };
-  absl::Status status = ForEachPart(snapshot, options_.snapshot_part_bytes, write);
-  if (status.ok()) status = PartitionFor(model_id).SetSnapshot(model_id, head);
+  const absl::StatusOr<WrittenPieces> written = WritePieces(subject, snapshot);
+  if (!written.ok()) return written.status();
+  head.mutable_part_bytes()->Assign(written->part_bytes.begin(), written->part_bytes.end());
+  const uint64_t first = written->first;
+  const absl::Status status = PartitionFor(model_id).SetSnapshot(model_id, head);
   if (!status.ok()) {
     // The head may be there nevertheless, or come: then the pieces belong to it.
     if (absl::IsUnknown(status)) return absl::UnavailableError(status.message());

@@ -48,6 +48,15 @@ class JetStreamJournal final : public Journal {
   absl::StatusOr<storage::ModelHeader> Find(absl::string_view name) override;
   absl::Status Replace(const storage::ModelHeader& header) override;
   absl::Status Delete(absl::string_view name) override;
+  absl::Status Rename(absl::string_view before, const storage::ModelHeader& header) override;
+  const AliasMap& aliases() const override { return catalogue_->aliases(); }
+  absl::Status PutAlias(const Alias& alias, absl::string_view etag) override;
+  absl::Status DeleteAlias(absl::string_view name, absl::string_view etag) override;
+  absl::StatusOr<std::vector<uint64_t>> SaveKept(uint64_t model_id, uint64_t number,
+                                                 const storage::Snapshot& snapshot) override;
+  absl::StatusOr<storage::Snapshot> LoadKept(uint64_t model_id,
+                                             const storage::KeptSnapshot& kept) override;
+  absl::Status DeleteKept(uint64_t model_id, uint64_t number) override;
   absl::StatusOr<std::vector<storage::ModelHeader>> List(absl::string_view after,
                                                          size_t limit) override;
   absl::StatusOr<uint64_t> Count() override;
@@ -98,8 +107,19 @@ class JetStreamJournal final : public Journal {
     return *partitions_[PartitionOf(model_id)];
   }
   std::string PiecesOf(uint64_t model_id) const;
-  absl::StatusOr<storage::Snapshot> ReadPieces(uint64_t model_id,
-                                               const storage::SnapshotHead& head);
+  // Of snapshots that users keep.
+  std::string KeptPiecesOf(uint64_t model_id) const;
+  // Reads the snapshot whose pieces, of parts of these sizes, have this subject.
+  absl::StatusOr<storage::Snapshot> ReadPieces(const std::string& subject,
+                                               std::span<const uint64_t> part_bytes);
+  // Writes a snapshot in pieces with this subject. The bytes of each part, and the sequence number of
+  // the first piece.
+  struct WrittenPieces {
+    std::vector<uint64_t> part_bytes;
+    uint64_t first = 0;
+  };
+  absl::StatusOr<WrittenPieces> WritePieces(const std::string& subject,
+                                            const storage::Snapshot& snapshot);
 
   const Options options_;
   std::unique_ptr<jetstream::Stream> catalogue_stream_;

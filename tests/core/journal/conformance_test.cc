@@ -1,6 +1,7 @@
 // The journals that one server opens.
 #include "core/journal/memory_journal.h"
 #include "core/journal/rocksdb_journal.h"
+#include "tests/core/journal/history_conformance.h"
 #include "tests/core/journal/tail_conformance.h"
 
 namespace perceptrond {

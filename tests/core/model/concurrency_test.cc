@@ -245,7 +245,7 @@ TEST_F(Concurrency, ModelsAreDeletedAndMadeAnewUnderTheirStreams) {
   }
   done = true;
   for (std::thread& thread : learners) thread.join();
-  EXPECT_EQ(store_->Count().value(), 1U);
+  EXPECT_EQ(store_->catalogue().Count().value(), 1U);
 }
 
 }  // namespace

@@ -36,7 +36,7 @@ TEST_F(StoreTest, CreatesOnceUnlessTheSameRequestComesAgain) {
     EXPECT_TRUE(absl::IsAlreadyExists(status));
     EXPECT_EQ(ReasonOf(status), "MODEL_EXISTS");
   }
-  EXPECT_EQ(store_->Count().value(), 1U);
+  EXPECT_EQ(store_->catalogue().Count().value(), 1U);
 }
 
 // Sets the field to what no model has by itself.
@@ -170,11 +170,11 @@ TEST_F(StoreTest, ADamagedModelIsNamedInTheErrorAndReportedOnceUntilItCanBeLoade
 
 TEST_F(StoreTest, OnlyValidatesWhenAsked) {
   EXPECT_OK(store_->Create(DenseSettings("a", 2), "", true).status());
-  EXPECT_EQ(store_->Count().value(), 0U);
+  EXPECT_EQ(store_->catalogue().Count().value(), 0U);
   EXPECT_TRUE(absl::IsInvalidArgument(store_->Create(DenseSettings("a", 0), "", true).status()));
   Create("a");
   EXPECT_OK(store_->Delete("a", "", true));
-  EXPECT_EQ(store_->Count().value(), 1U);
+  EXPECT_EQ(store_->catalogue().Count().value(), 1U);
 }
 
 TEST_F(StoreTest, AnEtagGuardsChangesAndDeletion) {
@@ -249,7 +249,7 @@ TEST_F(StoreTest, AModelWhoseDeletionFailedIsThereAsItWas) {
   const testing::Sent again = Send(*store_, "a", "p", row_.batch(), 0);
   ASSERT_OK(again.status);
   EXPECT_EQ(again.outcome.duplicates, 1U);
-  EXPECT_EQ(store_->Count().value(), 1U);
+  EXPECT_EQ(store_->catalogue().Count().value(), 1U);
 }
 
 TEST_F(StoreTest, AListLeavesOutStartingWeights) {

@@ -1,0 +1,211 @@
+// `perceptronctl copy`, `rename`, `export`, `import`, `snapshot` and `rollback`.
+#include <CLI/CLI.hpp>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/time.h"
+#include "client/ctl/command.h"
+#include "client/ctl/output.h"
+#include "client/ctl/report.h"
+#include "client/management.h"
+
+namespace perceptrond::client {
+namespace {
+
+struct HistoryOptions {
+  std::string name;
+  // Another name, or a snapshot's id.
+  std::string other;
+  std::string etag;
+  std::optional<int64_t> expected_revision;
+  bool remove = false;
+};
+
+// A whole model is read and written.
+constexpr double kPatientSeconds = 600;
+
+ManagementClient ConnectPatiently(const Globals& globals) {
+  return ManagementClient(globals.ConnectChannel(),
+                          absl::Seconds(globals.timeout_seconds.value_or(kPatientSeconds)));
+}
+
+CLI::Option* AddModelName(CLI::App* command, HistoryOptions* options) {
+  return command->add_option("NAME", options->name, "Name of the model: spam or models/spam")
+      ->required()
+      ->check(Utf8());
+}
+
+int ShowModel(const Globals& globals, const std::string& doing,
+              const absl::StatusOr<v1::Model>& model) {
+  if (!model.ok()) return PrintError(doing, model.status());
+  Print(globals.json() ? ToJson(*model, true) + "\n" : DescribeModel(*model));
+  return kExitOk;
+}
+
+void PrintSnapshot(const Globals& globals, const v1::Snapshot& snapshot) {
+  if (globals.json()) return Print(ToJson(snapshot, false) + "\n");
+  const absl::Time time = absl::FromUnixSeconds(snapshot.create_time().seconds());
+  Print(absl::StrFormat("%s  %s  revision %d  %d bytes\n", PrintableInLine(snapshot.name()),
+                        absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", time, absl::UTCTimeZone()),
+                        snapshot.revision(), snapshot.size_bytes()));
+}
+
+int RunExport(const Globals& globals, const HistoryOptions& options) {
+  const absl::StatusOr<std::string> file = ConnectPatiently(globals).ExportModel(options.name);
+  if (!file.ok()) return PrintError(absl::StrCat("export ", options.name), file.status());
+  std::ofstream out(options.other, std::ios::binary);
+  out.write(file->data(), static_cast<std::streamsize>(file->size()));
+  out.close();
+  if (out.fail())
+    return UsageError(absl::StrCat("export: ", options.other, " cannot be written")).Report();
+  Print(globals.json()
+            ? JsonObject()
+                      .Text("file", options.other)
+                      .Integer("bytes", static_cast<int64_t>(file->size()))
+                      .str() +
+                  "\n"
+            : absl::StrFormat("%s  %d bytes\n", PrintableInLine(options.other), file->size()));
+  return kExitOk;
+}
+
+int RunImport(const Globals& globals, const HistoryOptions& options) {
+  std::ifstream in(options.other, std::ios::binary);
+  std::stringstream file;
+  file << in.rdbuf();
+  if (!in) return UsageError(absl::StrCat("import: ", options.other, " cannot be read")).Report();
+  return ShowModel(globals, absl::StrCat("import ", options.name),
+                   ConnectPatiently(globals).ImportModel(options.name, file.str()));
+}
+
+int RunSnapshot(const Globals& globals, const HistoryOptions& options) {
+  const std::string doing = absl::StrCat("snapshot ", options.name);
+  const ManagementClient client = ConnectPatiently(globals);
+  if (options.remove) {
+    if (options.other.empty()) return PrintUsageError("snapshot: --delete needs the snapshot's ID");
+    const absl::Status status = client.DeleteSnapshot(options.name, options.other);
+    return status.ok() ? kExitOk : PrintError(doing, status);
+  }
+  if (!options.other.empty()) {
+    const absl::StatusOr<v1::Snapshot> made = client.CreateSnapshot(options.name, options.other);
+    if (!made.ok()) return PrintError(doing, made.status());
+    PrintSnapshot(globals, *made);
+    return kExitOk;
+  }
+  const absl::StatusOr<std::vector<v1::Snapshot>> all = client.ListSnapshots(options.name);
+  if (!all.ok()) return PrintError(doing, all.status());
+  for (const v1::Snapshot& snapshot : *all) PrintSnapshot(globals, snapshot);
+  return kExitOk;
+}
+
+}  // namespace
+
+void AddCopy(CLI::App* app, const Globals* globals, Action* action) {
+  auto options = std::make_shared<HistoryOptions>();
+  CLI::App* command =
+      app->add_subcommand("copy", "Copy a model with its weights, counters and producers");
+  AddModelName(command, options.get());
+  command->add_option("NEW_NAME", options->other, "Name of the copy")->required()->check(Utf8());
+  command->footer("Example:\n  perceptronctl copy spam spam-candidate");
+  command->callback([=] {
+    *action = [=] {
+      return ShowModel(*globals, absl::StrCat("copy ", options->name),
+                       ConnectPatiently(*globals).CopyModel(options->name, options->other));
+    };
+  });
+}
+
+void AddRename(CLI::App* app, const Globals* globals, Action* action) {
+  auto options = std::make_shared<HistoryOptions>();
+  CLI::App* command = app->add_subcommand("rename", "Give a model another name");
+  AddModelName(command, options.get());
+  command->add_option("NEW_NAME", options->other, "The new name")->required()->check(Utf8());
+  command->add_option("--etag", options->etag, "Only if the model still has this etag")
+      ->check(Utf8());
+  command->footer(R"(Its streams end; producers resume under the new name. Aliases follow.
+
+Example:
+  perceptronctl rename spam spam-2026)");
+  command->callback([=] {
+    *action = [=] {
+      return ShowModel(
+          *globals, absl::StrCat("rename ", options->name),
+          ConnectPatiently(*globals).RenameModel(options->name, options->other, options->etag));
+    };
+  });
+}
+
+void AddExport(CLI::App* app, const Globals* globals, Action* action) {
+  auto options = std::make_shared<HistoryOptions>();
+  CLI::App* command =
+      app->add_subcommand("export", "Write a model to a file: weights, counters, producers");
+  AddModelName(command, options.get());
+  command->add_option("FILE", options->other, "The file; it must not exist")
+      ->required()
+      ->check(CLI::NonexistentPath);
+  command->footer(
+      R"(The file has checksums; 'perceptronctl import' makes a model of it, here or on another server.
+
+Example:
+  perceptronctl export spam spam.model)");
+  command->callback([=] { *action = [=] { return RunExport(*globals, *options); }; });
+}
+
+void AddImport(CLI::App* app, const Globals* globals, Action* action) {
+  auto options = std::make_shared<HistoryOptions>();
+  CLI::App* command = app->add_subcommand("import", "Create a model from an exported file");
+  AddModelName(command, options.get());
+  command->add_option("FILE", options->other, "The file")->required()->check(CLI::ExistingFile);
+  command->footer(R"(Weights, revision, report and producers' positions are those of the file.
+
+Example:
+  perceptronctl --server other:7600 import spam spam.model)");
+  command->callback([=] { *action = [=] { return RunImport(*globals, *options); }; });
+}
+
+void AddSnapshot(CLI::App* app, const Globals* globals, Action* action) {
+  auto options = std::make_shared<HistoryOptions>();
+  CLI::App* command = app->add_subcommand(
+      "snapshot", "Keep a model's current state under an ID, or list those that are kept");
+  AddModelName(command, options.get());
+  command->add_option("ID", options->other, "Name of the snapshot; none: list them")->check(Utf8());
+  command->add_flag("--delete", options->remove, "Delete the snapshot of this ID");
+  command->footer(R"(A model keeps at most 16.
+
+Examples:
+  perceptronctl snapshot spam before-import
+  perceptronctl snapshot spam
+  perceptronctl snapshot spam before-import --delete)");
+  command->callback([=] { *action = [=] { return RunSnapshot(*globals, *options); }; });
+}
+
+void AddRollback(CLI::App* app, const Globals* globals, Action* action) {
+  auto options = std::make_shared<HistoryOptions>();
+  CLI::App* command = app->add_subcommand(
+      "rollback", "Go back to a kept snapshot's weights and theorem, as a new revision");
+  AddModelName(command, options.get());
+  command
+      ->add_option("ID", options->other, "The snapshot's ID; 'perceptronctl snapshot' lists them")
+      ->required()
+      ->check(Utf8());
+  command->add_option("--expected-revision", options->expected_revision,
+                      "Only if the model is at this revision");
+  command->footer(R"(Streams that learn end and resume; predictions go on.
+
+Example:
+  perceptronctl rollback spam before-import)");
+  command->callback([=] {
+    *action = [=] {
+      return ShowModel(*globals, absl::StrCat("rollback ", options->name),
+                       ConnectPatiently(*globals).RollBackModel(options->name, options->other,
+                                                                options->expected_revision));
+    };
+  });
+}
+
+}  // namespace perceptrond::client

@@ -1,0 +1,81 @@
+// A journal in memory: aliases, other names, kept snapshots and copies of models.
+#include "absl/strings/str_cat.h"
+#include "core/journal/memory_journal.h"
+
+namespace perceptrond {
+absl::Status MemoryJournal::Rename(absl::string_view before, const storage::ModelHeader& header) {
+  storage::ModelHeader renamed;
+  {
+    MutexLock lock(&shared_->mutex);
+    const auto found = shared_->headers.find(before);
+    if (found == shared_->headers.end() || found->second.id() != header.id())
+      return absl::NotFoundError(absl::StrCat("there is no model ", before));
+    const std::string& name = header.model().name();
+    if (!shared_->headers.emplace(name, header).second)
+      return absl::AlreadyExistsError(absl::StrCat(name, " exists"));
+    renamed = std::move(found->second);
+    shared_->headers.erase(found);
+    for (Alias alias : shared_->aliases.AllOf(before)) {
+      alias.set_model(name);
+      shared_->aliases.Put(alias);
+    }
+  }
+  TellWatchers(renamed, true);
+  return absl::OkStatus();
+}
+
+absl::Status MemoryJournal::PutAlias(const Alias& alias, absl::string_view etag) {
+  MutexLock lock(&shared_->mutex);
+  absl::Status status = shared_->aliases.CheckEtag(alias.name(), etag);
+  if (status.ok()) shared_->aliases.Put(alias);
+  return status;
+}
+
+absl::Status MemoryJournal::DeleteAlias(absl::string_view name, absl::string_view etag) {
+  MutexLock lock(&shared_->mutex);
+  absl::Status status = shared_->aliases.CheckEtag(name, etag);
+  if (status.ok()) shared_->aliases.Remove(name);
+  return status;
+}
+
+absl::StatusOr<std::vector<uint64_t>> MemoryJournal::SaveKept(uint64_t model_id, uint64_t number,
+                                                              const storage::Snapshot& snapshot) {
+  MutexLock lock(&shared_->mutex);
+  shared_->models[model_id].kept[number] = std::make_shared<const storage::Snapshot>(snapshot);
+  return std::vector<uint64_t>{snapshot.ByteSizeLong()};
+}
+
+absl::StatusOr<storage::Snapshot> MemoryJournal::LoadKept(uint64_t model_id,
+                                                          const storage::KeptSnapshot& kept) {
+  MutexLock lock(&shared_->mutex);
+  const auto& there = shared_->models[model_id].kept;
+  const auto found = there.find(kept.number());
+  if (found == there.end()) return absl::DataLossError("journal: a kept snapshot is missing");
+  return *found->second;
+}
+
+absl::Status MemoryJournal::DeleteKept(uint64_t model_id, uint64_t number) {
+  MutexLock lock(&shared_->mutex);
+  shared_->models[model_id].kept.erase(number);
+  return absl::OkStatus();
+}
+
+absl::Status MemoryJournal::CreateWith(storage::ModelHeader& header,
+                                       const storage::Snapshot& snapshot,
+                                       const CommittedState& committed) {
+  if (partitions() > 1) return Journal::CreateWith(header, snapshot, committed);
+  MutexLock lock(&shared_->mutex);
+  const std::string& name = header.model().name();
+  if (shared_->headers.contains(name))
+    return absl::AlreadyExistsError(absl::StrCat(name, " exists"));
+  header.set_id(++shared_->last_id);
+  shared_->headers.emplace(name, header);
+  ModelData& data = shared_->models[header.id()];
+  data.counters = committed.counters;
+  for (const storage::ProducerPosition& position : committed.positions)
+    data.positions[position.id()] = position;
+  data.snapshot = std::make_shared<const storage::Snapshot>(snapshot);
+  return absl::OkStatus();
+}
+
+}  // namespace perceptrond

@@ -1,0 +1,162 @@
+// The RocksDB journal: aliases, other names, kept snapshots and copies of models.
+#include <rocksdb/db.h>
+#include <rocksdb/write_batch.h>
+
+#include "absl/strings/str_cat.h"
+#include "core/journal/keys.h"
+#include "core/journal/rocksdb_journal.h"
+
+namespace perceptrond {
+
+absl::Status RocksDbJournal::ReadAliases() {
+  const std::string end = keys::EndOf(keys::Alias(""));
+  const rocksdb::Slice upper(end);
+  rocksdb::ReadOptions options;
+  options.iterate_upper_bound = &upper;
+  const std::shared_ptr<rocksdb::DB> db = this->db();
+  const std::unique_ptr<rocksdb::Iterator> it(db->NewIterator(options));
+  for (it->Seek(keys::Alias("")); it->Valid(); it->Next()) {
+    Alias alias;
+    if (absl::Status status = Parse(it->value().ToStringView(), alias, "an alias"); !status.ok())
+      return status;
+    aliases_.Put(alias);
+  }
+  return ToAbsl(it->status());
+}
+
+absl::Status RocksDbJournal::PutAlias(const Alias& alias, absl::string_view etag) {
+  MutexLock lock(&headers_mutex_);
+  absl::Status status = aliases_.CheckEtag(alias.name(), etag);
+  std::string bytes;
+  if (status.ok()) status = Serialize(alias, bytes);
+  if (!status.ok()) return status;
+  rocksdb::WriteBatch batch;
+  batch.Put(keys::Alias(alias.name()), bytes);
+  status = Write(batch, Through::kSyncedLog);
+  if (status.ok()) aliases_.Put(alias);
+  return status;
+}
+
+absl::Status RocksDbJournal::DeleteAlias(absl::string_view name, absl::string_view etag) {
+  MutexLock lock(&headers_mutex_);
+  absl::Status status = aliases_.CheckEtag(name, etag);
+  if (!status.ok()) return status;
+  rocksdb::WriteBatch batch;
+  batch.Delete(keys::Alias(name));
+  status = Write(batch, Through::kSyncedLog);
+  if (status.ok()) aliases_.Remove(name);
+  return status;
+}
+
+absl::Status RocksDbJournal::Rename(absl::string_view before, const storage::ModelHeader& header) {
+  MutexLock lock(&headers_mutex_);
+  const absl::StatusOr<storage::ModelHeader> found = Find(before);
+  if (!found.ok()) return found.status();
+  const std::string& name = header.model().name();
+  if (found->id() != header.id())
+    return absl::NotFoundError(absl::StrCat("there is no such model ", before));
+  const absl::StatusOr<storage::ModelHeader> other = Find(name);
+  if (other.ok()) return absl::AlreadyExistsError(absl::StrCat(name, " exists"));
+  if (!absl::IsNotFound(other.status())) return other.status();
+  rocksdb::WriteBatch batch;
+  std::string bytes;
+  if (absl::Status status = Serialize(header, bytes); !status.ok()) return status;
+  batch.Delete(keys::Header(before));
+  batch.Put(keys::Header(name), bytes);
+  std::vector<Alias> aliases = aliases_.AllOf(before);
+  for (Alias& alias : aliases) {
+    alias.set_model(name);
+    if (absl::Status status = Serialize(alias, bytes); !status.ok()) return status;
+    batch.Put(keys::Alias(alias.name()), bytes);
+  }
+  absl::Status status = Write(batch, Through::kSyncedLog);
+  if (!status.ok()) return status;
+  for (const Alias& alias : aliases) aliases_.Put(alias);
+  return status;
+}
+
+absl::StatusOr<std::vector<uint64_t>> RocksDbJournal::SaveKept(uint64_t model_id, uint64_t number,
+                                                               const storage::Snapshot& snapshot) {
+  // What a snapshot that was never finished left.
+  if (absl::Status status = DeleteKept(model_id, number); !status.ok()) return status;
+  absl::StatusOr<std::vector<uint64_t>> part_bytes =
+      WritePieces(keys::KeptSnapshot(model_id, number), snapshot, Through::kLog);
+  if (!part_bytes.ok()) return part_bytes;
+  if (absl::Status status = Sync(); !status.ok()) return status;
+  return part_bytes;
+}
+
+absl::StatusOr<storage::Snapshot> RocksDbJournal::LoadKept(uint64_t model_id,
+                                                           const storage::KeptSnapshot& kept) {
+  return ReadPieces(keys::KeptSnapshot(model_id, kept.number()),
+                    {kept.part_bytes().data(), static_cast<size_t>(kept.part_bytes_size())});
+}
+
+absl::Status RocksDbJournal::DeleteKept(uint64_t model_id, uint64_t number) {
+  const std::string prefix = keys::KeptSnapshot(model_id, number);
+  rocksdb::WriteBatch batch;
+  batch.DeleteRange(prefix, keys::EndOf(prefix));
+  return Write(batch, Through::kLog);
+}
+
+absl::StatusOr<uint64_t> RocksDbJournal::NextId(rocksdb::WriteBatch& batch) {
+  std::string last_id;
+  const absl::StatusOr<bool> found = Get(std::string(keys::kLastId), last_id);
+  if (!found.ok()) return found.status();
+  const uint64_t id = *found ? keys::ReadNumber(last_id) + 1 : 1;
+  batch.Put(std::string(keys::kLastId), keys::Number(id));
+  return id;
+}
+
+void RocksDbJournal::RaiseFormat(rocksdb::WriteBatch& batch, uint64_t format) {
+  std::string value;
+  const absl::StatusOr<bool> found = Get(std::string(keys::kFormat), value);
+  if (found.ok() && *found && keys::ReadNumber(value) >= format) return;
+  batch.Put(std::string(keys::kFormat), keys::Number(format));
+}
+
+absl::Status RocksDbJournal::CreateWith(storage::ModelHeader& header,
+                                        const storage::Snapshot& snapshot,
+                                        const CommittedState& committed) {
+  const std::string name = header.model().name();
+  {
+    // Taken by itself: a crash leaves pieces that no model has.
+    MutexLock lock(&headers_mutex_);
+    rocksdb::WriteBatch batch;
+    const absl::StatusOr<uint64_t> id = NextId(batch);
+    if (!id.ok()) return id.status();
+    header.set_id(*id);
+    if (absl::Status status = Write(batch, Through::kLog); !status.ok()) return status;
+  }
+  const absl::StatusOr<std::vector<uint64_t>> part_bytes =
+      WritePieces(keys::SnapshotPieces(header.id(), snapshot.revision()), snapshot, Through::kLog);
+  if (!part_bytes.ok()) return part_bytes.status();
+  rocksdb::WriteBatch batch;
+  std::string bytes;
+  absl::Status status = Serialize(header, bytes);
+  batch.Put(keys::Header(name), bytes);
+  batch.Put(keys::Alive(header.id()), "");
+  batch.Put(keys::SnapshotHead(header.id()),
+            keys::SnapshotHeadOf(snapshot.revision(), *part_bytes));
+  if (part_bytes->size() > 1) RaiseFormat(batch, keys::kSnapshotFormat);
+  if (status.ok()) status = Serialize(committed.counters, bytes);
+  batch.Put(keys::Counters(header.id()), bytes);
+  for (const storage::ProducerPosition& position : committed.positions) {
+    if (status.ok()) status = Serialize(position, bytes);
+    batch.Put(keys::Position(header.id(), position.id()), bytes);
+  }
+  if (!status.ok()) return status;
+  MutexLock lock(&headers_mutex_);
+  const absl::StatusOr<storage::ModelHeader> other = Find(name);
+  if (other.ok()) {
+    const std::string pieces = keys::OfModel('c', header.id());
+    rocksdb::WriteBatch leftovers;
+    leftovers.DeleteRange(pieces, keys::EndOf(pieces));
+    (void)Write(leftovers, Through::kLog);
+    return absl::AlreadyExistsError(absl::StrCat(name, " exists"));
+  }
+  if (!absl::IsNotFound(other.status())) return other.status();
+  return Write(batch, Through::kSyncedLog);
+}
+
+}  // namespace perceptrond

@@ -1,0 +1,282 @@
+#include "core/store/model_history.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "core/convergence/progress.h"
+#include "core/error/error.h"
+#include "core/model/snapshot.h"
+#include "core/store/model_file.h"
+#include "core/store/snapshotter.h"
+
+namespace perceptrond {
+namespace {
+
+namespace v1 = ::perceptron::v1;
+
+absl::Status SnapshotNotFound(absl::string_view name, absl::string_view id) {
+  return MakeError(
+      absl::StatusCode::kNotFound, "SNAPSHOT_NOT_FOUND",
+      absl::StrCat("model \"", name, "\" keeps no snapshot \"", id, "\"; list those that it keeps"),
+      {{"model", std::string(name)}, {"snapshot", std::string(id)}});
+}
+
+absl::Status RolledBack(absl::string_view name) {
+  return WithRetry(
+      MakeError(absl::StatusCode::kUnavailable, "MODEL_RELOADED",
+                absl::StrCat("model \"", name, "\" was rolled back: connect again, and resume"),
+                {{"model", std::string(name)}}),
+      absl::Milliseconds(100));
+}
+
+absl::Status FleetUnsupported() {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "FLEET_UNSUPPORTED",
+                   "servers of a fleet neither copy nor import models");
+}
+
+auto FindKept(storage::ModelHeader& header, absl::string_view id) {
+  auto& kept = *header.mutable_kept_snapshots();
+  return std::find_if(kept.begin(), kept.end(),
+                      [&](const storage::KeptSnapshot& one) { return one.id() == id; });
+}
+
+absl::Status CheckKeeps(storage::ModelHeader& header, const std::string& id) {
+  const std::string& name = header.model().name();
+  if (FindKept(header, id) != header.mutable_kept_snapshots()->end()) {
+    return MakeError(absl::StatusCode::kAlreadyExists, "SNAPSHOT_EXISTS",
+                     absl::StrCat("model \"", name, "\" keeps a snapshot \"", id,
+                                  "\" already: delete it first, or choose another id"),
+                     {{"model", name}, {"snapshot", id}});
+  }
+  if (header.kept_snapshots_size() < ModelHistory::kMostKept) return absl::OkStatus();
+  return MakeError(absl::StatusCode::kResourceExhausted, "SNAPSHOT_LIMIT",
+                   absl::StrCat("model \"", name, "\" keeps ", header.kept_snapshots_size(),
+                                " snapshots, the most that it may: delete one first"),
+                   {{"model", name}});
+}
+
+void SetNow(google::protobuf::Timestamp& time) {
+  const int64_t nanos = absl::GetCurrentTimeNanos();
+  time.set_seconds(nanos / 1'000'000'000);
+  time.set_nanos(static_cast<int32_t>(nanos % 1'000'000'000));
+}
+
+// The squared norm of the weights in a model's state. DATA_LOSS if it is none of such a model.
+absl::StatusOr<double> NormOf(const ModelSettings& settings, const storage::Snapshot& state) {
+  const ModelState initial = MakeInitialState(settings, 0);
+  absl::StatusOr<LearnerState> learner = ReadState(state);
+  if (!learner.ok()) return learner.status();
+  if (!initial.learner->Restore(*std::move(learner)))
+    return absl::DataLossError("the kept snapshot has another learner's shape");
+  return initial.learner->augmented_squared_norm();
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<Model>> ModelHistory::AcquireToWrite(absl::string_view name) {
+  absl::StatusOr<std::shared_ptr<Model>> model = store_.Acquire(name);
+  if (!model.ok()) return model;
+  if (absl::Status status = (*model)->core().CheckWritable(); !status.ok()) return status;
+  return model;
+}
+
+absl::Status ModelHistory::CommitAndClose(const std::shared_ptr<Model>& model,
+                                          const absl::Status& why, bool predicts) {
+  if (absl::Status status = store_.committer_->Commit(model); !status.ok()) return status;
+  if (predicts) model->core().is_last_copy.store(true, std::memory_order_release);
+  model->Close(why);
+  // Refused, and after whatever is being written. Updates made meanwhile are not acknowledged, and lost.
+  (void)store_.committer_->Commit(model);
+  store_.snapshotter_->Await(model->id());
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ModelHistory::WholeModel> ModelHistory::Read(absl::string_view name) {
+  absl::StatusOr<std::shared_ptr<Model>> model = store_.Acquire(name);
+  if (!model.ok()) return model.status();
+  absl::StatusOr<storage::ModelHeader> header = store_.catalogue_.Find(name);
+  if (!header.ok()) return header.status();
+  WholeModel whole;
+  whole.header = *std::move(header);
+  {
+    const ModelReader reader(**model, ComponentAccess::kNone);
+    whole.state = MakeSnapshot(reader);
+    whole.committed = reader.ledger().CopyState();
+  }
+  if (absl::Status closed = (*model)->closed(); !closed.ok()) return closed;
+  SetNow(*whole.state.mutable_time());
+  return whole;
+}
+
+absl::StatusOr<v1::Model> ModelHistory::Copy(absl::string_view name, absl::string_view new_name,
+                                             const std::string& request_id) {
+  if (store_.fleet() != nullptr) return FleetUnsupported();
+  const absl::StatusOr<WholeModel> model = Read(name);
+  if (!model.ok()) return model.status();
+  const ModelCopyMemory memory(store_.memory_, model->state.SpaceUsedLong());
+  return store_.catalogue_.CreateCopy(model->header, new_name, request_id, model->state,
+                                      model->committed);
+}
+
+absl::StatusOr<std::string> ModelHistory::Export(absl::string_view name) {
+  const absl::StatusOr<WholeModel> model = Read(name);
+  if (!model.ok()) return model.status();
+  const ModelCopyMemory memory(store_.memory_, 2 * model->state.SpaceUsedLong());
+  return WriteModelFile(model->header, model->state, model->committed);
+}
+
+absl::StatusOr<v1::Model> ModelHistory::Import(const std::string& file, absl::string_view new_name,
+                                               const std::string& request_id) {
+  if (store_.fleet() != nullptr) return FleetUnsupported();
+  const ModelCopyMemory memory(store_.memory_, 3 * file.size());
+  absl::StatusOr<ModelFile> read = ReadModelFile(file, store_.options_.limits);
+  if (!read.ok()) return read.status();
+  return store_.catalogue_.CreateCopy(read->header, new_name, request_id, read->state,
+                                      read->committed);
+}
+
+absl::Status ModelHistory::Rename(absl::string_view name, absl::string_view new_name,
+                                  absl::string_view etag) {
+  const absl::Status not_found = ModelNotFound(name);
+  const auto rename = [&](const storage::ModelHeader& renamed) {
+    const absl::StatusOr<std::shared_ptr<Model>> model = AcquireToWrite(name);
+    if (!model.ok()) return model.status();
+    absl::Status status = CommitAndClose(*model, not_found, /*predicts=*/false);
+    if (status.ok()) {
+      status = store_.journal_->Rename(name, renamed);
+      status = JournalError(status, absl::IsAlreadyExists(status) ? new_name : name);
+    }
+    // Also if it failed: the next use loads it anew.
+    store_.cache_.CloseAndRemove(name, not_found);
+    return status;
+  };
+  const absl::StatusOr<v1::Model> renamed = store_.catalogue_.Rename(name, new_name, etag, rename);
+  if (!renamed.ok()) return renamed.status();
+  if (store_.last_copies_ != nullptr) store_.last_copies_->Remove(name);
+  store_.streams_.EndAll(renamed->uid(), not_found);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<storage::KeptSnapshot> ModelHistory::Keep(absl::string_view name,
+                                                         const std::string& id) {
+  storage::KeptSnapshot kept;
+  const auto keep = [&](storage::ModelHeader& header) -> absl::Status {
+    if (absl::Status status = CheckKeeps(header, id); !status.ok()) return status;
+    const absl::StatusOr<std::shared_ptr<Model>> model = AcquireToWrite(name);
+    if (!model.ok()) return model.status();
+    const ModelCopyMemory memory(store_.memory_, MeasureMemory(**model).state);
+    storage::Snapshot snapshot;
+    {
+      const ModelReader reader(**model, ComponentAccess::kNone);
+      snapshot = MakeSnapshot(reader);
+      *kept.mutable_counters() = reader.ledger().counters();
+    }
+    // What is kept was acknowledged, or will be.
+    if (absl::Status status = store_.committer_->Commit(*model); !status.ok()) return status;
+    kept.set_id(id);
+    kept.set_number(header.last_kept_number() + 1);
+    kept.set_revision(snapshot.revision());
+    SetNow(*kept.mutable_time());
+    *snapshot.mutable_time() = kept.time();
+    const absl::StatusOr<std::vector<uint64_t>> part_bytes =
+        store_.journal_->SaveKept(header.id(), kept.number(), snapshot);
+    if (!part_bytes.ok()) return JournalError(part_bytes.status(), name);
+    kept.mutable_part_bytes()->Assign(part_bytes->begin(), part_bytes->end());
+    header.set_last_kept_number(kept.number());
+    *header.add_kept_snapshots() = kept;
+    return absl::OkStatus();
+  };
+  if (absl::Status status = store_.catalogue_.ChangeKept(name, keep); !status.ok()) return status;
+  return kept;
+}
+
+absl::StatusOr<std::vector<storage::KeptSnapshot>> ModelHistory::List(absl::string_view name) {
+  const absl::StatusOr<storage::ModelHeader> header = store_.catalogue_.Find(name);
+  if (!header.ok()) return header.status();
+  return std::vector<storage::KeptSnapshot>(header->kept_snapshots().begin(),
+                                            header->kept_snapshots().end());
+}
+
+absl::Status ModelHistory::Delete(absl::string_view name, absl::string_view id) {
+  uint64_t model_id = 0;
+  uint64_t number = 0;
+  const auto remove = [&](storage::ModelHeader& header) {
+    const auto found = FindKept(header, id);
+    if (found == header.mutable_kept_snapshots()->end()) return SnapshotNotFound(name, id);
+    model_id = header.id();
+    number = found->number();
+    header.mutable_kept_snapshots()->erase(found);
+    return absl::OkStatus();
+  };
+  if (absl::Status status = store_.catalogue_.ChangeKept(name, remove); !status.ok()) return status;
+  // What cannot be deleted takes space alone.
+  store_.journal_->DeleteKept(model_id, number).IgnoreError();
+  return absl::OkStatus();
+}
+
+absl::Status ModelHistory::RollBack(absl::string_view name, absl::string_view id,
+                                    std::optional<uint64_t> expected_revision) {
+  const auto roll_back = [&](storage::ModelHeader& header) -> absl::Status {
+    const auto kept = FindKept(header, id);
+    if (kept == header.mutable_kept_snapshots()->end()) return SnapshotNotFound(name, id);
+    if (header.model().state() == v1::MODEL_STATE_FROZEN) return ModelFrozen(name);
+    const absl::StatusOr<std::shared_ptr<Model>> model = AcquireToWrite(name);
+    if (!model.ok()) return model.status();
+    const ModelCopyMemory memory(store_.memory_, 2 * MeasureMemory(**model).state);
+    absl::StatusOr<storage::Snapshot> state = store_.journal_->LoadKept(header.id(), *kept);
+    if (!state.ok()) return JournalError(state.status(), name);
+    return CommitRollback(*model, *kept, *std::move(state), expected_revision);
+  };
+  return store_.catalogue_.ChangeKept(name, roll_back);
+}
+
+absl::Status ModelHistory::CommitRollback(const std::shared_ptr<Model>& model,
+                                          const storage::KeptSnapshot& kept,
+                                          storage::Snapshot state,
+                                          std::optional<uint64_t> expected_revision) {
+  const std::string name = model->name();
+  const absl::StatusOr<double> norm = NormOf(model->settings(), state);
+  if (!norm.ok()) return JournalError(norm.status(), name);
+  const auto check_revision = [&](uint64_t revision) {
+    if (expected_revision.value_or(revision) == revision) return absl::OkStatus();
+    return MakeError(absl::StatusCode::kAborted, "REVISION_MISMATCH",
+                     absl::StrCat("the model is at revision ", revision, ", not at ",
+                                  *expected_revision, ": it has learned since; decide again"),
+                     {{"revision", absl::StrCat(revision)}});
+  };
+  if (absl::Status status = check_revision(model->revision()); !status.ok()) return status;
+  const absl::Status why = RolledBack(name);
+  absl::Status status = CommitAndClose(model, why, /*predicts=*/true);
+  if (!status.ok()) return status;
+  const absl::StatusOr<storage::Counters> committed = store_.journal_->LoadCounters(model->id());
+  status = committed.ok() ? check_revision(committed->report().updates())
+                          : JournalError(committed.status(), name);
+  if (status.ok()) {
+    JournalEntry entry;
+    entry.model_id = model->id();
+    entry.counters = RollBackCounters(*committed, kept.counters());
+    storage::UpdateRecord& record = entry.records.emplace_back();
+    record.set_first_revision(entry.counters.report().updates());
+    record.add_labels(0);
+    record.set_squared_norm(*norm);
+    record.set_arithmetic_version(1);
+    state.clear_learning_curve();
+    *record.mutable_restored_state() = std::move(state);
+    const absl::StatusOr<CommitOutcome> outcome = store_.journal_->Commit({&entry, 1}, {});
+    status = outcome.status();
+    if (outcome.ok() && outcome->written == 0)
+      status = absl::UnavailableError("another server writes this model now");
+    status = JournalError(status, name);
+    // What the write may have left is dropped before the model is loaded.
+    if (!status.ok()) store_.OnCommitFailure(*model, status);
+  }
+  // The next use loads what the journal has.
+  store_.streams_.EndAll(model->uid(), why);
+  store_.RemoveFromMemory(*model, absl::OkStatus());
+  return status;
+}
+
+}  // namespace perceptrond

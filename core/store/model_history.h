@@ -1,0 +1,76 @@
+// What becomes of a store's models over time: copies, other names, and kept snapshots to go back to.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "core/store/store.h"
+
+namespace perceptrond {
+
+// Names are full names of models, "models/{model}". Errors of every method, besides those it names: NOT_FOUND
+// (MODEL_NOT_FOUND), UNAVAILABLE (JOURNAL_UNAVAILABLE, NOT_THE_WRITER), DATA_LOSS (JOURNAL_CORRUPT),
+// RESOURCE_EXHAUSTED (OUT_OF_MEMORY, MODEL_TOO_LARGE).
+//
+// Thread contract: safe for any number of threads.
+class ModelHistory {
+ public:
+  static constexpr int kMostKept = 16;
+
+  // The store must outlive it.
+  explicit ModelHistory(Store& store) : store_(store) {}
+
+  // Copies a model as it is at one moment. Durable on return. See ModelCatalogue::CreateCopy.
+  absl::StatusOr<::perceptron::v1::Model> Copy(absl::string_view name, absl::string_view new_name,
+                                               const std::string& request_id);
+  // Gives a model another name. Durable on return. Streams of the model end; what was learned and not
+  // acknowledged may be lost. See ModelCatalogue::Rename.
+  absl::Status Rename(absl::string_view name, absl::string_view new_name, absl::string_view etag);
+
+  // The model as it is at one moment, in a file.
+  absl::StatusOr<std::string> Export(absl::string_view name);
+  // Creates a model from such a file. Durable on return. INVALID_ARGUMENT (BAD_MODEL_FILE,
+  // INVALID_FIELD); otherwise as Copy.
+  absl::StatusOr<::perceptron::v1::Model> Import(const std::string& file,
+                                                 absl::string_view new_name,
+                                                 const std::string& request_id);
+
+  // Keeps the model's current state. Durable on return. ALREADY_EXISTS (SNAPSHOT_EXISTS);
+  // RESOURCE_EXHAUSTED (SNAPSHOT_LIMIT).
+  absl::StatusOr<storage::KeptSnapshot> Keep(absl::string_view name, const std::string& id);
+  // Oldest first.
+  absl::StatusOr<std::vector<storage::KeptSnapshot>> List(absl::string_view name);
+  // NOT_FOUND (SNAPSHOT_NOT_FOUND).
+  absl::Status Delete(absl::string_view name, absl::string_view id);
+  // Gives the model the state of a kept snapshot, as a new revision. Durable on return. Streams that
+  // learn end; what was learned and not acknowledged may be lost. NOT_FOUND (SNAPSHOT_NOT_FOUND);
+  // ABORTED (REVISION_MISMATCH); FAILED_PRECONDITION (MODEL_FROZEN).
+  absl::Status RollBack(absl::string_view name, absl::string_view id,
+                        std::optional<uint64_t> expected_revision);
+
+ private:
+  // A model as it is at one moment.
+  struct WholeModel {
+    storage::ModelHeader header;
+    storage::Snapshot state;
+    CommittedState committed;
+  };
+  absl::StatusOr<WholeModel> Read(absl::string_view name);
+  // Acquires a model that this server writes.
+  absl::StatusOr<std::shared_ptr<Model>> AcquireToWrite(absl::string_view name);
+  // Commits what the model has learned, and closes it: on return nothing of it is written any more, and
+  // the journal has its last state. It goes on predicting if `predicts`.
+  absl::Status CommitAndClose(const std::shared_ptr<Model>& model, const absl::Status& why,
+                              bool predicts);
+  absl::Status CommitRollback(const std::shared_ptr<Model>& model,
+                              const storage::KeptSnapshot& kept, storage::Snapshot state,
+                              std::optional<uint64_t> expected_revision);
+
+  Store& store_;
+};
+
+}  // namespace perceptrond

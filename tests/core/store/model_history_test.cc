@@ -1,0 +1,347 @@
+// Copies, other names and rollbacks of models in a store.
+#include "core/store/model_history.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "core/journal/rocksdb_journal.h"
+#include "core/learner/catalogue.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/core/store/store_fixture.h"
+#include "tests/support/learners.h"
+#include "tests/support/status.h"
+#include "tests/support/temp_dir.h"
+
+namespace perceptrond::model_history_test {
+namespace {
+
+using testing::Message;
+using testing::Space;
+using testing::StoreTest;
+namespace v1 = ::perceptron::v1;
+
+constexpr char kName[] = "models/a";
+
+// What a rule has learned, without what a rollback leaves as it was.
+std::string WeightBytes(const Model& model) {
+  storage::Snapshot snapshot = MakeSnapshot(model);
+  snapshot.clear_learning_curve();
+  snapshot.clear_stored_rows();
+  snapshot.clear_revision();
+  return snapshot.SerializeAsString();
+}
+
+class HistoryTest : public StoreTest {
+ protected:
+  void Reopen() {
+    store_.reset();
+    Open(Store::Options());
+  }
+  ModelHistory History() { return ModelHistory(*store_); }
+  std::shared_ptr<Model> Get(const std::string& name) {
+    const auto model = store_->Acquire(name);
+    EXPECT_OK(model.status());
+    return model.value();
+  }
+  // Sends the messages at each producer's position.
+  void Learn(const std::string& name, Space space, const std::vector<Message>& messages,
+             size_t begin, size_t end) {
+    for (size_t i = begin; i < end; ++i) {
+      EXPECT_OK(testing::Send(*store_, name, messages[i].producer,
+                              testing::SpaceBatch(space, messages[i].examples).batch())
+                    .status);
+    }
+  }
+  void LearnRow(const std::string& name, const testing::Columns& columns) {
+    EXPECT_OK(testing::Send(*store_, name, "p", columns.batch()).status);
+  }
+};
+
+class RollbackOfEachRule
+    : public HistoryTest,
+      public ::testing::WithParamInterface<std::tuple<Space, const CatalogueEntry*>> {};
+
+TEST_P(RollbackOfEachRule, LearnsOnAsIfWhatItUndidHadNeverCome) {
+  const auto& [space, entry] = GetParam();
+  testing::TrafficOptions options;
+  options.space = space;
+  options.producers = 2;
+  const std::vector<Message> messages = testing::MakeTraffic(11, options);
+  for (const char* name : {kName, "models/b"}) {
+    v1::Model settings = testing::SpaceSettings(space, name, options.dimension);
+    testing::SetLearner(*settings.mutable_learner(), std::string(entry->name));
+    ASSERT_OK(store_->Create(settings, "", false).status());
+    Learn(name, space, messages, 0, 40);
+  }
+  ASSERT_OK(History().Keep(kName, "kept").status());
+  const std::string kept = WeightBytes(*Get(kName));
+  Learn(kName, space, messages, 40, 70);
+  const uint64_t revision = Get(kName)->revision();
+  const uint64_t examples = store_->Get(kName)->report.examples();
+  ASSERT_GT(revision, 0U);
+  ASSERT_OK(History().RollBack(kName, "kept", revision));
+  EXPECT_EQ(Get(kName)->revision(), revision + 1);
+  EXPECT_EQ(WeightBytes(*Get(kName)), kept);
+  EXPECT_EQ(store_->Get(kName)->report.examples(), examples);
+  for (const bool reopened : {false, true}) {
+    if (reopened) Reopen();
+    const size_t begin = reopened ? 85 : 70;
+    Learn(kName, space, messages, begin, begin + 15);
+    Learn("models/b", space, messages, begin, begin + 15);
+    EXPECT_EQ(WeightBytes(*Get(kName)), WeightBytes(*Get("models/b"))) << reopened;
+    EXPECT_EQ(Get(kName)->ledger().examples(), Get("models/b")->ledger().examples());
+    const storage::Counters one = Get(kName)->ledger().counters();
+    const storage::Counters other = Get("models/b")->ledger().counters();
+    // k and the sums.
+    EXPECT_EQ(one.report().updates() - one.undone_updates(), other.report().updates());
+    EXPECT_EQ(one.whole_steps(), other.whole_steps());
+    EXPECT_EQ(one.rounding(), other.rounding());
+    // R, and what was proven of all data.
+    EXPECT_GE(one.squared_radius(), other.squared_radius());
+    if (other.has_margin_ceiling()) EXPECT_LE(one.margin_ceiling(), other.margin_ceiling());
+  }
+}
+
+TEST_P(RollbackOfEachRule, AModelFromAFileIsEqualToTheBit) {
+  const auto& [space, entry] = GetParam();
+  testing::TrafficOptions options;
+  options.space = space;
+  options.producers = 2;
+  const std::vector<Message> messages = testing::MakeTraffic(5, options);
+  v1::Model settings = testing::SpaceSettings(space, kName, options.dimension);
+  testing::SetLearner(*settings.mutable_learner(), std::string(entry->name));
+  ASSERT_OK(store_->Create(settings, "", false).status());
+  Learn(kName, space, messages, 0, 60);
+  const auto file = History().Export(kName);
+  ASSERT_OK(file.status());
+  ASSERT_OK(History().Import(*file, "models/b", "").status());
+  EXPECT_EQ(testing::StateBytes(*Get("models/b")), testing::StateBytes(*Get(kName)));
+  EXPECT_EQ(Get("models/b")->ledger().counters().SerializeAsString(),
+            Get(kName)->ledger().counters().SerializeAsString());
+  Learn(kName, space, messages, 60, 80);
+  Learn("models/b", space, messages, 60, 80);
+  EXPECT_EQ(testing::StateBytes(*Get("models/b")), testing::StateBytes(*Get(kName)));
+}
+
+std::vector<const CatalogueEntry*> Rules() {
+  std::vector<const CatalogueEntry*> rules;
+  for (const CatalogueEntry& entry : Catalogue()) rules.push_back(&entry);
+  return rules;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, RollbackOfEachRule,
+                         ::testing::Combine(::testing::Values(Space::kDense, Space::kHashed,
+                                                              Space::kNamed),
+                                            ::testing::ValuesIn(Rules())),
+                         [](const auto& info) {
+                           std::string name(std::get<1>(info.param)->name);
+                           for (char& c : name) c = std::isalnum(c) ? c : '_';
+                           return testing::SpaceName(std::get<0>(info.param)) + "_" + name;
+                         });
+
+TEST_F(HistoryTest, ASecondRollbackMayGoBeyondTheFirst) {
+  Create(kName);
+  std::vector<std::string> weights;
+  for (const float x : {1.0F, -2.0F, 3.0F}) {
+    LearnRow(kName, testing::Columns().AddDense({x, 1}, x > 0 ? -1 : 1));
+    ASSERT_OK(History().Keep(kName, absl::StrCat("k", weights.size())).status());
+    weights.push_back(WeightBytes(*Get(kName)));
+  }
+  for (const size_t to : {2, 0, 1, 0, 2}) {
+    const uint64_t revision = Get(kName)->revision();
+    ASSERT_OK(History().RollBack(kName, absl::StrCat("k", to), std::nullopt));
+    EXPECT_EQ(WeightBytes(*Get(kName)), weights[to]);
+    EXPECT_EQ(Get(kName)->revision(), revision + 1);
+    Reopen();
+    EXPECT_EQ(WeightBytes(*Get(kName)), weights[to]);
+    const storage::Counters counters = Get(kName)->ledger().counters();
+    EXPECT_EQ(counters.report().updates() - counters.undone_updates(), to + 1);
+  }
+}
+
+TEST_F(HistoryTest, ARollbackUndoesAWeightReplacementForTheTheorem) {
+  Create(kName);
+  LearnRow(kName, testing::Columns().AddDense({1, 2}, 1));
+  const double ceiling = store_->Get(kName)->report.margin_ceiling();
+  ASSERT_OK(History().Keep(kName, "k").status());
+  NewWeights weights;
+  weights.vectors.push_back({{0}, {9}, 0});
+  ASSERT_OK(Get(kName)->ReplaceWeights(weights, std::nullopt).status());
+  ASSERT_OK(store_->committer().Commit(Get(kName)));
+  EXPECT_FALSE(store_->Get(kName)->report.has_margin_ceiling());
+  ASSERT_OK(History().RollBack(kName, "k", std::nullopt));
+  EXPECT_EQ(store_->Get(kName)->report.margin_ceiling(), ceiling);
+  EXPECT_EQ(store_->Get(kName)->report.updates(), 3U);
+}
+
+TEST_F(HistoryTest, AProofByExamplesThatCountLessIsNotKept) {
+  storage::Counters kept;
+  kept.mutable_report()->set_updates(5);
+  kept.set_margin_ceiling(2);
+  storage::Counters now = kept;
+  now.mutable_report()->set_updates(9);
+  now.set_margin_ceiling(1);
+  now.set_not_separable(true);
+  EXPECT_EQ(RollBackCounters(now, kept).margin_ceiling(), 1);
+  EXPECT_TRUE(RollBackCounters(now, kept).not_separable());
+  now.set_weighted_updates(1);
+  const storage::Counters counters = RollBackCounters(now, kept);
+  EXPECT_EQ(counters.margin_ceiling(), 2);
+  EXPECT_FALSE(counters.not_separable());
+  EXPECT_EQ(counters.report().updates(), 10U);
+  EXPECT_EQ(counters.undone_updates(), 5U);
+}
+
+TEST_F(HistoryTest, ARollbackIsRefusedWhereItWouldSurprise) {
+  Create(kName);
+  LearnRow(kName, row_);
+  EXPECT_EQ(testing::ReasonOf(History().RollBack(kName, "k", std::nullopt)), "SNAPSHOT_NOT_FOUND");
+  ASSERT_OK(History().Keep(kName, "k").status());
+  EXPECT_EQ(testing::ReasonOf(History().Keep(kName, "k").status()), "SNAPSHOT_EXISTS");
+  EXPECT_EQ(testing::ReasonOf(History().RollBack(kName, "k", 7)), "REVISION_MISMATCH");
+  const auto freeze = [](v1::Model& model) {
+    model.set_state(v1::MODEL_STATE_FROZEN);
+    return absl::OkStatus();
+  };
+  ASSERT_OK(store_->Change(kName, {}, freeze).status());
+  EXPECT_EQ(testing::ReasonOf(History().RollBack(kName, "k", std::nullopt)), "MODEL_FROZEN");
+  EXPECT_EQ(Get(kName)->revision(), 1U);
+  EXPECT_EQ(testing::ReasonOf(History().Keep("models/none", "k").status()), "MODEL_NOT_FOUND");
+}
+
+TEST_F(HistoryTest, KeptSnapshotsAreLimitedAndListedByAge) {
+  Create(kName);
+  for (int i = 0; i < ModelHistory::kMostKept; ++i)
+    ASSERT_OK(History().Keep(kName, absl::StrCat("k", i)).status());
+  EXPECT_EQ(testing::ReasonOf(History().Keep(kName, "more").status()), "SNAPSHOT_LIMIT");
+  ASSERT_OK(History().Delete(kName, "k0"));
+  EXPECT_EQ(testing::ReasonOf(History().Delete(kName, "k0")), "SNAPSHOT_NOT_FOUND");
+  ASSERT_OK(History().Keep(kName, "more").status());
+  const auto all = History().List(kName);
+  ASSERT_OK(all.status());
+  ASSERT_EQ(all->size(), static_cast<size_t>(ModelHistory::kMostKept));
+  EXPECT_EQ(all->front().id(), "k1");
+  EXPECT_EQ(all->back().id(), "more");
+}
+
+TEST_F(HistoryTest, ACopyIsEqualAndLearnsByItself) {
+  Create(kName);
+  LearnRow(kName, row_);
+  ASSERT_OK(History().Keep(kName, "k").status());
+  const auto copy = History().Copy(kName, "models/b", "request");
+  ASSERT_OK(copy.status());
+  EXPECT_NE(copy->uid(), Get(kName)->uid());
+  EXPECT_EQ(testing::StateBytes(*Get("models/b")), testing::StateBytes(*Get(kName)));
+  EXPECT_EQ(Get("models/b")->ledger().counters().SerializeAsString(),
+            Get(kName)->ledger().counters().SerializeAsString());
+  EXPECT_TRUE(History().List("models/b")->empty());
+  // At the producer's position.
+  EXPECT_EQ(testing::Send(*store_, "models/b", "p", row_.batch(), 0).outcome.duplicates, 1U);
+  LearnRow("models/b", testing::Columns().AddDense({-5, 1}, 1));
+  EXPECT_EQ(Get("models/b")->revision(), 2U);
+  EXPECT_EQ(Get(kName)->revision(), 1U);
+  // The same request is answered from what it made.
+  EXPECT_OK(History().Copy(kName, "models/b", "request").status());
+  EXPECT_EQ(testing::ReasonOf(History().Copy(kName, "models/b", "another").status()),
+            "MODEL_EXISTS");
+  Reopen();
+  EXPECT_EQ(Get("models/b")->revision(), 2U);
+}
+
+TEST_F(HistoryTest, AFileThatWasCutOrChangedIsRefused) {
+  Create(kName);
+  LearnRow(kName, row_);
+  const std::string file = History().Export(kName).value();
+  const auto refusal = [&](const std::string& bytes) {
+    return testing::ReasonOf(History().Import(bytes, "models/b", "").status());
+  };
+  for (size_t size = 0; size < file.size(); ++size)
+    ASSERT_EQ(refusal(file.substr(0, size)), "BAD_MODEL_FILE") << size;
+  for (size_t i = 0; i < file.size(); ++i) {
+    std::string changed = file;
+    changed[i] = static_cast<char>(changed[i] ^ 0x10);
+    ASSERT_EQ(refusal(changed), "BAD_MODEL_FILE") << i;
+  }
+  EXPECT_EQ(refusal(file + "x"), "BAD_MODEL_FILE");
+  EXPECT_EQ(refusal(file), "");
+  EXPECT_EQ(refusal(file), "MODEL_EXISTS");
+  EXPECT_EQ(testing::StateBytes(*Get("models/b")), testing::StateBytes(*Get(kName)));
+}
+
+TEST_F(HistoryTest, ARenamedModelKeepsWhatItIs) {
+  Create(kName);
+  Create("models/taken");
+  LearnRow(kName, row_);
+  ASSERT_OK(History().Keep(kName, "k").status());
+  const std::string uid = Get(kName)->uid();
+  const std::string state = testing::StateBytes(*Get(kName));
+  EXPECT_EQ(testing::ReasonOf(History().Rename(kName, "models/taken", "")), "MODEL_EXISTS");
+  EXPECT_EQ(testing::ReasonOf(History().Rename(kName, "models/b", "another")), "ETAG_MISMATCH");
+  EXPECT_OK(store_->Acquire(kName).status());
+  ASSERT_OK(History().Rename(kName, "models/b", ""));
+  EXPECT_EQ(testing::ReasonOf(store_->Acquire(kName).status()), "MODEL_NOT_FOUND");
+  EXPECT_EQ(Get("models/b")->uid(), uid);
+  EXPECT_EQ(testing::StateBytes(*Get("models/b")), state);
+  LearnRow("models/b", testing::Columns().AddDense({-5, 1}, 1));
+  ASSERT_OK(History().RollBack("models/b", "k", std::nullopt));
+  Create(kName);
+  Reopen();
+  EXPECT_EQ(Get("models/b")->revision(), 3U);
+  EXPECT_EQ(Get(kName)->revision(), 0U);
+}
+
+TEST_F(HistoryTest, AnAliasKeepsItsModelFromBeingDeleted) {
+  Create(kName);
+  const auto set = [](Alias& alias) {
+    alias.set_model(kName);
+    return absl::OkStatus();
+  };
+  ASSERT_OK(store_->catalogue().ChangeAlias("aliases/x", {.allow_missing = true}, set).status());
+  EXPECT_EQ(testing::ReasonOf(store_->Delete(kName, "", false)), "MODEL_IN_USE");
+  ASSERT_OK(History().Rename(kName, "models/b", ""));
+  EXPECT_EQ(store_->catalogue().aliases().ModelOf("aliases/x").value(), "models/b");
+  ASSERT_OK(store_->catalogue().DeleteAlias("aliases/x", ""));
+  EXPECT_OK(store_->Delete("models/b", "", false));
+}
+
+// As HistoryTest, on disk.
+TEST(HistoryOnDisk, OutlivesTheServer) {
+  const testing::TempDir dir;
+  RocksDbJournal::Options options;
+  options.directory = dir.path() + "/journal";
+  std::string kept;
+  for (const bool reopened : {false, true}) {
+    auto journal = RocksDbJournal::Open(options);
+    ASSERT_OK(journal.status());
+    Store store(*std::move(journal), Store::Options());
+    if (!reopened) {
+      ASSERT_OK(store.Create(testing::DenseSettings(kName, 2), "", false).status());
+      const auto learn = [&](float x, int label) {
+        EXPECT_OK(
+            testing::Send(store, kName, "p", testing::Columns().AddDense({x, 1}, label).batch())
+                .status);
+      };
+      learn(1, 1);
+      ASSERT_OK(ModelHistory(store).Keep(kName, "k").status());
+      kept = WeightBytes(**store.Acquire(kName));
+      learn(2, -1);
+      ASSERT_OK(ModelHistory(store).RollBack(kName, "k", 2));
+      ASSERT_OK(ModelHistory(store).Copy(kName, "models/copy", "").status());
+      ASSERT_OK(ModelHistory(store).Rename(kName, "models/renamed", ""));
+    }
+    for (const char* name : {"models/renamed", "models/copy"}) {
+      const auto model = store.Acquire(name);
+      ASSERT_OK(model.status());
+      EXPECT_EQ((*model)->revision(), 3U);
+      EXPECT_EQ(WeightBytes(**model), kept);
+    }
+    EXPECT_EQ(testing::ReasonOf(store.Acquire(kName).status()), "MODEL_NOT_FOUND");
+    EXPECT_EQ(ModelHistory(store).List("models/renamed")->size(), 1U);
+  }
+}
+
+}  // namespace
+}  // namespace perceptrond::model_history_test

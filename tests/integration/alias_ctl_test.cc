@@ -1,0 +1,74 @@
+// perceptronctl: aliases, copies, names, files and rollbacks.
+#include "perceptron/v1/alias_service.pb.h"
+#include "perceptron/v1/history_service.pb.h"
+#include "tests/integration/ctl_fixture.h"
+
+namespace perceptrond::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+class CtlHistoryTest : public CtlTest {
+ protected:
+  CtlHistoryTest() : data_(Write("and.svm", and_)) {
+    EXPECT_EQ(Ctl("create a --dimension 2").exit_code, 0);
+    EXPECT_EQ(Ctl("learn a " + data_ + " --passes 2 --index-base 1").exit_code, 0);
+  }
+  void ExpectFine(const std::string& arguments) {
+    const CommandResult result = Ctl(arguments);
+    EXPECT_EQ(result.exit_code, 0) << result.out;
+  }
+  std::string Weights(const std::string& name) {
+    return Json<v1::Model>("get " + name + " --weights").weights().SerializeAsString();
+  }
+
+  const std::string data_;
+};
+
+TEST_F(CtlHistoryTest, AnAliasIsSetUsedComparedAndDeleted) {
+  ExpectFine("create b --dimension 2");
+  EXPECT_THAT(Ctl("alias").out, HasSubstr("there are no aliases"));
+  EXPECT_EQ(Json<v1::Alias>("alias prod a").model(), "models/a");
+  EXPECT_THAT(CtlOut("alias").out, HasSubstr("aliases/prod"));
+  ExpectFine("predict aliases/prod " + data_ + " --index-base 1");
+  ExpectFine("learn aliases/prod " + data_ + " --index-base 1");
+  EXPECT_EQ(Json<v1::Model>("get aliases/prod").name(), "models/a");
+  const auto compared = Json<v1::ChallengeAliasResponse>("alias prod --challenger b");
+  EXPECT_EQ(compared.outcome(), v1::CHALLENGE_OUTCOME_TOO_FEW_EXAMPLES);
+  EXPECT_THAT(Ctl("alias prod --challenger b").out, HasSubstr("too few examples"));
+  EXPECT_EQ(Ctl("alias prod a --delete").exit_code, 2);
+  EXPECT_THAT(Ctl("alias none").out, HasSubstr("ALIAS_NOT_FOUND"));
+  ExpectFine("alias prod --delete");
+  EXPECT_EQ(Ctl("predict aliases/prod " + data_ + " --index-base 1").exit_code, 1);
+}
+
+TEST_F(CtlHistoryTest, ASnapshotIsKeptListedAndRestored) {
+  EXPECT_EQ(Json<v1::Snapshot>("snapshot a k").name(), "models/a/snapshots/k");
+  const std::string weights = Weights("a");
+  const std::string other = Write("other.svm", "+1 1:-3 2:1\n-1 1:5\n+1 1:-2 2:-9\n");
+  ExpectFine("learn a " + other + " --passes 3 --index-base 1");
+  EXPECT_NE(Weights("a"), weights);
+  ExpectFine("rollback a k");
+  EXPECT_EQ(Weights("a"), weights);
+  EXPECT_THAT(CtlOut("snapshot a").out, HasSubstr("models/a/snapshots/k"));
+  EXPECT_THAT(Ctl("rollback a none").out, HasSubstr("SNAPSHOT_NOT_FOUND"));
+  EXPECT_THAT(Ctl("rollback a k --expected-revision 1").out, HasSubstr("REVISION_MISMATCH"));
+  ExpectFine("snapshot a k --delete");
+  EXPECT_EQ(CtlOut("snapshot a").out, "");
+}
+
+TEST_F(CtlHistoryTest, ACopyANewNameAndAFileHaveTheSameWeights) {
+  const std::string weights = Weights("a");
+  const std::string file = dir_.path() + "/a.model";
+  ExpectFine("copy a b");
+  ExpectFine("rename a c");
+  ExpectFine("export c " + file);
+  EXPECT_EQ(Ctl("export c " + file).exit_code, 2);
+  ExpectFine("import d " + file);
+  for (const char* name : {"b", "c", "d"}) EXPECT_EQ(Weights(name), weights) << name;
+  EXPECT_THAT(Ctl("get a").out, HasSubstr("MODEL_NOT_FOUND"));
+  EXPECT_THAT(Ctl("import e " + data_).out, HasSubstr("BAD_MODEL_FILE"));
+}
+
+}  // namespace
+}  // namespace perceptrond::testing
