@@ -168,7 +168,8 @@ TEST_F(AliasTest, OneThatDoesNotExistIsNotFoundByName) {
     const grpc::Status status = PredictBy("aliases/x", &label);
     EXPECT_EQ(status.error_code(), kNotFound);
     EXPECT_EQ(Reason(status), "ALIAS_NOT_FOUND");
-    RawLearnStream stream(*learning_, "aliases/x");
+    RawLearnStream stream(*learning_, "");
+    stream.first().set_model("aliases/x");
     stream.Send(stream.first());
     EXPECT_EQ(Reason(stream.Finish()), "ALIAS_NOT_FOUND");
   }
@@ -222,7 +223,8 @@ TEST_F(AliasTest, AStreamOfPredictionsFollowsItAtTheNextMessage) {
 
 TEST_F(AliasTest, AStreamThatLearnsStaysOnItsModel) {
   Set("x", "a");
-  RawLearnStream stream(*learning_, "aliases/x", "p");
+  RawLearnStream stream(*learning_, "", "p");
+  stream.first().set_model("aliases/x");
   EXPECT_EQ(stream.Open().model_uid(), Get("a").uid());
   Set("x", "b");
   v1::LearnStreamRequest request;
@@ -335,7 +337,7 @@ TEST_F(AliasTest, GoesToTheChallengerThatErrsLess) {
   request.set_min_examples(1000);
   EXPECT_EQ(Challenge(request).outcome(), v1::CHALLENGE_OUTCOME_TOO_FEW_EXAMPLES);
   request.clear_min_examples();
-  request.set_margin(0.99);
+  request.set_margin(0.999);
   EXPECT_EQ(Challenge(request).outcome(), v1::CHALLENGE_OUTCOME_CHAMPION_WON);
   request.set_margin(0.1);
   request.set_validate_only(true);

@@ -1,6 +1,8 @@
 // Copies, other names and rollbacks of models in a store.
 #include "core/store/model_history.h"
 
+#include <google/protobuf/util/message_differencer.h>
+
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,6 +20,7 @@
 namespace perceptrond::model_history_test {
 namespace {
 
+using google::protobuf::util::MessageDifferencer;
 using testing::Message;
 using testing::Space;
 using testing::StoreTest;
@@ -119,8 +122,8 @@ TEST_P(RollbackOfEachRule, AModelFromAFileIsEqualToTheBit) {
   ASSERT_OK(file.status());
   ASSERT_OK(History().Import(*file, "models/b", "").status());
   EXPECT_EQ(testing::StateBytes(*Get("models/b")), testing::StateBytes(*Get(kName)));
-  EXPECT_EQ(Get("models/b")->ledger().counters().SerializeAsString(),
-            Get(kName)->ledger().counters().SerializeAsString());
+  EXPECT_TRUE(MessageDifferencer::Equals(Get("models/b")->ledger().counters(),
+                                         Get(kName)->ledger().counters()));
   Learn(kName, space, messages, 60, 80);
   Learn("models/b", space, messages, 60, 80);
   EXPECT_EQ(testing::StateBytes(*Get("models/b")), testing::StateBytes(*Get(kName)));
@@ -145,10 +148,12 @@ INSTANTIATE_TEST_SUITE_P(All, RollbackOfEachRule,
 TEST_F(HistoryTest, ASecondRollbackMayGoBeyondTheFirst) {
   Create(kName);
   std::vector<std::string> weights;
+  std::vector<uint64_t> updates;
   for (const float x : {1.0F, -2.0F, 3.0F}) {
     LearnRow(kName, testing::Columns().AddDense({x, 1}, x > 0 ? -1 : 1));
     ASSERT_OK(History().Keep(kName, absl::StrCat("k", weights.size())).status());
     weights.push_back(WeightBytes(*Get(kName)));
+    updates.push_back(Get(kName)->revision());
   }
   for (const size_t to : {2, 0, 1, 0, 2}) {
     const uint64_t revision = Get(kName)->revision();
@@ -158,7 +163,7 @@ TEST_F(HistoryTest, ASecondRollbackMayGoBeyondTheFirst) {
     Reopen();
     EXPECT_EQ(WeightBytes(*Get(kName)), weights[to]);
     const storage::Counters counters = Get(kName)->ledger().counters();
-    EXPECT_EQ(counters.report().updates() - counters.undone_updates(), to + 1);
+    EXPECT_EQ(counters.report().updates() - counters.undone_updates(), updates[to]);
   }
 }
 
@@ -235,8 +240,8 @@ TEST_F(HistoryTest, ACopyIsEqualAndLearnsByItself) {
   ASSERT_OK(copy.status());
   EXPECT_NE(copy->uid(), Get(kName)->uid());
   EXPECT_EQ(testing::StateBytes(*Get("models/b")), testing::StateBytes(*Get(kName)));
-  EXPECT_EQ(Get("models/b")->ledger().counters().SerializeAsString(),
-            Get(kName)->ledger().counters().SerializeAsString());
+  EXPECT_TRUE(MessageDifferencer::Equals(Get("models/b")->ledger().counters(),
+                                         Get(kName)->ledger().counters()));
   EXPECT_TRUE(History().List("models/b")->empty());
   // At the producer's position.
   EXPECT_EQ(testing::Send(*store_, "models/b", "p", row_.batch(), 0).outcome.duplicates, 1U);

@@ -8,8 +8,10 @@
 #include <random>
 #include <string>
 
+#include "perceptron/v1/alias_service.pb.h"
 #include "perceptron/v1/analysis_service.pb.h"
 #include "perceptron/v1/backup_service.pb.h"
+#include "perceptron/v1/history_service.pb.h"
 #include "perceptron/v1/learning_service.pb.h"
 #include "perceptron/v1/model_service.pb.h"
 #include "server/sessions/nested_examples.h"
@@ -44,7 +46,8 @@ NamedModels Read(const MethodAccess& access, const std::string& bytes, size_t sl
 TEST(MethodAccess, EveryMethodOfEveryServiceHasOne) {
   for (const char* name : {"perceptron.v1.ModelService", "perceptron.v1.LearningService",
                            "perceptron.v1.PredictionService", "perceptron.v1.AnalysisService",
-                           "perceptron.v1.BackupService", "inference.GRPCInferenceService",
+                           "perceptron.v1.BackupService", "perceptron.v1.AliasService",
+                           "perceptron.v1.HistoryService", "inference.GRPCInferenceService",
                            "grpc.health.v1.Health", "grpc.reflection.v1alpha.ServerReflection"}) {
     const auto* const service =
         google::protobuf::DescriptorPool::generated_pool()->FindServiceByName(name);
