@@ -59,10 +59,7 @@ function pointsOf({learningCurve, report}) {
   return points.sort((a, b) => a.x - b.x);
 }
 
-function addPoints(row, model) {
-  const news = pointsOf(model).filter((point) => row.points.length === 0 || point.x > row.points.at(-1).x);
-  if (news.length === 0) return;
-  row.points = thin(row.points.concat(news));
+function drawCurve(row) {
   row.chart ??= sparkline(row.canvas);
   row.canvas.parentElement.classList.add('drawn');
   // With few examples the error is noise.
@@ -71,6 +68,26 @@ function addPoints(row, model) {
   row.chart.data.datasets[0].data = drawn;
   row.chart.data.datasets[0].pointRadius = drawn.length === 1 ? 3 : 0;
   row.chart.update();
+}
+
+// Rows whose curves are to be drawn: a few in each frame, so that the figures of a whole page need not wait for its curves.
+const undrawn = new Set();
+const CURVES_A_FRAME = 4;
+
+function drawSomeCurves() {
+  for (const row of [...undrawn].slice(0, CURVES_A_FRAME)) {
+    undrawn.delete(row);
+    drawCurve(row);
+  }
+  if (undrawn.size > 0) requestAnimationFrame(drawSomeCurves);
+}
+
+function addPoints(row, model) {
+  const news = pointsOf(model).filter((point) => row.points.length === 0 || point.x > row.points.at(-1).x);
+  if (news.length === 0) return;
+  row.points = thin(row.points.concat(news));
+  if (undrawn.size === 0) requestAnimationFrame(drawSomeCurves);
+  undrawn.add(row);
 }
 
 function showChoice(row, id) {
@@ -98,6 +115,7 @@ function showRow(row, entry) {
 
 function removeRow(uid) {
   const row = rows.get(uid);
+  undrawn.delete(row);
   if (row.chart) drop(row.chart);
   row.element.remove();
   rows.delete(uid);
