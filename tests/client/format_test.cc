@@ -7,55 +7,10 @@
 #include <random>
 #include <utility>
 
-namespace perceptrond::client {
+#include "tests/client/format_fixture.h"
+
+namespace perceptrond::client::format_test {
 namespace {
-
-FormatOptions Options(FormatKind kind) {
-  FormatOptions options;
-  options.kind = kind;
-  options.index_base = 1;
-  options.label_column = "y";
-  return options;
-}
-
-std::unique_ptr<Format> Make(const FormatOptions& options) {
-  auto format = MakeFormat(options);
-  EXPECT_TRUE(format.ok()) << format.status();
-  return *std::move(format);
-}
-
-// Parses a line that must hold an example.
-Row Parsed(Format* format, const std::string& line) {
-  Row row;
-  const auto kind = format->Parse(line, &row);
-  EXPECT_TRUE(kind.ok()) << line << ": " << kind.status();
-  EXPECT_TRUE(!kind.ok() || *kind == LineKind::kExample) << line;
-  return row;
-}
-
-// The error of a line that must not parse.
-std::string Error(Format* format, const std::string& line) {
-  Row row;
-  const auto kind = format->Parse(line, &row);
-  EXPECT_TRUE(absl::IsInvalidArgument(kind.status())) << line;
-  return std::string(kind.status().message());
-}
-
-bool Nothing(Format* format, const std::string& line) {
-  Row row;
-  const auto kind = format->Parse(line, &row);
-  return kind.ok() && *kind == LineKind::kNothing;
-}
-
-std::map<std::string, float> Features(const Row& row) {
-  std::map<std::string, float> features;
-  for (size_t i = 0; i < row.name_count(); ++i) {
-    features[std::string(row.name(i))] = row.values.empty() ? 1 : row.values[i];
-  }
-  return features;
-}
-
-using Map = std::map<std::string, float>;
 
 TEST(Svmlight, ReadsLabelAndFeaturesFromTheStatedBase) {
   const auto format = Make(Options(FormatKind::kSvmlight));
@@ -287,89 +242,6 @@ TEST(Jsonl, RefusesMalformedLines) {
   EXPECT_TRUE(Nothing(format.get(), " "));
 }
 
-TEST(Text, CountsWordsInLowerCase) {
-  FormatOptions options = Options(FormatKind::kText);
-  options.labels.names = {"ham", "spam"};
-  const auto format = Make(options);
-  const Row row = Parsed(format.get(), "spam\tFree! don't free caf\xc3\xa9 7x\tmore");
-  EXPECT_EQ(row.label, 1);
-  EXPECT_EQ(Features(row),
-            (Map{{"free", 2}, {"don't", 1}, {"caf\xc3\xa9", 1}, {"7x", 1}, {"more", 1}}));
-  EXPECT_EQ(Parsed(format.get(), "ham\t ...").name_count(), 0u);
-  Error(format.get(), "no tab at all");
-  Error(format.get(), "eggs\tand text");
-}
-
-// Words are found eight bytes at a time; a byte at a time finds the same.
-TEST(Text, LeavesTextsWholeForAModelThatTakesThem) {
-  FormatOptions options = Options(FormatKind::kText);
-  options.whole_texts = true;
-  const auto format = Make(options);
-  const Row row = Parsed(format.get(), "-1\tOK\tlar... Joking");
-  EXPECT_EQ(row.kind, RowKind::kText);
-  EXPECT_EQ(row.text, "OK\tlar... Joking");
-  EXPECT_EQ(row.label, -1);
-  EXPECT_EQ(row.name_count(), 0U);
-}
-
-TEST(Text, FindsTheWordsOfAnyBytes) {
-  FormatOptions options = Options(FormatKind::kText);
-  options.require_label = false;
-  const auto format = Make(options);
-  std::mt19937 random(9);
-  for (int i = 0; i < 3000; ++i) {
-    std::string line(1, 'x');
-    for (uint32_t n = random() % 40; n > 0; --n) {
-      const auto byte = static_cast<char>(random() % 256);
-      line.push_back(random() % 3 != 0 ? "aZz9A0'm"[random() % 8] : byte == '\t' ? ' ' : byte);
-    }
-    Map words;
-    std::string word;
-    for (const char c : line + " ") {
-      const auto byte = static_cast<unsigned char>(c);
-      if (byte >= 0x80 || c == '\'' || std::isalnum(byte) != 0) {
-        word.push_back(byte < 0x80 ? static_cast<char>(std::tolower(byte)) : c);
-      } else if (!word.empty()) {
-        ++words[std::exchange(word, "")];
-      }
-    }
-    EXPECT_EQ(Features(Parsed(format.get(), line)), words) << line;
-  }
-}
-
-TEST(Text, IsAllTextWhereNoLabelIsRequired) {
-  FormatOptions options = Options(FormatKind::kText);
-  options.require_label = false;
-  EXPECT_EQ(Features(Parsed(Make(options).get(), "Win now")), (Map{{"win", 1}, {"now", 1}}));
-}
-
-TEST(Text, IsAllOfALineThatHasNoLabelBeforeItsTab) {
-  FormatOptions options = Options(FormatKind::kText);
-  options.labels.names = {"ham", "spam"};
-  options.require_label = false;
-  const auto format = Make(options);
-  for (const char* line : {"Win\tnow", "\twin now", "win now\t", "win\tspam\tnow"}) {
-    const Row row = Parsed(format.get(), line);
-    EXPECT_FALSE(row.has_label()) << line;
-    Map expected = {{"win", 1}, {"now", 1}};
-    if (std::string_view(line).find("spam") != std::string_view::npos) expected["spam"] = 1;
-    EXPECT_EQ(Features(row), expected) << line;
-  }
-  const Row labelled = Parsed(format.get(), "spam\twin now");
-  EXPECT_EQ(labelled.label, 1);
-  EXPECT_EQ(Features(labelled), (Map{{"win", 1}, {"now", 1}}));
-}
-
-TEST(Text, SaysADifferentLabelWhereClassesComeUpByName) {
-  FormatOptions options = Options(FormatKind::kText);
-  options.labels.new_names = true;
-  options.labels.max_classes = 10;
-  options.require_label = false;
-  const Row row = Parsed(Make(options).get(), "tea\thot leaves");
-  EXPECT_EQ(row.label_name, "tea");
-  EXPECT_EQ(Features(row), (Map{{"hot", 1}, {"leaves", 1}}));
-}
-
 TEST(Formats, AreGuessedFromFewExtensionsOnly) {
   EXPECT_EQ(FormatByExtension("a/b.svm"), FormatKind::kSvmlight);
   EXPECT_EQ(FormatByExtension("b.svmlight"), FormatKind::kSvmlight);
@@ -407,4 +279,4 @@ TEST(Formats, SurviveAnyBytes) {
 }
 
 }  // namespace
-}  // namespace perceptrond::client
+}  // namespace perceptrond::client::format_test
