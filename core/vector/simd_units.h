@@ -1,6 +1,6 @@
 // Chooses the loops that Highway compiled for a vector unit of this machine. Highway's own library
 // would tell as well, but it measures the clock when it is loaded, which takes longer than
-// everything else that a server does before it opens its journal (docs/adr/0028-start.md).
+// everything else that a server does before it opens its journal (docs/adr/0009-libraries.md).
 #pragma once
 
 #include <algorithm>
