@@ -133,17 +133,21 @@ TEST_F(TextTest, TextsAreTheirWordsOfAHashedSpace) {
 
 TEST_F(TextTest, ABadTextIsAValidationErrorOfItsRow) {
   CreateText("mail");
-  v1::LearnRequest request = Nested("mail");
+  v1::LearnStreamRequest request;
+  *request.mutable_examples() = Nested("mail").examples();
   request.mutable_examples(1)->set_text("\xff");
   request.mutable_examples(3)->set_text(std::string((1 << 20) + 1, 'a'));
   request.mutable_examples(4)->mutable_named()->add_names("free");
   // As a client would send it whose language does not check UTF-8.
+  v1::LearnStreamRequest first;
+  first.set_model("models/mail");
   std::vector<std::string> answers;
-  ASSERT_TRUE(CallRaw("/perceptron.v1.LearningService/Learn", {request.SerializePartialAsString()},
-                      &answers)
+  ASSERT_TRUE(CallRaw("/perceptron.v1.LearningService/LearnStream",
+                      {first.SerializeAsString(), request.SerializeAsString()}, &answers)
                   .ok());
-  v1::LearnResult result;
-  ASSERT_TRUE(result.ParseFromString(answers.at(0)));
+  v1::LearnStreamResponse last;
+  ASSERT_TRUE(last.ParseFromString(answers.back()));
+  const v1::LearnResult& result = *last.results().rbegin();
   EXPECT_EQ(result.examples(), 2U);
   ASSERT_EQ(result.row_errors_size(), 3);
   EXPECT_EQ(result.row_errors(0).row(), 1U);
@@ -228,6 +232,7 @@ TEST_F(TextTest, ARestartLeavesTheSameBits) {
   ASSERT_TRUE(Learn(Nested("mail")).ok());
   const std::vector<float> scores = Scores("mail");
   const std::string weights = Get("mail").weights().SerializeAsString();
+  server_.Kill();
   Restart();
   inference_ = oip::GRPCInferenceService::NewStub(channel_);
   EXPECT_EQ(Get("mail").weights().SerializeAsString(), weights);
