@@ -176,7 +176,7 @@ absl::StatusOr<ModelIndex::Found> ModelIndex::Find(const ModelFilter& filter, si
 }
 
 absl::StatusOr<std::shared_ptr<const ModelIndex::Rows>> ModelIndex::Current() {
-  const absl::StatusOr<uint64_t> models = store_.Count();
+  const absl::StatusOr<uint64_t> models = store_.catalogue().Count();
   MutexLock lock(&mutex_);
   const absl::Time now = now_();
   if (rows_ == nullptr || IsOld(now, models.value_or(models_))) {

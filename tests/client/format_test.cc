@@ -232,11 +232,11 @@ TEST(Jsonl, ReadsTexts) {
 
 TEST(Jsonl, RefusesMalformedLines) {
   const auto format = Make(Options(FormatKind::kJsonl));
-  for (const char* line :
-       {"{", "[]", R"({"label": 1, "nope": 2})", R"({"label": 3})", "{}",
-        R"({"sparse": {"indices": [1], "values": [1, 2]}, "label": 1})",
-        R"({"sparse": {"indices": [1], "values": [1]}, "label": 1)",
-        R"({"text": "free prize", "label": 1})", R"({"predictionId": "7", "label": 1})"}) {
+  for (const char* line : {"{", "[]", R"({"label": 1, "nope": 2})", R"({"label": 3})", "{}",
+                           R"({"sparse": {"indices": [1], "values": [1, 2]}, "label": 1})",
+                           R"({"sparse": {"indices": [1], "values": [1]}, "label": 1)",
+                           R"({"text": "free prize", "sparse": {"indices": [1]}, "label": 1})",
+                           R"({"predictionId": "7", "label": 1})"}) {
     Error(format.get(), line);
   }
   EXPECT_TRUE(Nothing(format.get(), " "));

@@ -12,6 +12,7 @@
 #include "client/format/format.h"
 #include "core/features/name_table.h"
 #include "core/vector/check.h"
+#include "core/vector/name.h"
 
 namespace {
 

@@ -232,7 +232,7 @@ TEST_F(TextTest, ARestartLeavesTheSameBits) {
   ASSERT_TRUE(Learn(Nested("mail")).ok());
   const std::vector<float> scores = Scores("mail");
   const std::string weights = Get("mail").weights().SerializeAsString();
-  server_.Kill(SIGKILL);
+  server_.Kill();
   Restart();
   inference_ = oip::GRPCInferenceService::NewStub(channel_);
   EXPECT_EQ(Get("mail").weights().SerializeAsString(), weights);

@@ -96,7 +96,7 @@ TEST_F(StoreMemoryTest, AModelThatWouldNotFitAloneIsNotCreated) {
     EXPECT_EQ(ReasonOf(store_->Create(settings, "", /*validate_only=*/true).status()),
               "MODEL_TOO_LARGE");
   }
-  EXPECT_EQ(store_->Count().value(), 1U);
+  EXPECT_EQ(store_->catalogue().Count().value(), 1U);
 }
 
 TEST_F(StoreMemoryTest, TheLeastRecentlyUsedLeavesFirst) {
