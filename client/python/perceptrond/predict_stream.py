@@ -65,16 +65,20 @@ class PredictStream:
     def _connect(self, unanswered: Deque[Examples], remaining: Iterator[Examples]) -> Iterator[tuple[Examples, Response]]:
         """Runs one connection: sends what was unanswered before, then the rest. When it is lost, `unanswered` has what is
         unanswered then."""
+        def take() -> Optional[Examples]:
+            if unanswered:
+                return unanswered.popleft()
+            return next(remaining, None)
+
         requests: queue.SimpleQueue[Optional[Request]] = queue.SimpleQueue()
         call = self._stub.PredictStream(iter(requests.get, None))
         names: Optional[NameTable] = None
-        more: Iterator[Optional[Examples]] = remaining
         sent: Deque[Examples] = collections.deque()
         try:
             while True:
                 # The first answer tells the size of the table; the message before it has its own names.
                 while len(sent) < (self._window if names else 1):
-                    batch = unanswered.popleft() if unanswered else next(more, None)
+                    batch = take()
                     if batch is None:
                         break
                     request = Request(model=self._model, min_revision=self._revision, include_class_scores=self._class_scores)

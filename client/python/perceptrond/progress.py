@@ -29,9 +29,11 @@ OnProgress = Callable[[Progress], None]
 
 def shown(progress: Union[bool, OnProgress, None]) -> OnProgress:
     """Returns the callback. True: a line on standard error."""
-    if progress is None or progress is False:
+    if not progress:
         return lambda now: None
-    return Line(sys.stderr) if progress is True else progress
+    if isinstance(progress, bool):
+        return Line(sys.stderr)
+    return progress
 
 
 class Line:

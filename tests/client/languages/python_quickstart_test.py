@@ -27,7 +27,7 @@ class QuickstartTest(ServedTest):
         self.assertRegex(done.stderr, "pass 1: 4459 examples")
         self.await_models("spam")
         shown = json.loads(get(f"http://{self.server.metrics}/api/models?search=spam"))
-        self.assertEqual([model["name"] for model in shown["models"]], ["models/spam"])
+        self.assertEqual([listed["model"]["name"] for listed in shown["models"]], ["models/spam"])
         self.assertIn('perceptrond_model_examples_total{model="spam"} 1115\n', get(f"http://{self.server.metrics}/metrics"))
 
 
