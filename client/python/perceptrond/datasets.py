@@ -98,4 +98,6 @@ def _check_lengths(rows: Optional[int], labels: Optional[Sequence[Any]], weights
 
 def _plain(column: Any) -> Iterable[Any]:
     """As Python's own numbers and texts."""
-    return column.tolist() if hasattr(column, "tolist") else column
+    if hasattr(column, "tolist"):
+        return column.tolist()
+    return (item.item() if hasattr(item, "item") else item for item in column)
