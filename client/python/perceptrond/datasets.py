@@ -3,7 +3,7 @@
 import itertools
 from typing import Any, Iterable, Iterator, Mapping, Optional, Sequence
 
-from .rows import Row, batches
+from .rows import Row, row_batches
 from .window import Examples
 
 
@@ -38,7 +38,7 @@ class Dataset:
         """Yields the rows from this one on, in messages. Once only, if `rows` is None."""
         if self._matrix is None:
             rows = self._rows[first:] if isinstance(self._rows, list) else itertools.islice(self._rows, first, None)
-            yield from batches(rows, self._batch)
+            yield from row_batches(rows, self._batch)
             return
         from .matrices import pack_matrix
         chosen = slice(first, None)
@@ -98,4 +98,6 @@ def _check_lengths(rows: Optional[int], labels: Optional[Sequence[Any]], weights
 
 def _plain(column: Any) -> Iterable[Any]:
     """As Python's own numbers and texts."""
-    return column.tolist() if hasattr(column, "tolist") else column
+    if hasattr(column, "tolist"):
+        return column.tolist()
+    return (item.item() if hasattr(item, "item") else item for item in column)

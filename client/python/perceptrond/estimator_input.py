@@ -7,7 +7,7 @@ import numpy
 
 from .frames import as_matrix
 from .matrices import NamedMatrix, pack_matrix
-from .rows import Row
+from .rows import Row, row_batches
 from .window import Examples
 
 MATRIX, FRAME, DICTS, TEXTS = "a matrix", "a frame with columns that are not numbers", "dicts", "texts"
@@ -31,10 +31,7 @@ class Input(NamedTuple):
         positions = range(len(self.examples)) if order is None else order.tolist()
         as_labels = [None] * len(positions) if labels is None else labels.tolist()
         as_weights = [1.0] * len(positions) if weights is None else weights.tolist()
-        for begin in range(0, len(positions), batch):
-            end = begin + batch
-            yield [Row(self.examples[position], label, weight) for position, label, weight in
-                   zip(positions[begin:end], as_labels[begin:end], as_weights[begin:end])]
+        yield from row_batches((Row(self.examples[position], label, weight) for position, label, weight in zip(positions, as_labels, as_weights)), batch)
 
 
 def kind_of(X: Any) -> str:

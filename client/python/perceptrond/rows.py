@@ -8,6 +8,10 @@ Label = Union[int, str]
 Features = Union[Mapping[str, float], Mapping[int, float], str]
 
 
+# The characters of a message of texts: so that it, and its n-grams, stay below the server's limits.
+MOST_TEXT = 1 << 19
+
+
 class Row(NamedTuple):
     """One example."""
 
@@ -26,3 +30,22 @@ def batches(rows: Iterable[Item], size: int) -> Iterator[list[Item]]:
     remaining = iter(rows)
     while batch := list(itertools.islice(remaining, size)):
         yield batch
+
+
+def row_batches(rows: Iterable[Row], size: int) -> Iterator[list[Row]]:
+    """Yields the rows in batches of at most this many; long texts make smaller ones."""
+    for batch in batches(rows, size):
+        if isinstance(batch[0].features, str):
+            yield from _short_enough(batch)
+        else:
+            yield batch
+
+
+def _short_enough(batch: list[Row]) -> Iterator[list[Row]]:
+    begin = length = 0
+    for end, row in enumerate(batch):
+        length += len(row.features)
+        if length > MOST_TEXT and end > begin:
+            yield batch[begin:end]
+            begin, length = end, len(row.features)
+    yield batch[begin:]

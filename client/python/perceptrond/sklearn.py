@@ -17,6 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_consistent_length, check_is_fitted
 
 from .channels import default_server
+from .columns import count
 from .estimator_input import DICTS, FRAME, MATRIX, TEXTS, Input, find, read
 from .linear import LinearModel
 from .progress import Progress, shown
@@ -275,7 +276,7 @@ class PerceptrondClassifier(ClassifierMixin, BaseEstimator):
                 # In their own order they need no copy.
                 for message in examples.messages(self.batch_size, None if order is everything else order, sent_labels, weights):
                     stream.send(message)
-                    sent = min(sent + self.batch_size, len(kept))
+                    sent += count(message)
                     say(Progress(number, sent, len(kept), stream.totals.examples, stream.totals.mistakes, stream.totals.updates, None))
                 summary = stream.end_pass()
                 say(Progress(number, sent, len(kept), stream.totals.examples, stream.totals.mistakes, stream.totals.updates, summary))

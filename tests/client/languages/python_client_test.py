@@ -97,6 +97,12 @@ class LearnTest(ServedTest):
         named, _ = weights_of(self.client, "frame")
         self.assertEqual({name: named[name] for name in names if named[name]}, {name: value for name, value in zip(names, expected) if value})
 
+    def test_labels_may_be_numbers_and_texts_of_numpy(self):
+        self.create("spam", **SPAM)
+        numbers = numpy.array([1, -1, 1, -1])
+        for labels in (numpy.array(LABELS), list(numpy.array(LABELS)), numbers, list(numbers)):
+            self.assertEqual(self.client.learn("spam", MAIL, labels).totals.row_errors, 0)
+
     def test_texts_are_learned(self):
         missing = texts_are_supported(self.client)
         if missing:

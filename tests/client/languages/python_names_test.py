@@ -13,7 +13,7 @@ import scipy.sparse
 
 from perceptrond import columns, matrices
 from perceptrond.name_table import NameTable
-from perceptrond.rows import Row
+from perceptrond.rows import Row, row_batches
 from server_table import ServerTable, names_of
 
 
@@ -109,6 +109,12 @@ class TextTest(unittest.TestCase):
         for packed in (columns.pack(rows), NameTable(8).pack(rows)[0]):
             self.assertEqual((list(packed.texts), list(packed.labels), list(packed.weights)), (["free now", "lunch?"], [1, -1], [2, 1]))
             self.assertEqual((list(packed.row_ends), packed.HasField("stream_names"), columns.count(packed)), ([], False, 2))
+
+
+    def test_long_texts_make_messages_of_fewer_rows(self):
+        rows = [Row("x" * length) for length in (10, 300_000, 300_000, 10, 1_000_000, 5)]
+        self.assertEqual([[len(row.features) for row in batch] for batch in row_batches(rows, 3)], [[10, 300_000], [300_000], [10], [1_000_000], [5]])
+        self.assertEqual(list(row_batches([Row({"a": 1.0})] * 3, 2)), [[Row({"a": 1.0})] * 2, [Row({"a": 1.0})]])
 
 
 class NameTableTest(unittest.TestCase):

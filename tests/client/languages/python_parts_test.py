@@ -12,6 +12,7 @@ import pickle
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import unittest
@@ -27,6 +28,8 @@ from perceptrond.google_rpc import error_details_pb2, status_pb2
 from perceptrond.labels import Labels
 from perceptrond.rows import Row, batches
 from perceptrond.v1 import learner_pb2, model_pb2
+
+PROTOS = pathlib.Path(__file__).resolve().parents[3] / "proto"
 
 
 class Clock:
@@ -281,6 +284,21 @@ class ErrorsTest(unittest.TestCase):
     def test_an_error_without_details_is_described_by_its_code(self):
         call = mock.Mock(trailing_metadata=lambda: None, code=lambda: grpc.StatusCode.UNAVAILABLE, details=lambda: "no route")
         self.assertEqual((errors.describe(call), errors.reason(call)), ("UNAVAILABLE: no route", ""))
+
+
+class OtherProtosTest(unittest.TestCase):
+    def test_where_google_rpc_is_installed_in_another_version_its_modules_are_used(self):
+        directory = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        (directory / "google/rpc").mkdir(parents=True)
+        for proto in PROTOS.glob("google/rpc/*.proto"):
+            (directory / "google/rpc" / proto.name).write_text(f"{proto.read_text()}\nmessage AddedTo{proto.stem.title().replace('_', '')} {{}}\n")
+        subprocess.run(["protoc", f"--proto_path={directory}", f"--python_out={directory}", *directory.glob("google/rpc/*.proto")], check=True)
+        code = ("import perceptrond.v1.learning_service_pb2, perceptrond.errors as ours\n"
+                "from google.rpc import status_pb2\n"
+                "assert ours.status_pb2 is status_pb2 and hasattr(status_pb2, 'AddedToStatus')")
+        path = f"{directory}:{os.environ['PYTHONPATH']}"
+        done = subprocess.run([sys.executable, "-B", "-c", code], env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
 
 
 if __name__ == "__main__":

@@ -27,8 +27,8 @@ class QuickstartTest(ServedTest):
         self.assertRegex(done.stderr, "pass 1: 4459 examples")
         self.await_models("spam")
         shown = json.loads(get(f"http://{self.server.metrics}/api/models?search=spam"))
-        self.assertEqual([model["name"] for model in shown["models"]], ["models/spam"])
-        self.assertIn('perceptrond_model_examples_total{model="spam"} 1115\n', get(f"http://{self.server.metrics}/metrics"))
+        self.assertEqual([listed["model"]["name"] for listed in shown["models"]], ["models/spam"])
+        self.assertIn('perceptrond_model_examples_total{model_name="spam"} 1115', get(f"http://{self.server.metrics}/metrics").splitlines())
 
 
 if __name__ == "__main__":
