@@ -61,11 +61,11 @@ TEST_F(CtlTokenTest, ATokenComesFromAFileOrAVariable) {
 }
 
 TEST_F(CtlTokenTest, ASuggestionNamesOnlyModelsThatTheCallerMaySee) {
-  const ServerProcess server(
-      File("data"), Access("principal { name: 'owner' " + NewToken("owner") +
-                           "allow { role: ADMIN models: '' } }\n"
-                           "principal { name: 'clerk' " +
-                           NewToken("clerk") + "allow { role: READ models: 'shop-' } }"));
+  const ServerProcess server(File("data"),
+                             Access("principal { name: 'owner' " + NewToken("owner") +
+                                    "allow { role: ADMIN models: '' } }\n"
+                                    "principal { name: 'clerk' " +
+                                    NewToken("clerk") + "allow { role: READ models: 'shop-' } }"));
   const std::string owner = "--token-file " + File("owner");
   const std::string clerk = "--token-file " + File("clerk");
   EXPECT_EQ(Ctl(server.address(), owner + " create shop-tea --dimension 2").exit_code, 0);
