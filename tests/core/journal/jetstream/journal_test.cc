@@ -1,7 +1,7 @@
 // The journal of a fleet on real servers.
 #include "core/journal/jetstream/jetstream_journal.h"
-#include "tests/core/journal/journal_openers.h"
 #include "tests/core/journal/history_conformance.h"
+#include "tests/core/journal/journal_openers.h"
 #include "tests/core/journal/tail_conformance.h"
 #include "tests/support/fleets.h"
 
