@@ -13,7 +13,8 @@ void CallAliases::OnMessage(grpc::ByteBuffer& message) {
   if (!method_.Read(message, named)) return;
   const bool names_alias = absl::StartsWith(named.model, kAliasCollection);
   if (!named.model.empty() && !names_alias) {
-    alias_.clear();
+    // A stream that stays on its model may name it either way.
+    if (method_.follows_alias()) alias_.clear();
     return;
   }
   if (named.model.empty() && (alias_.empty() || !method_.follows_alias())) return;

@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "core/journal/rocksdb_journal.h"
 #include "core/learner/catalogue.h"
+#include "core/store/model_history.h"
 #include "gtest/gtest.h"
 #include "tests/support/journal_decorator.h"
 #include "tests/support/learners.h"
@@ -134,6 +135,52 @@ TEST_F(JournalCopyTest, HasEachModelToTheBitAndItsHistory) {
     EXPECT_EQ((*here)->ledger().examples(), (*there)->ledger().examples()) << name;
     EXPECT_EQ(positions.at(name), Positions(*source_, name)) << name;
   }
+}
+
+TEST_F(JournalCopyTest, HasAliasesAndKeptSnapshots) {
+  const std::string name = "models/Named-perceptron";
+  std::string kept;
+  {
+    Store store(std::make_unique<testing::JournalDecorator>(source_), Store::Options());
+    ASSERT_OK(ModelHistory(store).Keep(name, "k").status());
+    kept = StateBytes(**store.Acquire(name));
+    const auto set = [&](Alias& alias) {
+      alias.set_model(name);
+      return absl::OkStatus();
+    };
+    ASSERT_OK(store.catalogue().ChangeAlias("aliases/x", {.allow_missing = true}, set).status());
+    testing::TrafficOptions traffic;
+    traffic.space = Space::kNamed;
+    for (const Message& message : MakeTraffic(8, traffic)) {
+      EXPECT_OK(testing::Send(store, name, "another",
+                              testing::SpaceBatch(traffic.space, message.examples).batch())
+                    .status);
+    }
+    EXPECT_NE(StateBytes(**store.Acquire(name)), kept);
+  }
+  JournalCopy copy(nullptr);
+  {
+    const auto journal = Open(true);
+    ASSERT_OK(journal.status());
+    Alias old;
+    old.set_name("aliases/old");
+    ASSERT_OK((*journal)->PutAlias(old, ""));
+    ASSERT_OK(copy.Run(*source_, **journal));
+    ASSERT_OK(copy.Verify(**journal));
+    ASSERT_OK((*journal)->FinishImport());
+  }
+  auto journal = Open(false);
+  ASSERT_OK(journal.status());
+  EXPECT_EQ((*journal)->aliases().size(), 1U);
+  EXPECT_EQ((*journal)->aliases().ModelOf("aliases/x").value(), name);
+  Store store(*std::move(journal), Store::Options());
+  ASSERT_OK(ModelHistory(store).RollBack(name, "k", std::nullopt));
+  storage::Snapshot before;
+  storage::Snapshot after;
+  ASSERT_TRUE(before.ParseFromString(kept));
+  ASSERT_TRUE(after.ParseFromString(StateBytes(**store.Acquire(name))));
+  after.set_revision(before.revision());
+  EXPECT_EQ(after.SerializeAsString(), before.SerializeAsString());
 }
 
 TEST_F(JournalCopyTest, ThatWasInterruptedIsOpenedByNoServerAndGoesOn) {
