@@ -85,11 +85,11 @@ AwaitedRevision AwaitMinRevision(Store& store, const Request& request) {
   if (request.message.min_revision() <= 0) return {};
   if (store.fleet() == nullptr) return {};
   const std::shared_ptr<Model> model = store.GetIfLoaded(request.model());
-  if (model == nullptr) return {.unloaded = request.model()};
+  if (model == nullptr) return {nullptr, 0, request.model()};
   if (!model->core().follows.load(std::memory_order_acquire)) return {};
   const auto revision = static_cast<uint64_t>(request.message.min_revision());
   if (model->core().waiters->reached() >= revision) return {};
-  return {model->core().waiters, revision};
+  return {model->core().waiters, revision, ""};
 }
 
 }  // namespace

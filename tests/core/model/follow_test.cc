@@ -125,7 +125,9 @@ TEST_F(Following, TakesNoUpdateWhoseArithmeticItDoesNotKnow) {
   const absl::Status refused = Follow(first, follower->core());
   EXPECT_TRUE(absl::IsUnavailable(refused)) << refused;
   EXPECT_THAT(std::string(refused.message()), ::testing::HasSubstr("newer server"));
-  if (first.records.size() == 1) EXPECT_EQ(StateBytes(*follower), state);
+  if (first.records.size() == 1) {
+    EXPECT_EQ(StateBytes(*follower), state);
+  }
 }
 
 TEST_F(Following, AnEntryThatItHasAlreadyChangesNothing) {

@@ -104,7 +104,9 @@ TEST_P(RollbackOfEachRule, LearnsOnAsIfWhatItUndidHadNeverCome) {
     EXPECT_EQ(one.rounding(), other.rounding());
     // R, and what was proven of all data.
     EXPECT_GE(one.squared_radius(), other.squared_radius());
-    if (other.has_margin_ceiling()) EXPECT_LE(one.margin_ceiling(), other.margin_ceiling());
+    if (other.has_margin_ceiling()) {
+      EXPECT_LE(one.margin_ceiling(), other.margin_ceiling());
+    }
   }
 }
 

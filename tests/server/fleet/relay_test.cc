@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/error/error.h"
+#include "server/fleet/follower_learn_session.h"
 #include "server/fleet/routing.h"
 #include "tests/server/rpc/reactors.h"
 #include "tests/support/own_port.h"
@@ -64,8 +65,9 @@ class RelayTest : public ::testing::Test {
   Drain drain_;
   Destination to_{absl::StrCat("127.0.0.1:", writer_.port()), 7, kEpoch, absl::OkStatus()};
   bool is_stream_ = true;
+  FollowedRows rows_;
   const Call::Method relayed_ = [this](Call& call) {
-    RunRelay(calls_, drain_, call, to_, is_stream_);
+    RunRelay(calls_, drain_, call, to_, is_stream_, rows_);
   };
   // Ends before what its calls use.
   RpcServer front_{All(relayed_), /*threads=*/2};
