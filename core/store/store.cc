@@ -261,8 +261,7 @@ absl::StatusOr<Store::Found> Store::Search(absl::string_view after, size_t limit
   constexpr size_t kHeaderWork = 10'000;
   Found found;
   std::string last(after);
-  // That of a fleet may be away for long, and each read then takes seconds: so many are tried, in
-  // as many partitions.
+  // A fleet may be without its journal for long, and each read then takes seconds.
   constexpr int kMostFailures = 2;
   int failures = 0;
   for (size_t read = 0; read < most_read && found.size() < limit;) {

@@ -90,21 +90,16 @@ class ExampleDecoder {
     if (!reader.ReadTag(tag)) return false;
     switch (tag) {
       case FieldReader::BytesTag(v1::Example::kDenseFieldNumber):
-        SetFeatures(FeaturesCase::kDense);
-        return reader.ReadBytes(bytes) && DecodeDense(bytes);
+        return SetFeatures(FeaturesCase::kDense) && reader.ReadBytes(bytes) && DecodeDense(bytes);
       case FieldReader::BytesTag(v1::Example::kSparseFieldNumber):
-        SetFeatures(FeaturesCase::kSparse);
-        return reader.ReadBytes(bytes) && DecodeSparse(bytes);
+        return SetFeatures(FeaturesCase::kSparse) && reader.ReadBytes(bytes) && DecodeSparse(bytes);
       case FieldReader::BytesTag(v1::Example::kNamedFieldNumber):
-        SetFeatures(FeaturesCase::kNamed);
-        return reader.ReadBytes(bytes) && DecodeNamed(bytes);
+        return SetFeatures(FeaturesCase::kNamed) && reader.ReadBytes(bytes) && DecodeNamed(bytes);
       case FieldReader::BytesTag(v1::Example::kTextFieldNumber):
-        SetFeatures(FeaturesCase::kText);
         // One that is not UTF-8 is a validation error of its row.
-        return reader.ReadBytes(example_->text);
+        return SetFeatures(FeaturesCase::kText) && reader.ReadBytes(example_->text);
       case FieldReader::BytesTag(v1::Example::kPredictionIdFieldNumber):
-        SetFeatures(FeaturesCase::kPredictionId);
-        return reader.ReadString(bytes);
+        return SetFeatures(FeaturesCase::kPredictionId) && reader.ReadString(bytes);
       case FieldReader::VarintTag(v1::Example::kLabelFieldNumber):
         return DecodeLabel(reader);
       case FieldReader::BytesTag(v1::Example::kLabelNameFieldNumber):
@@ -120,13 +115,16 @@ class ExampleDecoder {
     }
   }
 
-  void SetFeatures(FeaturesCase features) {
-    if (example_->features == features) return;
+  // False if a text that other features replace is not UTF-8: Protobuf refuses the message then.
+  bool SetFeatures(FeaturesCase features) {
+    if (!IsValidUtf8({example_->text.data(), example_->text.size()})) return false;
+    if (example_->features == features) return true;
     example_->features = features;
     example_->text = {};
     names_.resize(example_->names_begin);
     indices_.Clear();
     values_.Clear();
+    return true;
   }
 
   bool DecodeLabel(FieldReader& reader) {

@@ -17,10 +17,10 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from browser import DESKTOP, PHONE, Browser
-from columns import pack
-from examples import Row
 from page_load import Load
-from perceptron.v1 import learning_service_pb2, learning_service_pb2_grpc, model_service_pb2, model_service_pb2_grpc
+from perceptrond import Row
+from perceptrond.columns import pack
+from perceptrond.v1 import learning_service_pb2, learning_service_pb2_grpc, model_service_pb2, model_service_pb2_grpc
 from processes import Server
 
 WIDE = 1600

@@ -70,14 +70,15 @@ async def follow(client: AsyncClient, model: str) -> None:
         print(f"  {program.sentence(now)}", flush=True)
 
 
-async def predict(client: AsyncClient, labels: Labels, flags: argparse.Namespace) -> Summary:
+async def predict(client: AsyncClient, model: model_pb2.Model, flags: argparse.Namespace) -> Summary:
     """Predicts with several messages in flight."""
-    summary = Summary(labels)
+    labels = Labels(model)
+    summary = Summary(labels, model.learner)
     parts = batches(program.rows_of(flags, labels, labels_required=False, file=flags.predict), flags.batch)
     async for rows, answer in client.predict_stream(flags.model, parts):
         summary.revision = answer.revision
-        for row, label in zip(rows, answer.predicted_labels):
-            summary.add(row, label)
+        for row, label, score in zip(rows, answer.predicted_labels, answer.scores):
+            summary.add(row, label, score)
     return summary
 
 
@@ -93,7 +94,7 @@ async def learn_and_predict(flags: argparse.Namespace) -> int:
         now = await client.get(flags.model)
         print(f"{flags.model} is at {program.sentence(now)}")
         if flags.predict:
-            print((await predict(client, Labels(now), flags)).text())
+            print((await predict(client, now, flags)).text())
     return program.code_of(totals)
 
 

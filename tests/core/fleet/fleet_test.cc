@@ -37,7 +37,7 @@ class NewerJournal final : public testing::JournalDecorator {
                                        const CommitOptions& options) override {
     std::vector<JournalEntry> newer(entries.begin(), entries.end());
     for (JournalEntry& entry : newer) {
-      for (storage::UpdateRecord& record : entry.records) record.set_arithmetic_version(1);
+      for (storage::UpdateRecord& record : entry.records) record.set_arithmetic_version(2);
     }
     return JournalDecorator::Commit(newer, options);
   }

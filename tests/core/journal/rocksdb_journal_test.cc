@@ -241,7 +241,7 @@ TEST_F(OnDisk, AJournalOfANewerFormatIsRefused) {
     ASSERT_TRUE(rocksdb::DB::Open(rocksdb::Options(), home(), &raw).ok());
     const std::unique_ptr<rocksdb::DB> db(raw);
     std::string version;
-    keys::AppendNumber(version, 4);
+    keys::AppendNumber(version, keys::kFormatVersion + 1);
     const rocksdb::Slice key(keys::kFormat.data(), keys::kFormat.size());
     ASSERT_TRUE(db->Put(rocksdb::WriteOptions(), key, version).ok());
   }

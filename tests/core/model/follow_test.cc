@@ -120,7 +120,7 @@ TEST_F(Following, TakesNoUpdateWhoseArithmeticItDoesNotKnow) {
   ASSERT_FALSE(entries->empty());
   JournalEntry& first = entries->front().entry;
   ASSERT_FALSE(first.records.empty());
-  first.records.back().set_arithmetic_version(1);
+  first.records.back().set_arithmetic_version(2);
   const std::string state = StateBytes(*follower);
   const absl::Status refused = Follow(first, follower->core());
   EXPECT_TRUE(absl::IsUnavailable(refused)) << refused;

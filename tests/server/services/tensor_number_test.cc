@@ -68,7 +68,7 @@ TEST(TensorNumber, IntegersAreFloatsWhereNothingIsRounded) {
   for (int i = 0; i < 10'000; ++i) ExpectExact(random() >> random() % 64 << random() % 64);
 }
 
-TEST(TensorNumber, FloatsComeBackFromDoublesAndTheirNeighboursDoNot) {
+TEST(TensorNumber, ADoubleIsTheNearestFloat) {
   std::mt19937 random(1);
   for (int i = 0; i < 100'000; ++i) {
     const auto number = std::bit_cast<float>(static_cast<uint32_t>(random()));
