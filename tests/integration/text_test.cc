@@ -253,7 +253,8 @@ TEST_F(TextTest, TheInferenceProtocolTakesATensorOfTexts) {
     if (column) text.add_shape(1);
     for (const LabelledText& mail : kMail) text.mutable_contents()->add_bytes_contents(mail.text);
     const oip::ModelInferResponse response = Answer(request);
-    const auto& floats = Output(response, "score").contents().fp32_contents();
+    const auto output = Output(response, "score");
+    const auto& floats = output.contents().fp32_contents();
     EXPECT_EQ(std::vector<float>(floats.begin(), floats.end()), scores);
     request.mutable_inputs(0)->mutable_contents()->set_bytes_contents(2, "\xff");
     EXPECT_EQ(Refusal(request), "3 BAD_TEXT inputs[0]");

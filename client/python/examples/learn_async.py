@@ -12,6 +12,7 @@ from typing import Any, AsyncIterator, Callable, Iterator, TypeVar
 from perceptrond import AsyncClient, Row
 from perceptrond.labels import Labels
 from perceptrond.rows import batches
+from perceptrond.v1 import model_pb2
 from perceptrond.window import Totals
 
 import program
