@@ -97,6 +97,8 @@ std::vector<Answered> Sort(const std::vector<std::vector<Answered>>& streams) {
 std::string AnswerOf(v1::LearnResult result) {
   result.clear_message_number();
   result.clear_acknowledged_offset();
+  // A server by itself has no writers.
+  result.clear_epoch();
   return result.SerializeAsString();
 }
 

@@ -252,27 +252,6 @@ TEST_F(FleetTest, AStateNamesTheWriterWhoseUpdatesItHas) {
   }));
 }
 
-TEST_F(FleetTest, AWriterThatStopsKnowsItsStateOfUntilThen) {
-  Start(2);
-  Create("models/m");
-  const auto messages = MakeTraffic(7, traffic_);
-  ASSERT_NO_FATAL_FAILURE(Learn("models/m", messages[0]));
-  Server& writer = *WriterOf("models/m");
-  const uint64_t id = IdOf("models/m");
-  // Its take-over was before.
-  const absl::Time before = absl::Now();
-  writer.journal->Pause();
-  // Messages without a mistake need no commit.
-  bool refused = false;
-  for (size_t i = 1; i < messages.size() && !refused; ++i)
-    refused = !SendMessage(*writer.store, "models/m", Space::kDense, messages[i]).status.ok();
-  EXPECT_TRUE(refused);
-  ASSERT_TRUE(Eventually([&] { return !writer.store->fleet()->Writes(id); }));
-  // It reads the log when it was heard of last.
-  writer.journal->Continue();
-  EXPECT_TRUE(Eventually([&] { return writer.store->fleet()->StateTimeOf(id) >= before; }));
-}
-
 TEST_F(FleetTest, AFleetThatStartsAgainHasEverything) {
   Start(2);
   Create("models/m");

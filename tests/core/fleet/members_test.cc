@@ -91,6 +91,17 @@ TEST(MembersTest, TheWritersVersionOfIcuIsWhatItSaysItself) {
   EXPECT_EQ(members.WriterOf(3).icu_version, "");
 }
 
+TEST(MembersTest, AServerThatStopsWritingWasItsPartitionsWriterUntilThen) {
+  Members members("s0", seconds(2));
+  members.OnTakeOver(7, 5, "s0:7600", kStart);
+  members.OnWritten(7, 5, kStart + seconds(100));
+  EXPECT_EQ(members.WriterOf(7).seen, kStart + seconds(100));
+  // Another one has taken over.
+  members.OnTakeOver(7, 9, "s1:7600", kStart + seconds(101));
+  members.OnWritten(7, 5, kStart + seconds(200));
+  EXPECT_EQ(members.WriterOf(7).seen, kStart + seconds(101));
+}
+
 TEST(MembersTest, TheWriterIsOfTheHighestEpochAndSeenWhenItSaysSo) {
   Members members("a", seconds(2));
   EXPECT_EQ(members.WriterOf(3).epoch, 0);
