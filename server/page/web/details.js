@@ -38,6 +38,8 @@ export function showSettings(list, model, learner) {
     ['Changed', moment(new Date(model.updateTime))],
   ];
   if (model.marginOfInterest > 0) pairs.push(['Margin of interest', figure(model.marginOfInterest)]);
+  // Of a model that another server of the fleet writes.
+  if (model.staleSince !== undefined) pairs.push(['Known until', `${moment(new Date(model.staleSince))}; another server writes it`]);
   const flat = pairs.flat();
   if (list.children.length !== flat.length)
     list.replaceChildren(...pairs.flatMap(([name]) => [make('dt', {}, name), make('dd')]));
