@@ -14,8 +14,9 @@ namespace perceptrond::testing {
 namespace {
 
 constexpr int kFirstPort = 10'000;
-// Of one process; more reach into the next one's, which are looked at before they are taken.
-constexpr int kPortsAProcess = 16;
+// Of one process: tests of a fleet take some forty. More reach into those of the process that was
+// started next.
+constexpr int kPortsAProcess = 64;
 
 // The system chooses ports from this one on.
 int FirstChosenPort() {
