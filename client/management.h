@@ -1,4 +1,4 @@
-// ManagementClient: aliases of models, and what becomes of models over time: copies, names, snapshots.
+// ManagementClient: manages aliases, copies, names and snapshots of models.
 //
 //   ManagementClient client(MakeChannel("127.0.0.1:7600"));
 //   absl::StatusOr<v1::Alias> alias = client.SetAlias("prod", "spam-3");

@@ -40,7 +40,7 @@ class ClassConfusion {
   double error() const { return static_cast<double>(errors_) / static_cast<double>(total_); }
   // Error rate of always predicting the most frequent class.
   double majority_error() const;
-  // By class, of those that occur as a label or a prediction.
+  // The classes that occur as a label or a prediction, by number.
   std::map<int, Retrieval> ByClass() const;
   // The mean of a figure over these classes, one without it counting 0.
   static double Mean(const std::map<int, Retrieval>& by_class,

@@ -1,4 +1,4 @@
-// What becomes of a store's models over time: copies, other names, and kept snapshots to go back to.
+// Copies, renames, exports, imports and rolls back the models of a store.
 #pragma once
 
 #include <cstdint>

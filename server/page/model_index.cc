@@ -31,7 +31,7 @@ constexpr std::array<absl::string_view, 8> kStates = {"drifting",   "not separab
 constexpr size_t kChunk = 1000;
 
 constexpr absl::Duration kMinAge = absl::Seconds(1);
-// Rates are over at least this, and not over times at which nobody asked.
+// Rates are over at least this time, and not over times without a request.
 constexpr absl::Duration kMinSample = absl::Milliseconds(1500);
 constexpr absl::Duration kMaxSample = absl::Minutes(1);
 

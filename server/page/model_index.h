@@ -60,7 +60,7 @@ struct ModelFilter {
 
 // The models of a store with the figures that lists are ordered by. Reads them all when it is asked
 // and what it has is old: a second, twenty times as long as reading took, or ten times if models were
-// created or deleted since. So it costs nothing while nobody asks, and at most a tenth of a processor
+// created or deleted since. So it costs nothing without requests, and at most a tenth of a processor
 // otherwise. Reading takes what Store::Search does, of a fleet only for models in memory: others
 // would have to be read from NATS, one by one.
 //

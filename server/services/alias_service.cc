@@ -173,7 +173,7 @@ absl::Status ChallengeAlias(Store& store, const CallAccess* access,
     return InvalidField("INVALID_FIELD", "challenger",
                         absl::StrCat("\"", request.challenger(), "\" is what the alias names"));
   }
-  // Whoever may move the alias need not be able to read what it names.
+  // A caller that may move the alias may lack the right to read the model that it names.
   if (access != nullptr && !access->CanRead(alias->model()))
     return PermissionDenied(access->principal(), "role READ for what the alias names");
   absl::StatusOr<v1::Contestant> champion = ReadContestant(store, alias->model(), request.error());

@@ -108,7 +108,7 @@ int RunUpdate(const Globals& globals, const CLI::App& command, const ModelOption
                      globals.Connect().UpdateModel(model, paths));
 }
 
-// Asks a person, and nobody else: a script has no terminal for its input.
+// Asks on a terminal only: the input of a script is none.
 Outcome ConfirmDelete(const Globals& globals, const ModelOptions& options) {
   if (options.yes || !CanAsk()) return {};
   const absl::StatusOr<v1::Model> model = globals.Connect().GetModel(options.name);

@@ -202,7 +202,7 @@ keepAddress();
 keepLooking(async () => {
   // One after the other: the server prepares few answers at a time, and others are looking, too.
   for (const model of models) await lookAt(model);
-  // Nobody is asked about no model: the list says whether the server is there.
+  // Without a model there is no request: the list says whether the server is there.
   if (models.length === 0) showServer((await ask('api/models', {page_size: 1, points: 0})).server);
   show();
 }, INTERVAL);
