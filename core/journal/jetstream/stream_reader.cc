@@ -15,9 +15,10 @@ namespace {
 constexpr absl::Duration kHeartbeat = absl::Seconds(2);
 // How long a consumer is waited for, one after the other: for minutes after one of its servers died, NATS places some
 // of them there, which never answer. The next one may be placed on another server.
-constexpr absl::Duration kSubscribeTimes[] = {absl::Milliseconds(500), absl::Milliseconds(500),
-                                              absl::Milliseconds(500), absl::Milliseconds(500),
-                                              absl::Seconds(2)};
+constexpr absl::Duration kSubscribeTimes[] = {
+    absl::Milliseconds(500), absl::Milliseconds(500), absl::Milliseconds(500),
+    absl::Milliseconds(500), absl::Seconds(1),        absl::Seconds(1),
+    absl::Seconds(1),        absl::Seconds(2),        absl::Seconds(3)};
 
 absl::Time TimeOf(int64_t nanos) { return absl::UnixEpoch() + absl::Nanoseconds(nanos); }
 
