@@ -1,10 +1,6 @@
 #include "server/rpc/unary.h"
 
-#include <grpcpp/alarm.h>
-
-#include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -12,18 +8,11 @@
 #include "absl/time/clock.h"
 #include "core/error/error.h"
 #include "core/error/stopped.h"
-#include "core/model/revision_waiters.h"
-#include "core/sync/mutex.h"
 
 namespace perceptrond {
 namespace {
 
 using Handler = std::function<void(Call&, grpc::ByteBuffer&)>;
-
-// The longest time that a call waits for a revision.
-constexpr std::chrono::seconds kMostWait{10};
-// How soon a call that waits notices that it is cancelled.
-constexpr std::chrono::milliseconds kWaitInterval{100};
 
 // After this long a call that was refused may find room.
 constexpr absl::Duration kRetryDelay = absl::Milliseconds(500);
@@ -88,74 +77,6 @@ void ScheduleCall(Workers& workers, WorkSize size, Call& call, Workers::Work wor
     own();
   };
   if (!workers.TrySchedule(size, whole)) call.Finish(ToGrpc(ServerBusy()));
-}
-
-namespace {
-
-// A call that waits for a revision. It holds the waiters, and they it, until it ends.
-class RevisionWait : public std::enable_shared_from_this<RevisionWait> {
- public:
-  RevisionWait(const Call& call, AwaitedRevision awaited, std::function<void()> resume)
-      : call_(call),
-        awaited_(std::move(awaited)),
-        deadline_(std::min(call.context().deadline(), Clock::now() + kMostWait)),
-        resume_(std::move(resume)) {}
-
-  void Start() {
-    const uint64_t number =
-        awaited_.waiters->Await(awaited_.revision, [self = shared_from_this()] { self->End(); });
-    MutexLock lock(&mutex_);
-    number_ = number;
-    if (resume_ != nullptr) SetAlarm();
-  }
-
- private:
-  using Clock = std::chrono::system_clock;
-
-  void SetAlarm() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    const std::function<void(bool)> on_time = [weak = weak_from_this()](bool /*ok*/) {
-      if (const std::shared_ptr<RevisionWait> self = weak.lock()) self->OnAlarm();
-    };
-    // Another one each time: an alarm may not be set while it runs.
-    alarm_ = std::make_unique<grpc::Alarm>();
-    alarm_->Set(std::min(deadline_, Clock::now() + kWaitInterval), on_time);
-  }
-  void OnAlarm() ABSL_LOCKS_EXCLUDED(mutex_) {
-    uint64_t number = 0;
-    {
-      MutexLock lock(&mutex_);
-      // The call exists until it is resumed.
-      if (resume_ == nullptr) return;
-      const bool goes_on = call_.cancellation().reason() == StopReason::kNone;
-      if (goes_on && Clock::now() < deadline_) return SetAlarm();
-      number = number_;
-    }
-    End();
-    awaited_.waiters->Remove(awaited_.revision, number);
-  }
-  void End() ABSL_LOCKS_EXCLUDED(mutex_) {
-    std::function<void()> resume;
-    {
-      MutexLock lock(&mutex_);
-      resume.swap(resume_);
-    }
-    if (resume != nullptr) resume();
-  }
-
-  const Call& call_;
-  const AwaitedRevision awaited_;
-  const Clock::time_point deadline_;
-  Mutex mutex_;
-  // Null once it was called.
-  std::function<void()> resume_ ABSL_GUARDED_BY(mutex_);
-  uint64_t number_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::unique_ptr<grpc::Alarm> alarm_ ABSL_GUARDED_BY(mutex_);
-};
-
-}  // namespace
-
-void AwaitRevision(const Call& call, const AwaitedRevision& awaited, std::function<void()> resume) {
-  std::make_shared<RevisionWait>(call, awaited, std::move(resume))->Start();
 }
 
 absl::Status LoadModel(Store& store, const std::string& name) {

@@ -17,11 +17,10 @@
 #include "server/rpc/call.h"
 #include "server/rpc/call_memory.h"
 #include "server/rpc/message.h"
+#include "server/rpc/revision_wait.h"
 #include "server/rpc/timed_request.h"
 
 namespace perceptrond {
-
-class RevisionWaiters;
 
 // Ends the call with the response if `status` is OK, and with the status otherwise.
 void FinishUnary(Call& call, const absl::Status& status, const grpc::ByteBuffer& response);
@@ -65,21 +64,9 @@ absl::Status ServerBusy();
 // too much waits the call ends with RESOURCE_EXHAUSTED (SERVER_BUSY).
 void ScheduleCall(Workers& workers, WorkSize size, Call& call, Workers::Work work);
 
-// The state that a request wants to be answered on, where this server's copy of the model does not have
-// it yet. Nothing to wait for without waiters.
-struct AwaitedRevision {
-  std::shared_ptr<RevisionWaiters> waiters;
-  uint64_t revision = 0;
-  // Not empty: the model of this name must be loaded before that is known.
-  std::string unloaded;
-};
 // Decides without blocking, on any thread.
 template <typename Request>
 using AwaitRule = AwaitedRevision (*)(Store&, const Request&);
-
-// Calls `resume` once, on any thread: when the copy has the revision, at the call's deadline, or after
-// 10 s.
-void AwaitRevision(const Call& call, const AwaitedRevision& awaited, std::function<void()> resume);
 
 // Loads the model. May block. Errors as Store::Acquire's.
 absl::Status LoadModel(Store& store, const std::string& name);
@@ -121,7 +108,7 @@ Call::Method OnRequest(const Backend& backend, std::function<void(Call&, const R
     void Await(Call& call, Request& request, size_t bytes, const AwaitedRevision& awaited) const {
       call.timing().Switch(Part::kQueue);
       const auto own = std::make_shared<Request>(std::move(request));
-      AwaitRevision(call, awaited, [this, &call, own, bytes] {
+      AwaitRevision(call, awaited, absl::InfiniteDuration(), [this, &call, own, bytes] {
         ScheduleCall(backend.workers, WorkSize::kSmall, call, [this, &call, own, bytes] {
           call.timing().Switch(Part::kWork);
           Choose(call, *own, bytes, false);

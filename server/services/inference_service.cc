@@ -269,6 +269,13 @@ Placement PlacementOfInfer(Store& store, const oip::ModelInferRequest& request) 
   return PlacementOfRows(store, model.get(), shape);
 }
 
+AwaitedRevision AwaitInferRevision(Store& store, const oip::ModelInferRequest& request) {
+  const absl::StatusOr<int64_t> revision = ReadMinRevision(request.parameters());
+  if (!revision.ok() || *revision == 0 || !IsModelId(request.model_name())) return {};
+  const std::string name = absl::StrCat(kModelCollection, request.model_name());
+  return MissingRevision(store, store.GetIfLoaded(name).get(), name, *revision);
+}
+
 }  // namespace
 
 absl::Status Infer(Store& store, const ::inference::ModelInferRequest& request,
@@ -304,7 +311,7 @@ void AddInferenceService(Router& router, const Backend& backend) {
        {"ModelReady", unary(ModelReady, PlacementOfMetadata<oip::ModelReadyRequest>)},
        {"ServerMetadata", unary(ServerMetadata, Inline<oip::ServerMetadataRequest>)},
        {"ModelMetadata", unary(ModelMetadata, PlacementOfMetadata<oip::ModelMetadataRequest>)},
-       {"ModelInfer", unary(Infer, PlacementOfInfer)}});
+       {"ModelInfer", unary(Infer, PlacementOfInfer, AwaitInferRevision)}});
 }
 
 }  // namespace perceptrond

@@ -82,14 +82,9 @@ Placement PlacementOfExplain(Store& store, const RequestWithExamples<v1::Explain
 // A server of a fleet that does not write the model answers once its copy is as new as the request wants.
 template <typename Request>
 AwaitedRevision AwaitMinRevision(Store& store, const Request& request) {
-  if (request.message.min_revision() <= 0) return {};
-  if (store.fleet() == nullptr) return {};
-  const std::shared_ptr<Model> model = store.GetIfLoaded(request.model());
-  if (model == nullptr) return {nullptr, 0, request.model()};
-  if (!model->core().follows.load(std::memory_order_acquire)) return {};
-  const auto revision = static_cast<uint64_t>(request.message.min_revision());
-  if (model->core().waiters->reached() >= revision) return {};
-  return {model->core().waiters, revision, ""};
+  const int64_t revision = request.message.min_revision();
+  const std::shared_ptr<Model> model = revision > 0 ? store.GetIfLoaded(request.model()) : nullptr;
+  return MissingRevision(store, model.get(), request.model(), revision);
 }
 
 }  // namespace

@@ -64,6 +64,15 @@ WorkSize PredictSession::SizeOf(const Request& request) const {
   return PlacementOfExamples(store_, model.get(), request).size;
 }
 
+AwaitedRevision PredictSession::Awaits(const Request& request) const {
+  const int64_t revision = request.message.min_revision();
+  if (revision <= 0 || store_.fleet() == nullptr) return {};
+  const std::string& name = request.model().empty() ? model_name_ : request.model();
+  const absl::StatusOr<std::shared_ptr<Model>> model = store_.Acquire(name);
+  // What is wrong with it Accept says.
+  return model.ok() ? MissingRevision(store_, model->get(), name, revision) : AwaitedRevision();
+}
+
 absl::Status PredictSession::Accept(const Request& request, size_t bytes, bool /*more*/) {
   const bool is_first = model_name_.empty();
   const ::perceptron::v1::PredictRequest& message = request.message;

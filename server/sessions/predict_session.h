@@ -12,6 +12,7 @@
 #include "perceptron/v1/prediction_service.pb.h"
 #include "server/rpc/backend.h"
 #include "server/rpc/call_timing.h"
+#include "server/rpc/revision_wait.h"
 #include "server/sessions/example_batch.h"
 #include "server/sessions/nested_examples.h"
 #include "server/sessions/session_state.h"
@@ -67,6 +68,8 @@ class PredictSession {
   bool CanRunInline() const { return perceptrond::CanRunInline(predictor_.GetIfLoaded().get()); }
   // How large the work of a message is. Not to be called while Accept runs.
   WorkSize SizeOf(const Request& request) const;
+  // What a message must wait for before Accept. Loads its model. Not to be called while Accept runs.
+  AwaitedRevision Awaits(const Request& request) const;
   // Predicts the examples of one message. An error ends the stream.
   absl::Status Accept(const Request& request, size_t bytes, bool more = false);
   void DropSpareMemory() { predictor_.DropSpareMemory(); }

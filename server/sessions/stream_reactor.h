@@ -11,7 +11,6 @@
 #include <grpcpp/grpcpp.h>
 
 #include <algorithm>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -26,6 +25,8 @@
 #include "server/rpc/call.h"
 #include "server/rpc/call_memory.h"
 #include "server/rpc/message.h"
+#include "server/rpc/revision_wait.h"
+#include "server/sessions/message_inbox.h"
 #include "server/sessions/message_timings.h"
 #include "server/sessions/session_state.h"
 
@@ -73,7 +74,7 @@ class StreamReactor final : public Reactor,
         return Pump();
       }
       timings_.OnRead(bytes);
-      if (working_ || inbox_bytes_ > kMaxInlineBytes || MustWait() || !session_->CanRunInline())
+      if (working_ || inbox_.bytes() > kMaxInlineBytes || MustWait() || !session_->CanRunInline())
         return Pump();
       working_ = true;
     }
@@ -110,9 +111,6 @@ class StreamReactor final : public Reactor,
   }
 
  private:
-  // How much is received while a message is handled; more waits with gRPC.
-  static constexpr size_t kMaxInboxMessages = 64;
-  static constexpr size_t kMaxInboxBytes = 4 << 20;
   // At most this many writes are sent together.
   static constexpr uint32_t kMaxWritesTogether = 16;
   // A message of at most this size is handled within about 100 us.
@@ -123,6 +121,8 @@ class StreamReactor final : public Reactor,
   static constexpr int kMessagesPerTurn = 32;
   static constexpr SteadyClock::duration kTurnTime = std::chrono::milliseconds(1);
   static constexpr absl::Duration kMaxPause = absl::Seconds(1);
+  // How long a message waits for its revision: a stream's deadline is for all of them.
+  static constexpr absl::Duration kMaxRevisionWait = absl::Seconds(10);
 
   StreamReactor(Call& call, const Backend& backend, std::shared_ptr<Session> session)
       : call_(call), backend_(backend), session_(std::move(session)) {}
@@ -150,13 +150,12 @@ class StreamReactor final : public Reactor,
       incoming_.Clear();
       return status;
     }
-    inbox_bytes_ += bytes;
-    inbox_.emplace_back().Swap(&incoming_);
+    inbox_.Add(incoming_);
     return status;
   }
 
   size_t request_bytes() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return inbox_bytes_ + handled_bytes_ + state_.name_table_bytes;
+    return inbox_.bytes() + handled_bytes_ + state_.name_table_bytes;
   }
   void CountMemory() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     call_.memory().Set(MemoryUse::kRequests, request_bytes());
@@ -171,7 +170,7 @@ class StreamReactor final : public Reactor,
   }
   // The same for reading another message.
   bool MayRead() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    if (paused_ || InboxFull() || state_.Full(inbox_.size(), inbox_bytes_)) return false;
+    if (paused_ || inbox_.CheckFull() || state_.Full(inbox_.size(), inbox_.bytes())) return false;
     const bool idle = state_.idle && inbox_.empty() && !working_ && !writing_;
     return idle || !backend_.memory.budget().IsShort();
   }
@@ -196,10 +195,8 @@ class StreamReactor final : public Reactor,
           working_ = false;
           return Pump();
         }
-        message.Swap(&inbox_.front());
-        inbox_.pop_front();
+        inbox_.TakeFirst(message);
         handled_bytes_ = message.Length();
-        inbox_bytes_ -= handled_bytes_;
         more = !inbox_.empty();
       }
       MessageHandling handling(begin - std::exchange(parse_time_, {}));
@@ -209,6 +206,7 @@ class StreamReactor final : public Reactor,
         parse_time_ = SteadyClock::now() - handling.begin();
         return ScheduleWork(WorkSize::kLarge);
       }
+      if (status.ok() && Awaits(handling)) return;
       if (status.ok()) status = Accept(more);
       const size_t bytes = *std::exchange(parsed_bytes_, std::nullopt);
       handling.OnDone();
@@ -237,6 +235,21 @@ class StreamReactor final : public Reactor,
     }
     handling.OnParsed(*parsed_bytes_);
     return status;
+  }
+
+  // Whether the parsed message first waits for its revision: another turn handles it then.
+  bool Awaits(const MessageHandling& handling) {
+    if constexpr (requires { session_->Awaits(request_); }) {
+      if (std::exchange(has_waited_, false)) return false;
+      const AwaitedRevision awaited = session_->Awaits(request_);
+      if (awaited.waiters == nullptr) return false;
+      has_waited_ = true;
+      parse_time_ = SteadyClock::now() - handling.begin();
+      AwaitRevision(call_, awaited, kMaxRevisionWait,
+                    [self = this->shared_from_this()] { self->ScheduleWork(); });
+      return true;
+    }
+    return false;
   }
 
   // Has the session handle the parsed message. `more`: others wait.
@@ -274,15 +287,6 @@ class StreamReactor final : public Reactor,
     if (!end_.has_value() || end_->ok()) end_ = std::move(status);
   }
 
-  // Once full, the inbox counts as full until it is half empty: each read that is started wakes a
-  // polling thread.
-  bool InboxFull() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    const size_t share = inbox_was_full_ ? 2 : 1;
-    inbox_was_full_ =
-        inbox_.size() >= kMaxInboxMessages / share || inbox_bytes_ >= kMaxInboxBytes / share;
-    return inbox_was_full_;
-  }
-
   // Starts every operation that can be started. No callback runs from within the calls made here.
   void Pump() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (finished_) return;
@@ -291,7 +295,8 @@ class StreamReactor final : public Reactor,
                         : timings_.OnReady(state_.ready_answers);
     if (!state_.failure.ok()) EndWith(state_.failure);
     if (refused_.has_value() && inbox_.empty() && !working_) EndWith(*refused_);
-    if (broken_.has_value() || (end_.has_value() && !end_->ok())) DropInbox();
+    // Messages that arrived before a half-close are handled; before any other end they are dropped.
+    if (broken_.has_value() || (end_.has_value() && !end_->ok())) inbox_.Clear();
     if (end_.has_value() && inbox_.empty() && !working_ && !std::exchange(input_ended_, true)) {
       session_->EndInput();
       state_.idle = session_->Poll(nullptr).idle;
@@ -316,12 +321,6 @@ class StreamReactor final : public Reactor,
     }
   }
 
-  // Messages that arrived before a half-close are handled; before any other end they are dropped.
-  void DropInbox() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    inbox_.clear();
-    inbox_bytes_ = 0;
-  }
-
   // A response that cannot be sent ends the stream: the client would take the next one for it.
   void WriteResponse() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (absl::Status status = SerializeMessage(response_, outgoing_); !status.ok()) {
@@ -339,7 +338,7 @@ class StreamReactor final : public Reactor,
   bool MoreFollows() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (!Session::kAnswersSynchronously || ++writes_ % kMaxWritesTogether == 0) return false;
     if (!state_.idle) return true;
-    return working_ && !inbox_.empty() && inbox_.front().Length() <= kMaxSoonAnsweredBytes &&
+    return working_ && !inbox_.empty() && inbox_.first_bytes() <= kMaxSoonAnsweredBytes &&
            !backend_.workers.HasBacklog();
   }
 
@@ -354,16 +353,15 @@ class StreamReactor final : public Reactor,
   // thread in HandleInbox.
   typename Session::Request request_;
   std::optional<size_t> parsed_bytes_;
-  // What parsing a message took that waits for a large turn.
+  // What parsing a message took that waits for another turn.
   SteadyClock::duration parse_time_{};
+  // The parsed message has waited for its revision.
+  bool has_waited_ = false;
 
   Mutex mutex_;
   // Of the last Pump. Only HandleInbox makes the session fuller, and pumps then.
   SessionState state_ ABSL_GUARDED_BY(mutex_);
-  // Messages that were read and are not being handled yet.
-  std::deque<grpc::ByteBuffer> inbox_ ABSL_GUARDED_BY(mutex_);
-  bool inbox_was_full_ ABSL_GUARDED_BY(mutex_) = false;
-  size_t inbox_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  MessageInbox inbox_ ABSL_GUARDED_BY(mutex_);
   // Of the message being handled.
   size_t handled_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   grpc::ByteBuffer outgoing_ ABSL_GUARDED_BY(mutex_);

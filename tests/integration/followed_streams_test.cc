@@ -287,5 +287,45 @@ TEST_F(FollowedStreamsTest, APredictionWaitsForTheRevisionThatItAsksFor) {
   EXPECT_TRUE(stream.Finish().ok());
 }
 
+TEST_F(FollowedStreamsTest, MessagesOfAPredictionStreamWaitForMinRevisionToo) {
+  const Rule rule{.name = "awaited_in_stream", .set = [](v1::Model&) {}};
+  servers().CreateInFleet("awaited_in_stream", SettingsOf(rule));
+  RawLearnStream learning(*servers().WriterOf("awaited_in_stream").learning, "awaited_in_stream");
+  learning.Open();
+  grpc::ClientContext context;
+  context.set_deadline(absl::ToChronoTime(absl::Now() + kLong));
+  const auto stream =
+      servers().FollowerOf("awaited_in_stream").predictions->PredictStream(&context);
+  v1::PredictRequest request;
+  request.set_model("models/awaited_in_stream");
+  *request.add_examples() = SparseExample(1, {{0, 1}});
+  v1::PredictResponse response;
+  int64_t revision = 0;
+  for (int i = 0; i < 20; ++i) {
+    // Asked for before it exists; the message behind it keeps its place.
+    request.set_min_revision(++revision);
+    ASSERT_TRUE(stream->Write(request));
+    request.set_min_revision(0);
+    ASSERT_TRUE(stream->Write(request));
+    v1::LearnStreamRequest wrong;
+    *wrong.add_examples() = SparseExample(i % 2 == 0 ? 1 : -1, {{0, 1}});
+    *wrong.add_examples() = SparseExample(i % 2 == 0 ? 1 : -1, {{0, 1}});
+    const int64_t learned = learning.Ask(wrong).revision();
+    ASSERT_GE(learned, revision);
+    for (int answer = 0; answer < 2; ++answer) {
+      ASSERT_TRUE(stream->Read(&response));
+      EXPECT_FALSE(response.has_error()) << response.error().message();
+      EXPECT_GE(response.revision(), revision);
+    }
+    revision = learned;
+  }
+  // A stream that is cancelled does not wait.
+  request.set_min_revision(1'000'000);
+  ASSERT_TRUE(stream->Write(request));
+  context.TryCancel();
+  EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::CANCELLED);
+  EXPECT_TRUE(learning.Finish().ok());
+}
+
 }  // namespace
 }  // namespace perceptrond::testing
