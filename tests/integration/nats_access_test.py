@@ -21,6 +21,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests/deploy")]
 
 from certificates import Authority
+from nats_jwt import Operator
 from processes import Program, free_ports, wait_for
 
 with warnings.catch_warnings():
@@ -255,6 +256,7 @@ class NatsAccessTest(unittest.TestCase):
         said = self.ended(*self.flags("--nats-credentials", self.credentials("hunter2", "form")), nats=nats)
         self.assertRegex(said, r"form holds neither a user's JWT with its key .* nor one line USER:PASSWORD")
         self.assertNotIn("hunter2", said)
+        self.assertIn("it may want a certificate (--nats-cert)", self.ended(*self.flags(*right, certificate=None), nats=nats))
         self.assertIn("rows.svm holds no certificate", self.ended("--nats-ca", self.directory / "rows.svm", *right, nats=nats))
         Authority(self.directory, "stranger")
         said = self.ended("--nats-ca", self.directory / "stranger.pem", *right, nats=nats)
@@ -263,6 +265,25 @@ class NatsAccessTest(unittest.TestCase):
         nats.restart()
         wait_for("it listens", lambda: self.said(nats.programs[0]).count("Server is ready") == 2)
         self.assertRegex(self.ended(*self.flags(*right), nats=nats), "SSL handshake error.*certificate has expired")
+
+    def test_a_creds_file_with_the_shipped_permissions_suffices(self):
+        operator = Operator(self.directory)
+        config = re.sub(r"^system_account:.*\n", "", one_server(""), flags=re.MULTILINE)
+        nats = self.nats(re.sub(r"^accounts \{.*?^\}\n", operator.config(), config, flags=re.MULTILINE | re.DOTALL))
+        publish, subscribe = (re.findall(r'"([^"]+)"', CONFIG.split("servers {")[1].split(f"{part} {{")[1].split("]")[0])
+                              for part in ("publish", "subscribe"))
+        creds, user = operator.creds("server", publish, subscribe)
+        server = self.server(nats, "server", *self.flags("--nats-credentials", creds))
+        self.serving(server)
+        self.create(server, "m")
+        wait_for("it learns", lambda: self.learn(server, "m").returncode == 0)
+        self.assertNotIn(REFUSED, self.said(server))
+        self.assertNotIn(user.seed, self.said(server))
+        # A JWT with another user's key.
+        wrong, _ = operator.creds("wrong", publish, subscribe, key_of=user)
+        said = self.ended(*self.flags("--nats-credentials", wrong), nats=nats)
+        self.assertIn("Authorization Violation", said)
+        self.assertNotIn(user.seed, said)
 
     def test_a_password_in_the_address_is_refused_and_not_repeated(self):
         for url in ("nats://u:hunter2@localhost:4222", "nats://a:1,nats://u:hun@ter2@localhost:4222"):

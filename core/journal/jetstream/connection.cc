@@ -267,8 +267,12 @@ absl::StatusOr<std::shared_ptr<Link>> Connection::Connect() const {
   }
   if (status == NATS_OK)
     status = static_cast<natsStatus>(MakeContext(link->connection, kAnswerTime, &link->context));
-  if (status != NATS_OK) return ToAbsl(status, 0, what);
-  return link;
+  if (status == NATS_OK) return link;
+  const absl::Status why = ToAbsl(status, 0, what);
+  // With TLS 1.3 a server that wants a certificate hangs up after the handshake.
+  if (status != NATS_PROTOCOL_ERROR || !options_.certificate_file.empty()) return why;
+  return absl::Status(why.code(),
+                      absl::StrCat(why.message(), "; it may want a certificate (--nats-cert)"));
 }
 
 std::string Connection::Fingerprint() const {
