@@ -5,6 +5,7 @@ from clients import ROWS, DIMENSION, updates_in, weights_after
 from perceptrond.columns import pack
 from perceptrond.rows import Row
 from perceptrond.v1 import model_service_pb2, prediction_service_pb2
+from processes import wait_for
 from replicas import Replicas
 
 
@@ -49,7 +50,8 @@ def score_all(stubs, model, revision):
     """The scores of each feature alone, which are the weights, of this server's copy."""
     request = prediction_service_pb2.PredictRequest(model=f"models/{model}", min_revision=revision, columns=pack([Row({i: 1.0}, None) for i in range(DIMENSION)]))
     answer = eventually(f"{model} predicts", lambda: stubs.predictions.Predict(request, timeout=30))
-    return answer.revision, answer.SerializeToString(), list(answer.scores)
+    epoch, answer.epoch = answer.epoch, 0
+    return answer.revision, answer.SerializeToString(), list(answer.scores), epoch
 
 
 def get_model(stubs, model):
@@ -72,6 +74,8 @@ def check_servers(fleet, model, producers, probe=None):
     require(len({found.weights.SerializeToString(deterministic=True) for found in models}) == 1, "servers return different weights")
     answers = [score_all(stubs, model, expected) for stubs in fleet.stubs]
     require(len({answer[1] for answer in answers}) == 1, "copies differ", answers)
+    # A copy may have the last update before it knows of a take-over since.
+    wait_for("servers know the same epoch", lambda: len({score_all(stubs, model, expected)[3] for stubs in fleet.stubs}) == 1)
     require(answers[0][2] == weights, "the weights are not those of the rows", answers[0][2], weights)
     sent = ROWS * sum(messages) + probes
     examples = models[0].report.examples
