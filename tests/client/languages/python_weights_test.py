@@ -9,6 +9,7 @@ import io
 import itertools
 import json
 import pathlib
+import re
 import subprocess
 import unittest
 
@@ -28,6 +29,7 @@ from perceptrond.v1 import learner_pb2
 from python_fixture import ServedTest, texts_are_supported
 
 EVALUATE = pathlib.Path(__file__).resolve().parent.parent / "onnx/evaluate.mjs"
+README = pathlib.Path(__file__).resolve().parents[3] / "client/python/README.md"
 WORDS = ["free", "now", "lunch", "prize", "größe", "a b"]
 
 
@@ -339,6 +341,16 @@ class CommandTest(WeightsTest):
             given = [dict(enumerate(row)) for row in X.tolist()] if form == "vw" else X
             labels = self.client.predict(f"iris-{form}", given).labels
             self.assertEqual([int(label) - 1 for label in labels] if form == "vw" else labels, expected)
+
+    def test_the_commands_of_the_readme_work(self):
+        commands = re.findall(r"^ +env/bin/python -m perceptrond.weights (.*)$", README.read_text(), re.MULTILINE)
+        self.learned("spam", dicts(whole_numbers(9, 6, 1)[0], WORDS), [-1, 1, 1] * 3, features="named")
+        self.addCleanup(self.client.delete, "spam-3", missing_ok=True)
+        self.assertEqual([command.split()[0] for command in commands], ["export", "import"])
+        with contextlib.chdir(self.directory):
+            for command in commands:
+                self.assertRegex(self.run_main(*command.split()), r"two labels, \d named features")
+        self.assertEqual(weights.get(self.client, "spam-3").labels, [-1, 1])
 
     def test_what_has_no_weights_of_its_own_says_why(self):
         X, y = whole_numbers(50, 4, 2)
