@@ -33,10 +33,11 @@ ScoreVectors::ScoreVectors(const LearnerSettings& settings, size_t size)
       size_(size),
       vectors_(settings.is_multiclass() ? settings.classes.initial : 1, LinearWeights(size)),
       exists_(vectors_.size(), true) {
-  if (settings.is_multiclass()) return;
-  const StartingWeights& start = settings.start;
-  Replace(0, {start.indices.data(), start.values.data(), start.indices.size()},
-          bias_input_ != 0 ? static_cast<float>(start.bias / bias_input_) : 0);
+  for (size_t k = 0; k < settings.start.vectors.size(); ++k) {
+    const StartingWeights::Vector& start = settings.start.vectors[k];
+    Replace(k, {start.indices.data(), start.values.data(), start.indices.size()},
+            bias_input_ != 0 ? static_cast<float>(start.bias / bias_input_) : 0);
+  }
 }
 
 ScoreVectors::ScoreVectors(const ScoreVectors& like, size_t size,

@@ -45,7 +45,7 @@ struct LinearWeights {
 };
 
 // With two labels K is 1. With several classes K is one above the highest class that exists; a
-// class exists from the start or from the first example that it is added for, and begins with
+// class exists from the start or from the first example that it is added for; then it begins with
 // weights of zero. theta is all K vectors together, each times scale(), a common factor that is 1
 // for most rules.
 //

@@ -62,19 +62,28 @@ struct KernelSettings {
   double gamma = 1;
 };
 
-// Weights to start from, by the feature space's indices, or by names in a named space.
+// Weights to start from.
 struct StartingWeights {
-  std::vector<uint32_t> indices;
+  struct Vector {
+    // By the feature space's indices; in a named space 1 is the first of `names`.
+    std::vector<uint32_t> indices;
+    std::vector<float> values;
+    // theta_0, the constant in the score.
+    double bias = 0;
+  };
+  // Of a named space; none twice.
   std::vector<std::string> names;
-  std::vector<float> values;
-  // theta_0, the constant in the score.
-  double bias = 0;
+  // One for two labels, or one for each class that exists from the start. Empty: all are zero.
+  std::vector<Vector> vectors;
 
   bool all_zero() const {
-    for (const float value : values) {
-      if (value != 0) return false;
+    for (const Vector& vector : vectors) {
+      if (vector.bias != 0) return false;
+      for (const float value : vector.values) {
+        if (value != 0) return false;
+      }
     }
-    return bias == 0;
+    return true;
   }
 };
 

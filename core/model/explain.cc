@@ -110,9 +110,10 @@ std::optional<double> DualCoefficient(const SupportContext& context, size_t k,
       context.age);
 }
 
-// The contribution of the starting weights.
-double OfStart(const LearnerSettings& settings, const Products& products) {
-  const StartingWeights& start = settings.start;
+// The contribution of the weights that vector k started from.
+double OfStart(const LearnerSettings& settings, size_t k, const Products& products) {
+  if (k >= settings.start.vectors.size()) return 0;
+  const StartingWeights::Vector& start = settings.start.vectors[k];
   double sum = 0;
   for (size_t i = 0; i < start.indices.size(); ++i)
     sum += products.Of(start.indices[i], static_cast<double>(start.values[i]));
@@ -120,11 +121,12 @@ double OfStart(const LearnerSettings& settings, const Products& products) {
 }
 
 // Adds the contribution of the weights that the support examples were added to.
-void AddStart(const SupportContext& context, const Products& products, Explanation& explanation) {
+void AddStart(const SupportContext& context, size_t k, const Products& products,
+              Explanation& explanation) {
   explanation.start_revision = context.replaced;
   if (context.replaced == 0) {
     if (!context.settings.start.all_zero())
-      explanation.start_contribution = OfStart(context.settings, products);
+      explanation.start_contribution = OfStart(context.settings, k, products);
     return;
   }
   // These weights are not stored by themselves: they are the score without all support examples.
@@ -166,7 +168,7 @@ void AddStoredSupport(const SupportContext& context, size_t k, const Row& row,
         {update.revision, update.row->label, kernel, *coefficient, *coefficient * kernel});
   }
   explanation.support_complete = AreAll(updates, origin, context.revision);
-  AddStart(context, products, explanation);
+  AddStart(context, k, products, explanation);
 }
 
 // Why a learner that keeps no examples itself can name none; empty: it can.

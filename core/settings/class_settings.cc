@@ -94,9 +94,6 @@ absl::Status ReadClasses(const v1::Learner& learner, const FeatureSpace& space,
         absl::StrCat(kField, ".max_classes"),
         absl::StrCat(max, " classes of ", space.size, " weights each are more than ", kMostWeights,
                      " weights in all; use fewer classes or features"));
-  if (learner.has_starting_weights() && learner.starting_weights().ByteSizeLong() > 0)
-    return InvalidSetting("model.learner.starting_weights",
-                          "a model of several classes starts from zero weights; leave them out");
   settings.classes.max = max;
   return absl::OkStatus();
 }
@@ -133,6 +130,11 @@ absl::Status ReadClassNames(const v1::Model& model, ModelSettings& settings) {
     return status;
   classes.initial =
       settings.new_classes == NewClasses::kNone ? classes.max : static_cast<uint32_t>(names);
+  const size_t starts = settings.learner.start.vectors.size();
+  if (starts != 0 && starts != classes.initial)
+    return InvalidSetting("model.learner.starting_weights.vectors",
+                          absl::StrCat("has ", starts, " vectors; ", classes.initial,
+                                       " classes exist from the start, and each takes one"));
   return CheckNames(settings.label_names);
 }
 

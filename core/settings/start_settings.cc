@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string>
+#include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "core/error/error.h"
@@ -36,8 +39,6 @@ absl::Status CheckPositions(const v1::WeightVector& weights, const FeatureSpace&
         return InvalidSetting(kField, absl::StrCat("a name has 1 to ", kMaxNameBytes,
                                                    " bytes, one has ", name.size()));
     }
-    if (static_cast<uint32_t>(positions) > space.size)
-      return InvalidSetting(kField, "more names than max_features");
     return absl::OkStatus();
   }
   for (int i = 0; i < positions; ++i) {
@@ -50,36 +51,54 @@ absl::Status CheckPositions(const v1::WeightVector& weights, const FeatureSpace&
   return absl::OkStatus();
 }
 
+absl::Status CheckBias(double bias, double bias_input) {
+  const std::string field = absl::StrCat(kField, ".bias");
+  if (bias == 0) return absl::OkStatus();
+  if (bias_input == 0)
+    return InvalidSetting(field, "without a bias input (bias_input is 0) there is no bias");
+  if (!(std::abs(bias / bias_input) <= std::numeric_limits<float>::max()))
+    return InvalidSetting(field, "divided by bias_input it is out of float32's range");
+  return absl::OkStatus();
+}
+
+// Numbers names in their order, over all vectors: see core/features/names.h.
+class NameNumbers {
+ public:
+  uint32_t Number(const std::string& name, std::vector<std::string>& names) {
+    const auto [number, is_new] = numbers_.try_emplace(name, names.size() + 1);
+    if (is_new) names.push_back(name);
+    return static_cast<uint32_t>(number->second);
+  }
+
+ private:
+  absl::flat_hash_map<absl::string_view, size_t> numbers_;
+};
+
 }  // namespace
 
 absl::StatusOr<StartingWeights> ReadStart(const v1::Learner& learner, const FeatureSpace& space) {
-  if (learner.starting_weights().vectors_size() == 0) return StartingWeights();
-  if (learner.starting_weights().vectors_size() > 1)
+  const auto& vectors = learner.starting_weights().vectors();
+  if (!learner.has_classes() && vectors.size() > 1)
     return InvalidSetting(absl::StrCat(kField, ".vectors"), "a model of two labels has one vector");
-  const v1::WeightVector& weights = learner.starting_weights().vectors(0);
-  if (absl::Status status = CheckPositions(weights, space); !status.ok()) return status;
-  if (!std::isfinite(weights.bias()) ||
-      !std::all_of(weights.values().begin(), weights.values().end(),
-                   [](float v) { return std::isfinite(v); })) {
-    return InvalidSetting(kField, "weights must be finite");
-  }
-  if (weights.bias() != 0 && learner.bias_input() == 0) {
-    return InvalidSetting(absl::StrCat(kField, ".bias"),
-                          "without a bias input (bias_input is 0) there is no bias");
-  }
-  if (weights.bias() != 0 &&
-      !(std::abs(weights.bias() / learner.bias_input()) <= std::numeric_limits<float>::max())) {
-    return InvalidSetting(absl::StrCat(kField, ".bias"),
-                          "divided by bias_input it is out of float32's range");
-  }
   StartingWeights start;
-  start.indices.assign(weights.indices().begin(), weights.indices().end());
-  start.names.assign(weights.names().begin(), weights.names().end());
-  start.values.assign(weights.values().begin(), weights.values().end());
-  start.bias = weights.bias();
-  // Names are numbered in their order: see core/features/names.h.
-  for (size_t i = 0; i < start.names.size(); ++i)
-    start.indices.push_back(static_cast<uint32_t>(i + 1));
+  NameNumbers numbers;
+  for (const v1::WeightVector& weights : vectors) {
+    if (absl::Status status = CheckPositions(weights, space); !status.ok()) return status;
+    if (!std::isfinite(weights.bias()) ||
+        !std::all_of(weights.values().begin(), weights.values().end(),
+                     [](float v) { return std::isfinite(v); }))
+      return InvalidSetting(kField, "weights must be finite");
+    if (absl::Status status = CheckBias(weights.bias(), learner.bias_input()); !status.ok())
+      return status;
+    StartingWeights::Vector& vector = start.vectors.emplace_back();
+    vector.indices.assign(weights.indices().begin(), weights.indices().end());
+    vector.values.assign(weights.values().begin(), weights.values().end());
+    vector.bias = weights.bias();
+    for (const std::string& name : weights.names())
+      vector.indices.push_back(numbers.Number(name, start.names));
+  }
+  if (start.names.size() > space.size)
+    return InvalidSetting(kField, "more names than max_features");
   return start;
 }
 

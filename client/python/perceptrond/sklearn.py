@@ -132,14 +132,12 @@ class PerceptrondClassifier(ClassifierMixin, BaseEstimator):
         """Creates a model under this name, by default the parameter `model`, with the weights of this estimator, which has
         that model from now on: predictions are its, and partial_fit() teaches it. It is not deleted with the estimator.
 
-        Its report begins anew, without the convergence theorem, since it does not begin at zero. For two classes and learners
-        with weights; for several classes learn into the name by partial_fit(). ALREADY_EXISTS if there is such a model."""
+        Its report begins anew, without the convergence theorem, since it does not begin at zero. For learners with weights
+        (NOT_LINEAR). ALREADY_EXISTS if there is such a model."""
         check_is_fitted(self)
         name = model or self.model
         if name is None:
             raise ValueError("publish() needs a name: give it, or the parameter `model`")
-        if len(self.classes_) > 2:
-            raise ValueError("the server takes starting weights of two classes only; learn several into a name by partial_fit()")
         settings = self._settings(None)
         settings.learner.starting_weights.CopyFrom(self._served.weights())
         client = self._client()

@@ -166,7 +166,7 @@ class ModelTest(ServedTest):
             classifier.partial_fit(X, y + 1)
 
     def test_a_published_model_has_the_weights_and_learns_on(self):
-        for examples, labels in (whole_numbers(), (PEOPLE, ANSWERS)):
+        for examples, labels in (whole_numbers(), (PEOPLE, ANSWERS), load_iris(return_X_y=True), (PEOPLE, ["a", "b", "c", "a"])):
             self.addCleanup(self.client.delete, "published", missing_ok=True)
             classifier = PerceptrondClassifier(prediction="averaged", max_iter=3, random_state=1).fit(examples, labels)
             expected = classifier.decision_function(examples)
@@ -175,6 +175,7 @@ class ModelTest(ServedTest):
             assert_close(classifier.decision_function(examples), expected)
             classifier.partial_fit(examples, labels)
             self.assertEqual(self.client.report("published").examples, len(labels))
+            self.assertFalse(self.client.report("published").HasField("bound_in_use"))
             with self.assertRaisesRegex(PerceptrondError, "MODEL_EXISTS"):
                 classifier.publish("published")
             del classifier
@@ -187,8 +188,9 @@ class ModelTest(ServedTest):
         classifier = PerceptrondClassifier(max_iter=1).fit(X, y)
         with self.assertRaisesRegex(ValueError, "publish.. needs a name"):
             classifier.publish()
-        with self.assertRaisesRegex(ValueError, "starting weights of two classes only"):
-            classifier.publish("several")
+        classifier = PerceptrondClassifier(learner="kernel_perceptron", max_iter=1).fit(X[:100], y[:100])
+        with self.assertRaisesRegex(PerceptrondError, "NOT_LINEAR"):
+            classifier.publish("votes")
 
     def test_a_server_killed_during_fit_changes_nothing_in_the_result(self):
         X, y = whole_numbers(2000)

@@ -165,8 +165,7 @@ class LearnerConformance : public ::testing::TestWithParam<BinarySetting> {
     settings.bias_input = bias;
     settings.step_size = step;
     if (tie == TieRule::kCorrect) {
-      settings.start.indices = {1, 4};
-      settings.start.values = {0.25F, -1.5F};
+      settings.start.vectors = {{{1, 4}, {0.25F, -1.5F}}};
     }
     return MakeLearner(settings, size);
   }

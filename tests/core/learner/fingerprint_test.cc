@@ -78,9 +78,7 @@ LearnerSettings SettingsOf(const CatalogueEntry& entry, uint32_t classes, bool f
   if (classes > 1) {
     settings.classes = {classes, first ? classes : 0, {}};
   } else if (!first && entry.form != Form::kKernel) {
-    settings.start.indices = {1, 4};
-    settings.start.values = {0.25F, -1.5F};
-    settings.start.bias = 0.6;
+    settings.start.vectors = {{{1, 4}, {0.25F, -1.5F}, 0.6}};
   }
   return settings;
 }

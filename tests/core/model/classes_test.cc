@@ -59,8 +59,8 @@ TEST(ClassSettings, OutOfRangeNamesTheField) {
             "model.learner.class_weights: give one for each of the 3 classes; or none");
   EXPECT_EQ(
       Problem([](v1::Model& m) { testing::StartingVector(*m.mutable_learner()).set_bias(1); }),
-      "model.learner.starting_weights: a model of several classes starts from zero weights; leave "
-      "them out");
+      "model.learner.starting_weights.vectors: has 1 vectors; 3 classes exist from the start, and "
+      "each takes one");
   EXPECT_NE(Problem([](v1::Model& m) {
               m.mutable_learner()->set_tie_rule(v1::TIE_RULE_CORRECT);
             }).find("model.learner.tie_rule"),
@@ -251,6 +251,78 @@ TEST(Classes, TheReportHasTheTheoremOfKeslersConstruction) {
   ASSERT_TRUE(report.has_update_bound());
   EXPECT_GE(report.update_bound(), static_cast<double>(report.updates()));
   EXPECT_EQ(report.not_separable(), false);
+}
+
+void AddStart(const WeightList& list, v1::Model& settings) {
+  v1::WeightVector& start = *settings.mutable_learner()->mutable_starting_weights()->add_vectors();
+  start.mutable_indices()->Assign(list.indices.begin(), list.indices.end());
+  start.mutable_names()->Assign(list.names.begin(), list.names.end());
+  start.mutable_values()->Assign(list.values.begin(), list.values.end());
+  start.set_bias(list.bias);
+}
+
+// Sums of small integers are exact.
+TEST(Classes, LearnOnFromGivenWeightsAsFromTheExamplesThatMadeThem) {
+  for (const double b : {0.0, 1.0, 2.0}) {
+    v1::Model settings = Settings(ClassKind::kFixed);
+    settings.mutable_learner()->set_bias_input(b);
+    LoneModel whole(settings);
+    whole.Learn(Columns().AddDense({1, 0}, 1).AddDense({0, 2}, 2).AddDense({3, 1}, 0).batch());
+    for (const WeightList& list : ListWeights(*whole.model)) AddStart(list, settings);
+    ASSERT_EQ(settings.learner().starting_weights().vectors_size(), 3);
+    LoneModel started(settings);
+    EXPECT_FALSE(MakeReport(*started.model).has_bound_in_use());
+    const Columns more = Columns().AddDense({1, 1}, 0).AddDense({-1, 2}, 1).AddDense({2, -1}, 2);
+    const LearnOutcome one = whole.Learn(more.batch());
+    const LearnOutcome other = started.Learn(more.batch());
+    EXPECT_FALSE(one.updated_rows.empty());
+    EXPECT_EQ(one.updated_rows, other.updated_rows);
+    EXPECT_EQ(one.scores, other.scores);
+    for (size_t k = 0; k < 3; ++k) {
+      EXPECT_EQ(ListWeights(*whole.model)[k].values, ListWeights(*started.model)[k].values);
+      EXPECT_EQ(ListWeights(*whole.model)[k].bias, ListWeights(*started.model)[k].bias);
+    }
+  }
+}
+
+TEST(Classes, ShareTheNamesOfTheirGivenWeights) {
+  v1::Model settings = testing::NamedSettings("m");
+  settings.clear_label_names();
+  testing::SetClasses(ClassKind::kFixed, 2, settings);
+  WeightList list;
+  list.names = {"spam", "ham"};
+  list.values = {2, -3};
+  AddStart(list, settings);
+  list.names = {"ham", "lunch"};
+  list.bias = 1;
+  AddStart(list, settings);
+  const LoneModel lone(settings);
+  const testing::NamedColumns rows(
+      {{{{"spam", 1}, {"ham", 1}}, 0}, {{{"lunch", 1}, {"new", 1}}, 0}});
+  Batch batch = rows.batch();
+  batch.labels = {};
+  PredictOutcome outcome;
+  ASSERT_OK(lone.model->Predict(batch, {}, 0, outcome, /*include_class_scores=*/true));
+  EXPECT_EQ(outcome.class_scores, (std::vector<float>{-1, 3, 0, -2}));
+  const Explanation explanation = [&] {
+    ExplainOutcome explained;
+    EXPECT_OK(lone.model->Explain(batch, {}, {0, 20, 1}, explained));
+    return explained.explanations.at(0);
+  }();
+  EXPECT_EQ(explanation.start_contribution, 3);
+  settings.mutable_feature_space()->mutable_named()->set_max_features(2);
+  FillDefaults(settings);
+  EXPECT_EQ(ReadSettings(settings).status().message(),
+            "model.learner.starting_weights: more names than max_features");
+}
+
+TEST(Classes, ThatExamplesAddHaveNoGivenWeights) {
+  v1::Model settings = Settings(ClassKind::kNumbered, 9);
+  AddStart(WeightList(), settings);
+  FillDefaults(settings);
+  EXPECT_EQ(ReadSettings(settings).status().message(),
+            "model.learner.starting_weights.vectors: has 1 vectors; 0 classes exist from the "
+            "start, and each takes one");
 }
 
 }  // namespace
