@@ -83,6 +83,8 @@ bool BatchBuilder::Fits(const Row& row) const {
 
 bool BatchBuilder::FitsKind(const Row& row) const {
   if (rows_ == 0) return true;
+  const bool ids = columns_.prediction_ids_size() > 0;
+  if (ids || row.kind == RowKind::kPredictionId) return ids && row.kind == RowKind::kPredictionId;
   const bool texts = columns_.texts_size() > 0;
   if (texts || row.kind == RowKind::kText) return texts && row.kind == RowKind::kText;
   const bool dense = columns_.dense_width() > 0;
@@ -117,6 +119,9 @@ absl::Status BatchBuilder::Add(const Row& row) {
       break;
     case RowKind::kText:
       status = AddText(row);
+      break;
+    case RowKind::kPredictionId:
+      status = AddPredictionId(row);
       break;
   }
   if (!status.ok()) return status;
@@ -183,6 +188,13 @@ absl::Status BatchBuilder::AddText(const Row& row) {
   if (!IsUtf8(row.text)) return Invalid("BAD_TEXT", "a text is not UTF-8");
   columns_.add_texts(row.text);
   name_bytes_ += row.text.size() + 3;
+  return absl::OkStatus();
+}
+
+absl::Status BatchBuilder::AddPredictionId(const Row& row) {
+  if (!IsUtf8(row.text)) return Invalid("UNKNOWN_PREDICTION", "a prediction id is not UTF-8");
+  columns_.add_prediction_ids(row.text);
+  name_bytes_ += row.text.size() + 2;
   return absl::OkStatus();
 }
 

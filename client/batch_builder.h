@@ -15,6 +15,7 @@
 //   MALFORMED_ROW                  the numbers of features and values differ
 //   NON_FINITE_VALUE               a value is NaN or infinite
 //   BAD_WEIGHT                     the weight is not positive and finite
+//   UNKNOWN_PREDICTION             a prediction id is not UTF-8
 //   UNKNOWN_LABEL                  the label is below -1, or its name is too long or not UTF-8
 //
 // A message has rows of one kind, with labels that are all numbers or all names: check Fits()
@@ -76,6 +77,7 @@ class BatchBuilder {
   absl::Status AddSparse(const Row& row);
   absl::Status AddNamed(const Row& row);
   absl::Status AddText(const Row& row);
+  absl::Status AddPredictionId(const Row& row);
   // Appends the numbers of the row's names, of which new ones are stored, to the indices.
   absl::Status AppendNumbers(const Row& row);
   // Adds a name that is new to the builder, to its store. INVALID_ARGUMENT: it is malformed, or not

@@ -180,14 +180,16 @@ absl::StatusOr<v1::LearnResult> Client::Learn(std::string_view name, v1::Example
 absl::StatusOr<v1::PredictResponse> Client::Predict(std::string_view name,
                                                     v1::ExampleColumns columns,
                                                     int64_t min_revision,
-                                                    bool include_class_scores) const {
+                                                    bool include_class_scores,
+                                                    bool include_prediction_ids) const {
   v1::PredictRequest request;
   request.set_model(ModelName(name));
   *request.mutable_columns() = std::move(columns);
   request.set_min_revision(min_revision);
   request.set_include_class_scores(include_class_scores);
+  request.set_include_prediction_ids(include_prediction_ids);
   v1::PredictResponse response;
-  const absl::Status status = Call(true, [&](grpc::ClientContext* context) {
+  const absl::Status status = Call(!include_prediction_ids, [&](grpc::ClientContext* context) {
     return connection_->Predict(context, request, &response);
   });
   if (!status.ok()) return status;

@@ -89,10 +89,12 @@ class Client {
                                         std::optional<Numbered> numbers = std::nullopt) const;
   // min_revision > 0: ABORTED (REVISION_TOO_OLD) if the model is older. INVALID_ARGUMENT: a row has
   // a validation error. NOT_FOUND. include_class_scores: at most 2^20 scores, else
-  // INVALID_ARGUMENT.
+  // INVALID_ARGUMENT. include_prediction_ids: the server keeps the features until Learn gets labels
+  // for the ids (ExampleColumns.prediction_ids); not retried then.
   absl::StatusOr<v1::PredictResponse> Predict(std::string_view name, v1::ExampleColumns columns,
                                               int64_t min_revision = 0,
-                                              bool include_class_scores = false) const;
+                                              bool include_class_scores = false,
+                                              bool include_prediction_ids = false) const;
 
   // At most 100 examples. max_features: most contributions listed, 0: the server's default.
   // FAILED_PRECONDITION (NOT_LINEAR): the model's score is not a sum of contributions.

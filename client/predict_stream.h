@@ -53,6 +53,10 @@ struct PredictOptions {
   int64_t min_revision = 0;
   // Multiclass models: request the scores of all classes. Default false.
   bool include_class_scores = false;
+  // Have the server keep the features until their labels come, and answer with prediction_ids, by
+  // which they are then learned. After a lost connection the server may keep some twice, until they
+  // expire. Default false.
+  bool include_prediction_ids = false;
   // These two have the meaning of LearnOptions' fields of the same name.
   RetryPolicy retry;
   absl::Duration response_timeout = absl::Minutes(1);

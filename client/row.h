@@ -13,6 +13,11 @@
 //   row.kind = RowKind::kText;
 //   row.text = "Free entry! Win a prize";
 //
+// A row whose label came after its prediction (PredictOptions::include_prediction_ids) has the id:
+//
+//   row.kind = RowKind::kPredictionId;
+//   row.text = response.prediction_ids(0);
+//
 // A plain value.
 #pragma once
 
@@ -35,6 +40,8 @@ enum class RowKind {
   kDense,
   // A text, which the server splits into features.
   kText,
+  // The id of a prediction, whose features the server keeps. For learning.
+  kPredictionId,
 };
 
 class Row {
@@ -44,7 +51,7 @@ class Row {
   std::vector<uint32_t> indices;
   // One finite value per feature; empty for kSparse and kNamed: all values are 1.
   std::vector<float> values;
-  // kText: at most 1 MiB of UTF-8.
+  // kText: at most 1 MiB of UTF-8. kPredictionId: the id.
   std::string text;
   // The label of a row without one.
   static constexpr int kNoLabel = std::numeric_limits<int32_t>::min();
@@ -106,7 +113,7 @@ class Row {
     return std::string_view(names_.data() + begin, ends_[i] - begin);
   }
 
-  // A text counts as one.
+  // A text or an id counts as one.
   size_t feature_count() const {
     switch (kind) {
       case RowKind::kSparse:
@@ -116,6 +123,7 @@ class Row {
       case RowKind::kDense:
         return values.size();
       case RowKind::kText:
+      case RowKind::kPredictionId:
         return 1;
     }
     return 0;

@@ -133,7 +133,7 @@ void AddInputOptions(CLI::App* command, InputOptions* options) {
       ->add_option("--format", options->format,
                    "Format of the files (default: from the extension of the first file). Files and "
                    "standard input may be compressed with gzip or zstd")
-      ->check(CLI::IsMember({"svmlight", "vw", "csv", "jsonl", "text"}));
+      ->check(CLI::IsMember({"svmlight", "vw", "csv", "jsonl", "text", "ids"}));
   command
       ->add_option("--index-base", options->index_base,
                    "svmlight: index of the first feature in the file, 0 or 1; required")
@@ -280,7 +280,7 @@ absl::Status Input::CheckKind(const Row& row) const {
     const absl::Status status = CheckDimension(row, dimension, std::max(options_.index_base, 0));
     if (!status.ok()) return AtLine(status);
   }
-  if (row.feature_count() == 0) return absl::OkStatus();
+  if (row.feature_count() == 0 || row.kind == RowKind::kPredictionId) return absl::OkStatus();
   if (space_.has_text() != (row.kind == RowKind::kText)) {
     return AtLine(absl::FailedPreconditionError(
         space_.has_text()

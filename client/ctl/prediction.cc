@@ -43,6 +43,7 @@ std::string Line(const v1::PredictResponse& answer, std::string_view label) {
                    answer.distances_size() > 0 ? Shortest(answer.distances(0)) : std::string("-"));
   if (answer.probabilities_size() > 0)
     absl::StrAppend(&line, "\t", Shortest(answer.probabilities(0)));
+  if (answer.prediction_ids_size() > 0) absl::StrAppend(&line, "\t", answer.prediction_ids(0));
   return line + "\n";
 }
 
@@ -63,6 +64,8 @@ v1::PredictResponse AnswerToRow(const v1::PredictResponse& response, int row,
   AddRow(response.class_scores(), row, response.scores_size(), answer.mutable_class_scores());
   AddRow(response.class_probabilities(), row, response.scores_size(),
          answer.mutable_class_probabilities());
+  if (row < response.prediction_ids_size())
+    answer.add_prediction_ids(response.prediction_ids(row));
   answer.set_revision(response.revision());
   *answer.mutable_component_revisions() = response.component_revisions();
   if (error != nullptr) SetError(*error, &answer);

@@ -187,6 +187,14 @@ std::string DescribeModel(const v1::Model& model) {
   if (stored.max_updates() > 0 || stored.max_sample() > 0) {
     absl::StrAppend(&text, "stores:       ", DescribeStored(stored), "\n");
   }
+  if (model.has_stored_predictions()) {
+    const v1::StoredPredictions& kept = model.stored_predictions();
+    absl::StrAppend(&text, "predictions:  kept for their labels ",
+                    absl::FormatDuration(absl::Seconds(kept.max_age().seconds()) +
+                                         absl::Nanoseconds(kept.max_age().nanos())),
+                    ", at most ", Grouped(kept.max_bytes() >> 10), " KiB",
+                    kept.durable() ? ", across restarts\n" : "\n");
+  }
   absl::StrAppend(&text, "revision:     ", model.revision(), "\n");
   if (model.has_stale_since()) {
     absl::StrAppend(

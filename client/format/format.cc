@@ -182,6 +182,8 @@ absl::StatusOr<std::unique_ptr<Format>> MakeFormat(const FormatOptions& options)
       return MakeJsonl(options);
     case FormatKind::kText:
       return MakeText(options);
+    case FormatKind::kIds:
+      return MakeIds(options);
   }
   return absl::InvalidArgumentError("unknown format");
 }
@@ -192,6 +194,7 @@ std::optional<FormatKind> FormatByName(std::string_view name) {
   if (name == "csv") return FormatKind::kCsv;
   if (name == "jsonl") return FormatKind::kJsonl;
   if (name == "text") return FormatKind::kText;
+  if (name == "ids") return FormatKind::kIds;
   return std::nullopt;
 }
 
@@ -206,7 +209,7 @@ std::optional<FormatKind> FormatByExtension(std::string_view path) {
   const std::string_view extension = path.substr(dot + 1);
   if (extension == "svm") return FormatKind::kSvmlight;
   if (extension == "tsv") return FormatKind::kText;
-  return extension == "text" ? std::nullopt : FormatByName(extension);
+  return extension == "text" || extension == "ids" ? std::nullopt : FormatByName(extension);
 }
 
 }  // namespace perceptrond::client

@@ -57,7 +57,7 @@ absl::StatusOr<int> ParseLabel(const LabelRule& rule, std::string_view text);
 // has none.
 absl::Status ReadLabel(const LabelRule& rule, std::string_view text, Row* row);
 
-enum class FormatKind { kSvmlight, kVw, kCsv, kJsonl, kText };
+enum class FormatKind { kSvmlight, kVw, kCsv, kJsonl, kText, kIds };
 
 // A plain value.
 struct FormatOptions {
@@ -103,7 +103,7 @@ class Format {
 // as svmlight without an index base.
 absl::StatusOr<std::unique_ptr<Format>> MakeFormat(const FormatOptions& options);
 
-// The format named "svmlight", "vw", "csv", "jsonl" or "text"; absent for other names.
+// The format named "svmlight", "vw", "csv", "jsonl", "text" or "ids"; absent for other names.
 std::optional<FormatKind> FormatByName(std::string_view name);
 
 // The format by extension: .svm and .svmlight, .vw, .csv, .jsonl, .tsv (text); absent for others.
@@ -117,5 +117,6 @@ std::unique_ptr<Format> MakeVw(const FormatOptions& options);
 std::unique_ptr<Format> MakeCsv(const FormatOptions& options);
 std::unique_ptr<Format> MakeJsonl(const FormatOptions& options);
 std::unique_ptr<Format> MakeText(const FormatOptions& options);
+std::unique_ptr<Format> MakeIds(const FormatOptions& options);
 
 }  // namespace perceptrond::client

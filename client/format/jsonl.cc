@@ -71,8 +71,9 @@ class Jsonl final : public Format {
         row->text = example_.text();
         break;
       case Example::kPredictionId:
-        return absl::InvalidArgumentError(
-            "\"predictionId\" is of a later version; give the features");
+        row->kind = RowKind::kPredictionId;
+        row->text = example_.prediction_id();
+        break;
       case Example::FEATURES_NOT_SET:
         break;
     }

@@ -77,6 +77,10 @@ class Fleet {
   const std::string& address() const { return options_.address; }
 
   std::vector<PartitionRole::Stats> stats() const;
+  // As Members::FindAddress.
+  std::string FindAddress(const std::function<bool(const std::string& address)>& is_wanted) const {
+    return members_.FindAddress(is_wanted, Members::Clock::now());
+  }
   // Living servers.
   size_t servers() const { return members_.alive(Members::Clock::now()); }
 

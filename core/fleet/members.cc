@@ -26,6 +26,7 @@ void Members::OnHeartbeat(const fleet_proto::Heartbeat& heartbeat, Clock::time_p
   if (now - member.seen > timeout_) member.first_seen = now;
   member.seen = now;
   member.leaving = heartbeat.leaving();
+  member.address = heartbeat.address();
   for (const fleet_proto::WrittenPartition& written : heartbeat.written()) {
     Writer& writer = writers_[written.partition()];
     if (written.epoch() < writer.epoch) continue;
@@ -71,6 +72,15 @@ size_t Members::RankOf(uint32_t partition, Clock::time_point now, Clock::time_po
         const uint64_t weight = Weight(id, partition);
         return weight > own || (weight == own && id > own_id_);
       }));
+}
+
+std::string Members::FindAddress(
+    const std::function<bool(const std::string& address)>& is_wanted, Clock::time_point now) const {
+  MutexLock lock(&mutex_);
+  for (const auto& [id, member] : members_) {
+    if (now - member.seen <= timeout_ && is_wanted(member.address)) return member.address;
+  }
+  return "";
 }
 
 size_t Members::alive(Clock::time_point now) const {

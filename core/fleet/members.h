@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -58,6 +59,9 @@ class Members {
   size_t RankOf(uint32_t partition, Clock::time_point now,
                 Clock::time_point settled = Clock::time_point::max()) const
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // The address of a living server, not this one, that `is_wanted`; empty: there is none.
+  std::string FindAddress(const std::function<bool(const std::string& address)>& is_wanted,
+                          Clock::time_point now) const ABSL_LOCKS_EXCLUDED(mutex_);
   // Living servers, this one included.
   size_t alive(Clock::time_point now) const ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -66,6 +70,7 @@ class Members {
     Clock::time_point first_seen;
     Clock::time_point seen;
     bool leaving = false;
+    std::string address = {};
   };
 
   const std::string own_id_;

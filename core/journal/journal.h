@@ -205,6 +205,40 @@ class KeptSnapshots {
   virtual absl::Status DeleteKept(uint64_t model_id, uint64_t number) = 0;
 };
 
+// A prediction that waits for its label.
+struct KeptPrediction {
+  // Ascends with time. Unique within its model.
+  uint64_t number = 0;
+  // What makes its id hard to guess.
+  uint64_t nonce = 0;
+  // The features, as a perceptron.v1.Example.
+  std::string example;
+};
+
+// Predictions that wait for their labels, of the models that have them kept (StoredPredictions.durable). What is written
+// survives the end of the process, and that of the machine once a later write was synced.
+//
+// Errors and thread contract as Journal's.
+class KeptPredictions {
+ public:
+  virtual ~KeptPredictions() = default;
+
+  // Whether the journal keeps predictions; if not, none are loaded, and the rest does nothing.
+  virtual bool keeps_predictions() const { return false; }
+  virtual absl::Status SavePredictions(uint64_t /*model_id*/,
+                                       std::span<const KeptPrediction> /*predictions*/) {
+    return absl::OkStatus();
+  }
+  virtual absl::Status DropPredictions(uint64_t /*model_id*/,
+                                       std::span<const uint64_t> /*numbers*/) {
+    return absl::OkStatus();
+  }
+  // By ascending number.
+  virtual absl::StatusOr<std::vector<KeptPrediction>> LoadPredictions(uint64_t /*model_id*/) {
+    return std::vector<KeptPrediction>();
+  }
+};
+
 // The entries of a journal, by partition, and who writes them.
 //
 // Errors and thread contract as Journal's.
@@ -278,6 +312,7 @@ class Import {
 class Journal : public ModelHeaders,
                 public ModelAliases,
                 public KeptSnapshots,
+                public KeptPredictions,
                 public PartitionLog,
                 public Import {
  public:

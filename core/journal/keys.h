@@ -71,6 +71,11 @@ inline std::string KeptSnapshot(uint64_t id, uint64_t number) {
   AppendNumber(key, number);
   return key;
 }
+inline std::string KeptPrediction(uint64_t id, uint64_t number) {
+  std::string key = OfModel('w', id);
+  AppendNumber(key, number);
+  return key;
+}
 inline std::string SnapshotHead(uint64_t id) { return OfModel('s', id); }
 // What the head has: the revision or slot, and the bytes of each part.
 inline std::string SnapshotHeadOf(uint64_t slot, std::span<const uint64_t> part_bytes) {

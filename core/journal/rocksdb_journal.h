@@ -112,6 +112,11 @@ class RocksDbJournal final : public Journal {
   absl::StatusOr<std::optional<storage::Snapshot>> LoadSnapshot(uint64_t model_id) override;
   absl::Status SaveSnapshot(uint64_t model_id, const storage::Snapshot& snapshot) override;
   absl::Status DropAfter(uint64_t model_id, uint64_t revision) override;
+  bool keeps_predictions() const override { return true; }
+  absl::Status SavePredictions(uint64_t model_id,
+                               std::span<const KeptPrediction> predictions) override;
+  absl::Status DropPredictions(uint64_t model_id, std::span<const uint64_t> numbers) override;
+  absl::StatusOr<std::vector<KeptPrediction>> LoadPredictions(uint64_t model_id) override;
   absl::Status BeginImport() override;
   absl::Status FinishImport() override ABSL_LOCKS_EXCLUDED(db_mutex_);
   std::string Id() override;

@@ -9,6 +9,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "core/error/error.h"
 #include "core/features/feature_space.h"
 #include "core/features/words.h"
@@ -173,6 +174,13 @@ void FillTextDefaults(v1::FeatureSpace::Text& text) {
   text.set_icu_version(IcuVersion());
 }
 
+void FillDefaults(v1::StoredPredictions& stored) {
+  constexpr int64_t kDefaultSeconds = 24 * 3600;
+  constexpr uint64_t kDefaultBytes = 64 << 20;
+  if (!stored.has_max_age()) stored.mutable_max_age()->set_seconds(kDefaultSeconds);
+  if (stored.max_bytes() == 0) stored.set_max_bytes(kDefaultBytes);
+}
+
 // The space of the examples that are sent, with its feature map; of a composition the dense space
 // of its components' outputs. INVALID_ARGUMENT.
 absl::StatusOr<FeatureSpace> ReadSpace(const v1::FeatureSpace& stored) {
@@ -224,6 +232,20 @@ absl::StatusOr<StoredExamplesSettings> ReadStoredExamples(const v1::StoredExampl
   return StoredExamplesSettings{stored.max_updates(), stored.max_sample()};
 }
 
+absl::StatusOr<StoredPredictionsSettings> ReadStoredPredictions(
+    const v1::StoredPredictions& stored) {
+  constexpr int64_t kMostSeconds = int64_t{365} * 24 * 3600;
+  const absl::Duration age =
+      absl::Seconds(stored.max_age().seconds()) + absl::Nanoseconds(stored.max_age().nanos());
+  if (age <= absl::ZeroDuration() || age > absl::Seconds(kMostSeconds)) {
+    return InvalidSetting("model.stored_predictions.max_age",
+                          absl::StrCat(absl::FormatDuration(age),
+                                       " is not above 0 and at most 365 days; leave it out for a "
+                                       "day"));
+  }
+  return StoredPredictionsSettings{age, stored.max_bytes(), stored.durable()};
+}
+
 // Names of the two labels, or none.
 absl::Status CheckLabelNames(const std::vector<std::string>& labels) {
   if (!labels.empty() &&
@@ -265,8 +287,7 @@ absl::Status CheckKnownAndSupported(const v1::Model& model) {
   absl::Status status = CheckKnown(model.feature_space(), "model.feature_space");
   if (status.ok()) status = CheckKnown(model.learner(), "model.learner");
   if (status.ok()) status = CheckKnown(model.stored_examples(), "model.stored_examples");
-  if (status.ok() && model.has_stored_predictions())
-    status = UnsupportedField("model.stored_predictions");
+  if (status.ok()) status = CheckKnown(model.stored_predictions(), "model.stored_predictions");
   return status;
 }
 
@@ -275,6 +296,7 @@ absl::Status CheckKnownAndSupported(const v1::Model& model) {
 void FillDefaults(v1::Model& model) {
   if (!model.stored_examples().has_max_updates())
     model.mutable_stored_examples()->set_max_updates(StoredExamplesSettings::kDefaultUpdates);
+  if (model.has_stored_predictions()) FillDefaults(*model.mutable_stored_predictions());
   if (model.feature_space().has_named() && model.feature_space().named().max_features() == 0) {
     model.mutable_feature_space()->mutable_named()->set_max_features(
         DefaultFeatureCap(model.learner()));
@@ -300,6 +322,12 @@ absl::StatusOr<ModelSettings> ReadSettings(const v1::Model& model) {
   absl::StatusOr<StoredExamplesSettings> stored = ReadStoredExamples(model.stored_examples());
   if (!stored.ok()) return stored.status();
   settings.stored_examples = *stored;
+  if (model.has_stored_predictions()) {
+    absl::StatusOr<StoredPredictionsSettings> predictions =
+        ReadStoredPredictions(model.stored_predictions());
+    if (!predictions.ok()) return predictions.status();
+    settings.stored_predictions = *predictions;
+  }
   settings.example_space = *space;
   if (const auto& composition = model.feature_space().composition();
       composition.has_example_space()) {

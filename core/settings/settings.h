@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "core/features/feature_space.h"
 #include "core/learner/settings.h"
 
@@ -35,6 +37,14 @@ struct StoredExamplesSettings {
   uint32_t sample = 0;
 };
 
+// How long a model keeps the features of predictions for their labels. See
+// perceptron.v1.StoredPredictions.
+struct StoredPredictionsSettings {
+  absl::Duration max_age;
+  uint64_t max_bytes = 0;
+  bool durable = false;
+};
+
 // Fixed for a model's life.
 struct ModelSettings {
   FeatureSpace space;
@@ -44,6 +54,8 @@ struct ModelSettings {
   // Not empty: a composition. The space is dense, and feature i is the prediction of components[i].
   std::vector<Component> components = {};
   StoredExamplesSettings stored_examples = {};
+  // Absent: predictions are not kept.
+  std::optional<StoredPredictionsSettings> stored_predictions = {};
   NewClasses new_classes = NewClasses::kNone;
   // The space of the examples that are sent: `space`, or that of the components.
   FeatureSpace example_space = {};

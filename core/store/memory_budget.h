@@ -17,7 +17,8 @@ namespace perceptrond {
 
 // What memory is reserved for.
 enum class MemoryUse : uint8_t {
-  // Models in memory, and copies of them that snapshots are written from or read to.
+  // Models in memory, copies of them that snapshots are written from or read to, and predictions
+  // that wait for their labels.
   kModels,
   // Received messages without an answer.
   kRequests,

@@ -74,6 +74,15 @@ void ClearOutputs(v1::Model& model) {
   stored.clear_complete();
 }
 
+absl::Status CheckKept(const ModelSettings& settings, const KeptPredictions& journal) {
+  const bool durable =
+      settings.stored_predictions.has_value() && settings.stored_predictions->durable;
+  if (!durable || journal.keeps_predictions()) return absl::OkStatus();
+  return InvalidSetting("model.stored_predictions.durable",
+                        "a fleet, and a server without a disk, keep predictions in memory alone; "
+                        "leave it out");
+}
+
 absl::Status CheckSize(const ModelSettings& settings, const CatalogueLimits& limits) {
   if (settings.space.mapped().size > limits.max_model_features) {
     return MakeError(
@@ -116,6 +125,7 @@ absl::StatusOr<v1::Model> ModelCatalogue::Create(v1::Model settings, const std::
   const absl::StatusOr<ModelSettings> read = ReadSettings(settings);
   if (!read.ok()) return read.status();
   if (absl::Status status = CheckSize(*read, limits_); !status.ok()) return status;
+  if (absl::Status status = CheckKept(*read, journal_); !status.ok()) return status;
   const std::string name = settings.name();
   storage::ModelHeader header;
   header.set_request_id(request_id);
@@ -219,6 +229,7 @@ absl::StatusOr<v1::Model> ModelCatalogue::CreateCopy(storage::ModelHeader source
   const absl::StatusOr<ModelSettings> read = ReadSettings(source.model());
   if (!read.ok()) return read.status();
   if (absl::Status status = CheckSize(*read, limits_); !status.ok()) return status;
+  if (absl::Status status = CheckKept(*read, journal_); !status.ok()) return status;
   MutexLock lock(&mutex_);
   const absl::StatusOr<storage::ModelHeader> existing = journal_.Find(new_name);
   if (existing.ok() && !request_id.empty() && existing->request_id() == request_id &&

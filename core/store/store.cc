@@ -20,6 +20,7 @@ Store::Store(std::unique_ptr<Journal> journal, const Options& options)
     : options_(options),
       memory_(options.memory_budget, options.in_flight_share, options.max_in_flight),
       journal_(std::move(journal)),
+      predictions_(*journal_, memory_, options.fleet == nullptr ? "" : options.fleet->address),
       catalogue_(*journal_,
                  {options.max_model_bytes, options.max_models, options.max_model_features}),
       cache_(memory_, options.max_model_bytes,
@@ -93,6 +94,7 @@ absl::Status Store::DeleteLoaded(absl::string_view name) {
   // Also if it was not deleted: the next Acquire loads it anew. A failed commit may have removed
   // this one, and another caller have loaded the model again.
   if (model.ok()) cache_.CloseAndRemove(name, ModelNotFound(name));
+  if (model.ok() && deleted.ok()) predictions_.Remove((*model)->id());
   return JournalError(deleted, name);
 }
 
@@ -176,7 +178,12 @@ absl::StatusOr<std::shared_ptr<Model>> Store::LoadFromJournal(absl::string_view 
   if (absl::Status status = cache_.MakeRoom(name, weight_bytes); !status.ok()) return status;
   // What is read from the journal is there twice until it is restored.
   const ModelCopyMemory copy(memory_, weight_bytes);
-  return Restore(*header);
+  absl::StatusOr<std::shared_ptr<Model>> model = Restore(*header);
+  if (!model.ok() || !(*model)->settings().stored_predictions.has_value()) return model;
+  const absl::Status opened =
+      predictions_.Open(header->id(), *(*model)->settings().stored_predictions);
+  if (!opened.ok()) return opened;
+  return model;
 }
 
 absl::StatusOr<std::shared_ptr<Model>> Store::Restore(const storage::ModelHeader& header) {

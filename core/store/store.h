@@ -22,6 +22,7 @@
 #include "core/store/model_cache.h"
 #include "core/store/model_catalogue.h"
 #include "core/store/open_streams.h"
+#include "core/store/waiting_predictions.h"
 #include "core/sync/mutex.h"
 #include "perceptron/v1/model.pb.h"
 
@@ -161,6 +162,7 @@ class Store {
 
   Committers& committer() { return *committer_; }
   OpenStreams& streams() { return streams_; }
+  WaitingPredictions& predictions() { return predictions_; }
   Stats stats() const;
   MemoryBudget& memory() { return memory_; }
 
@@ -205,6 +207,7 @@ class Store {
   MemoryBudget memory_;
   const std::unique_ptr<Journal> journal_;
   OpenStreams streams_;
+  WaitingPredictions predictions_;
   ModelCatalogue catalogue_;
   ModelCache cache_;
 

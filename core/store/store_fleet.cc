@@ -66,6 +66,7 @@ void Store::OnModelChanged(const storage::ModelHeader& header, bool deleted) {
     return;
   }
   if (same) cache_.CloseAndRemove(name, ModelNotFound(name));
+  predictions_.Remove(header.id());
   last_copies_->Remove(name);
   streams_.EndAll(header.model().uid(), ModelNotFound(name));
 }

@@ -87,6 +87,10 @@ const char* ReasonName(ValidationCode code) {
       return "UNKNOWN_LABEL";
     case ValidationCode::kBadWeight:
       return "BAD_WEIGHT";
+    case ValidationCode::kUnknownPrediction:
+      return "UNKNOWN_PREDICTION";
+    case ValidationCode::kPredictionExpired:
+      return "PREDICTION_EXPIRED";
     case ValidationCode::kWeightOverflow:
       return "WEIGHT_OVERFLOW";
     case ValidationCode::kFeatureCap:

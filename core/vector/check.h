@@ -32,6 +32,9 @@ enum class ValidationCode : uint8_t {
   kMissingLabel,
   kUnknownLabel,
   kBadWeight,
+  // The prediction whose label came does not wait for it.
+  kUnknownPrediction,
+  kPredictionExpired,
   // One row of a good batch, when it would have been learned.
   kWeightOverflow,
   kFeatureCap,

@@ -24,9 +24,11 @@ struct RowShape {
   size_t values = 0;
   size_t half_bytes = 0;
   size_t texts = 0;
+  size_t prediction_ids = 0;
   uint32_t dense_width = 0;
 
   size_t rows() const {
+    if (prediction_ids > 0) return prediction_ids;
     if (texts > 0) return texts;
     return dense_width == 0 ? row_ends : std::max(values, half_bytes / 2) / dense_width;
   }
@@ -77,6 +79,9 @@ bool ReadColumnsField(CodedInputStream& in, uint32_t tag, RowShape& shape) {
       break;
     case ExampleColumns::kTextsFieldNumber:
       if (packed) ++shape.texts;
+      break;
+    case ExampleColumns::kPredictionIdsFieldNumber:
+      if (packed) ++shape.prediction_ids;
       break;
     case ExampleColumns::kDenseWidthFieldNumber:
       if (WireFormatLite::GetTagWireType(tag) == WireFormatLite::WIRETYPE_VARINT)

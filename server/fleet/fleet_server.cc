@@ -107,8 +107,16 @@ FleetServer::FleetServer(const Backend& backend, const Router& router, FleetServ
                [this](Call& call, const Destination& to, const RoutedMethod& method) {
                  RunThere(call, to, method);
                }),
+      prediction_calls_(std::make_shared<PredictionCalls>(backend.store, calls_)),
       segments_(OnStream<SegmentSession>(WithSegments(backend))),
+      predictions_(AnswerPredictionCalls(WithSegments(backend))),
       acceptor_([this](const std::string& /*path*/) -> const Call::Method& { return internal_; }) {
+  backend.store.predictions().FindElsewhere(
+      [calls = prediction_calls_](uint32_t server, uint64_t model_id,
+                                  const WaitingPredictions::Exchange& exchange,
+                                  std::function<void(std::vector<WaitingPredictions::Found>)> done) {
+        calls->Call(server, model_id, exchange, std::move(done));
+      });
   for (const google::protobuf::ServiceDescriptor* service : router_.services()) {
     for (int i = 0; i < service->method_count(); ++i) {
       const google::protobuf::MethodDescriptor& method = *service->method(i);
@@ -154,7 +162,8 @@ void FleetServer::RunHere(Call& call) const {
     call.Bind(std::make_shared<Reactor>());
     return call.Finish(ToGrpc(NotOfTheFleet()));
   }
-  (call.path() == kSegmentsPath ? segments_ : router_.Find(call.path()))(call);
+  if (call.path() == kSegmentsPath) return segments_(call);
+  (call.path() == kPredictionsPath ? predictions_ : router_.Find(call.path()))(call);
 }
 
 void FleetServer::ReloadCertificates(bool changed) {
@@ -205,6 +214,7 @@ void FleetServer::EndStaleCalls() {
 }
 
 void FleetServer::Stop() {
+  prediction_calls_->Stop();
   if (grpc_ == nullptr) return;
   {
     MutexLock lock(&mutex_);

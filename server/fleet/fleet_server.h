@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "core/sync/mutex.h"
 #include "server/fleet/follower_learn_session.h"
+#include "server/fleet/prediction_calls.h"
 #include "server/fleet/routing.h"
 #include "server/fleet/writer_calls.h"
 #include "server/rpc/acceptor.h"
@@ -74,8 +75,11 @@ class FleetServer {
   WriterCalls calls_;
   FollowedRows rows_;
   Routing routing_;
+  // Predictions that other servers keep.
+  const std::shared_ptr<PredictionCalls> prediction_calls_;
   // What other servers call besides the methods of clients.
   const Call::Method segments_;
+  const Call::Method predictions_;
   std::vector<std::unique_ptr<RoutedMethod>> routed_;
   // By path.
   absl::flat_hash_map<std::string, Call::Method> methods_;

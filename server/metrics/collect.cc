@@ -112,6 +112,7 @@ ServerStats CollectServer(Store& store, const InFlightMemory& memory,
   server.snapshot_threshold_bytes = options.snapshot_bytes;
   CollectDisk(options, server);
   if (store.fleet() != nullptr) server.fleet = CollectFleet(*store.fleet());
+  server.predictions = store.predictions().stats();
   server.transport = connections.stats();
   return server;
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <optional>
 #include <sstream>
 #include <vector>
@@ -122,6 +123,30 @@ void AppendMemoryFamilies(const ServerStats& stats, MetricFamilies& families) {
   Append(std::move(refusals), families);
 }
 
+// Predictions that wait for their labels.
+void AppendPredictionFamilies(const WaitingPredictions::Stats& stats, MetricFamilies& families) {
+  AppendSingle("perceptrond_predictions_waiting", "Predictions that wait for their labels.", kGauge,
+               static_cast<double>(stats.waiting), families);
+  AppendSingle("perceptrond_predictions_joined_total", "Predictions whose labels came and were learned.",
+               kCounter, static_cast<double>(stats.joined), families);
+  AppendSingle("perceptrond_predictions_expired_total",
+               "Predictions removed without a label, for their age or for lack of room.", kCounter,
+               static_cast<double>(stats.expired), families);
+  MetricFamily delay{"perceptrond_prediction_label_delay_seconds",
+                     "Time from a prediction to its label.", MetricKind::kHistogram};
+  MetricSample& sample = delay.samples.emplace_back();
+  sample.histogram.sum = stats.delay_sum;
+  uint64_t count = 0;
+  for (size_t i = 0; i < stats.delays.size(); ++i) {
+    count += stats.delays[i];
+    const bool is_last = i == WaitingPredictions::kDelayBounds.size();
+    sample.histogram.buckets.push_back({is_last ? std::numeric_limits<double>::infinity()
+                                                : WaitingPredictions::kDelayBounds[i],
+                                        count});
+  }
+  Append(std::move(delay), families);
+}
+
 void AppendFleetFamilies(const ServerStats::Fleet& fleet, MetricFamilies& families) {
   const auto gauge = [&](const char* name, const char* help, double value) {
     AppendSingle(name, help, kGauge, value, families);
@@ -214,6 +239,7 @@ void AppendServerFamilies(const ServerStats& stats, size_t exported, MetricFamil
           "Snapshots that could not be written; the journal keeps their records.",
           stats.snapshot_failures);
   if (stats.fleet.has_value()) AppendFleetFamilies(*stats.fleet, families);
+  AppendPredictionFamilies(stats.predictions, families);
   AppendTransportFamilies(stats.transport, families);
 }
 

@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 #include "core/convergence/progress.h"
 #include "core/ledger/stored_examples.h"
+#include "core/store/waiting_predictions.h"
 #include "server/rpc/connections.h"
 
 namespace perceptrond {
@@ -86,6 +87,7 @@ struct ServerStats {
   };
   // Absent without a fleet.
   std::optional<Fleet> fleet;
+  WaitingPredictions::Stats predictions;
   Connections::Stats transport;
 };
 

@@ -20,6 +20,7 @@ namespace perceptrond {
 // The number of examples in columns, as their arrays state it: they may be invalid. O(1).
 template <typename Columns>
 size_t CountRows(const Columns& columns) {
+  if (columns.prediction_ids_size() > 0) return static_cast<size_t>(columns.prediction_ids_size());
   if (columns.texts_size() > 0) return static_cast<size_t>(columns.texts_size());
   if (columns.dense_width() == 0) return static_cast<size_t>(columns.row_ends_size());
   const size_t halves = columns.half_values().size() / 2;

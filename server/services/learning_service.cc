@@ -1,4 +1,7 @@
+#include <algorithm>
 #include <memory>
+#include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "core/error/error.h"
@@ -9,6 +12,7 @@
 #include "server/services/services.h"
 #include "server/sessions/convert.h"
 #include "server/sessions/example_batch.h"
+#include "server/sessions/joined_examples.h"
 #include "server/sessions/learn_session.h"
 #include "server/sessions/nested_examples.h"
 #include "server/sessions/placement.h"
@@ -21,10 +25,18 @@ namespace v1 = ::perceptron::v1;
 
 using LearnExamplesRequest = RequestWithExamples<v1::LearnRequest>;
 
+// How many of the rows from `first_offset` on are before the producer's position.
+size_t RowsBefore(const Producer& producer, std::optional<int64_t> first_offset) {
+  producer.turn.AssertHeld();
+  const int64_t next = producer.position().next_offset;
+  return static_cast<size_t>(std::max<int64_t>(next - first_offset.value_or(0), 0));
+}
+
 // Learns the examples of a unary request. They are durable only after the commit that the caller
-// submits for `model`.
+// submits for `model`; then the predictions in `claimed` are joined, unless that is null.
 absl::Status LearnExamples(Store& store, const LearnExamplesRequest& examples,
-                           v1::LearnResult& result, std::shared_ptr<Model>& model) {
+                           v1::LearnResult& result, std::shared_ptr<Model>& model,
+                           std::shared_ptr<ClaimedPredictions>& claimed) {
   const v1::LearnRequest& request = examples.message;
   if (absl::Status status = CheckModelName(request.model(), "model"); !status.ok()) return status;
   if (absl::Status status = CheckResultDetail(request.result_detail()); !status.ok()) return status;
@@ -50,36 +62,57 @@ absl::Status LearnExamples(Store& store, const LearnExamplesRequest& examples,
     producer = *found;
   }
   ExampleBatch batch;
-  absl::Status status = batch.Read(examples, model->settings(), ExampleBatch::Use::kLearn);
+  JoinedExamples joined;
+  const MutexLock turn(&producer->turn);
+  const std::optional<int64_t> first_offset =
+      request.producer_id().empty() ? std::nullopt : std::optional(request.first_offset());
+  const size_t known = RowsBefore(*producer, first_offset);
+  absl::Status status;
+  if (NamesPredictions(examples)) {
+    claimed = std::make_shared<ClaimedPredictions>(store.predictions(), model->id());
+    status = joined.Read(examples, known, *claimed);
+    if (status.ok()) status = batch.ReadJoined(joined, model->settings());
+  } else {
+    status = batch.Read(examples, model->settings(), ExampleBatch::Use::kLearn);
+  }
   if (!status.ok()) return status;
   LearnCall call;
   call.batch = batch.batch();
   call.row_errors = batch.row_errors();
   call.producer = producer.get();
-  if (!request.producer_id().empty()) call.first_offset = request.first_offset();
+  call.first_offset = first_offset;
   call.detail = request.result_detail() != v1::RESULT_DETAIL_UPDATES;
   call.all_or_nothing = true;
   LearnOutcome outcome;
-  MutexLock turn(&producer->turn);
   status = model->Learn(call, outcome);
+  if (claimed != nullptr)
+    claimed->Keep(known, RowsBefore(*producer, first_offset), outcome.row_errors);
   if (absl::IsInvalidArgument(status) && !outcome.row_errors.empty())
     return ToStatus(outcome.row_errors[0], batch);
   if (status.ok()) ToProto(outcome, batch, model->settings(), call.detail, result);
   return status;
 }
 
+// What a commit calls with its outcome.
+auto JoinOnceDurable(std::shared_ptr<ClaimedPredictions> claimed) {
+  return [claimed = std::move(claimed)](const absl::Status& durable) {
+    if (durable.ok() && claimed != nullptr) claimed->Join();
+  };
+}
+
 // Finishes the call once the examples are learned and durable.
 void Learn(const Backend& backend, Call& call, const LearnExamplesRequest& request) {
   v1::LearnResponse response;
   std::shared_ptr<Model> model;
+  std::shared_ptr<ClaimedPredictions> claimed;
   absl::Status status = WithinMemory([&] {
     return backend.drain.draining()
                ? DrainingError()
-               : LearnExamples(backend.store, request, *response.mutable_result(), model);
+               : LearnExamples(backend.store, request, *response.mutable_result(), model, claimed);
   });
   // Rows that were learned before the work was stopped become durable all the same.
   if (Stopped() && model != nullptr)
-    backend.store.committer().Submit(model, [](const absl::Status&) {});
+    backend.store.committer().Submit(model, JoinOnceDurable(claimed));
   if (!status.ok()) return call.Finish(ToGrpc(status));
   // The examples are learned: they are committed even if the response cannot be sent.
   grpc::ByteBuffer bytes;
@@ -87,13 +120,17 @@ void Learn(const Backend& backend, Call& call, const LearnExamplesRequest& reque
   call.memory().Set(MemoryUse::kAnswers, bytes.Length());
   call.timing().Switch(Part::kCommit);
   backend.store.committer().Submit(std::move(model),
-                                   [&call, status, bytes](const absl::Status& durable) {
+                                   [&call, status, bytes, claimed](const absl::Status& durable) {
+                                     JoinOnceDurable(claimed)(durable);
                                      FinishUnary(call, durable.ok() ? status : durable, bytes);
                                    });
 }
 
 Placement PlacementOfLearn(Store& store, const LearnExamplesRequest& request) {
   Placement placement = PlacementOfExamples(store, request);
+  const std::shared_ptr<Model> model = store.GetIfLoaded(request.model());
+  if (model != nullptr && MayAskServers(store, *model) && NamesPredictions(request))
+    return {WorkSize::kLarge};
   // A named producer may have to wait for its turn.
   if (!request.message.producer_id().empty()) placement.can_run_inline = false;
   return placement;

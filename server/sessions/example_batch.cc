@@ -28,8 +28,12 @@ absl::Status TooMany(absl::string_view field, size_t examples) {
       absl::StrCat(examples, " examples; a message can hold at most ", ExampleBatch::kMaxExamples));
 }
 
+absl::Status IsForLearning(absl::string_view field) {
+  return InvalidField("INVALID_FIELD", field, "is for examples to learn; send features");
+}
+
 absl::Status CheckSupported(const v1::ExampleColumns& columns) {
-  if (!columns.prediction_ids().empty()) return UnsupportedField("columns.prediction_ids");
+  if (!columns.prediction_ids().empty()) return IsForLearning("columns.prediction_ids");
   if (!columns.additional_labels().empty()) return UnsupportedField("columns.additional_labels");
   return absl::OkStatus();
 }
@@ -37,7 +41,7 @@ absl::Status CheckSupported(const v1::ExampleColumns& columns) {
 absl::Status CheckSupported(const NestedExamples& examples) {
   for (size_t i = 0; i < examples.size(); ++i) {
     if (examples[i].features == FeaturesCase::kPredictionId)
-      return UnsupportedField(absl::StrCat("examples[", i, "].prediction_id"));
+      return IsForLearning(absl::StrCat("examples[", i, "].prediction_id"));
   }
   return absl::OkStatus();
 }
@@ -52,6 +56,7 @@ void ExampleBatch::MakeStreamNames(uint32_t name_table_size) {
 void ExampleBatch::DropSpareMemory() {
   batch_ = Batch();
   examples_ = nullptr;
+  joined_ = nullptr;
   for (std::vector<uint32_t>* numbers : {&row_ends_, &indices_, &last_row_}) *numbers = {};
   for (std::vector<float>* numbers : {&values_, &weights_}) *numbers = {};
   labels_ = {};
@@ -66,6 +71,7 @@ absl::Status ExampleBatch::Read(const NestedExamples& examples, bool has_columns
                                 Use use) {
   batch_ = Batch();
   row_errors_.clear();
+  joined_ = nullptr;
   text_grams_ = 0;
   if (has_columns && !examples.empty()) {
     return InvalidField("BOTH_FORMS", "columns",
@@ -73,6 +79,21 @@ absl::Status ExampleBatch::Read(const NestedExamples& examples, bool has_columns
   }
   absl::Status supported = has_columns ? CheckSupported(columns) : CheckSupported(examples);
   if (!supported.ok()) return supported;
+  return ReadForms(examples, has_columns, columns, settings, use);
+}
+
+absl::Status ExampleBatch::ReadJoined(const JoinedExamples& joined, const ModelSettings& settings) {
+  batch_ = Batch();
+  row_errors_.clear();
+  joined_ = &joined;
+  text_grams_ = 0;
+  return ReadForms(joined.examples(), /*has_columns=*/false, v1::ExampleColumns::default_instance(),
+                   settings, Use::kLearn);
+}
+
+absl::Status ExampleBatch::ReadForms(const NestedExamples& examples, bool has_columns,
+                                     const v1::ExampleColumns& columns,
+                                     const ModelSettings& settings, Use use) {
   examples_ = has_columns ? nullptr : &examples;
   if (examples.size() > kMaxExamples) return TooMany("examples", examples.size());
   const auto texts = static_cast<size_t>(columns.texts_size());
@@ -96,7 +117,20 @@ std::string ExampleBatch::PathTo(const RowError& row_error) const {
   return examples_ == nullptr ? PathInColumns(row_error) : PathInExample(row_error);
 }
 
+// Of rows that name predictions in columns.
+std::string ExampleBatch::PathInJoined(const RowError& row_error) {
+  const absl::string_view field = row_error.error.field;
+  const bool of_label = field == "labels" || field == "label" || field == "label_name";
+  const bool of_weight = field == "weights" || field == "weight";
+  return absl::StrCat("columns.",
+                      of_label    ? "labels"
+                      : of_weight ? "weights"
+                                  : "prediction_ids",
+                      "[", row_error.row, "]");
+}
+
 std::string ExampleBatch::PathInExample(const RowError& row_error) const {
+  if (joined_ != nullptr && joined_->in_columns()) return PathInJoined(row_error);
   const ValidationError& error = row_error.error;
   const std::string path = absl::StrCat("examples[", row_error.row, "]");
   if (error.field == "weights") return absl::StrCat(path, ".weight");
@@ -260,6 +294,8 @@ ValidationError ExampleBatch::AppendRow(const NestedExample& example,
                                         const ModelSettings& settings) {
   const bool by_index =
       example.features == FeaturesCase::kDense || example.features == FeaturesCase::kSparse;
+  // Only a joined one whose prediction was not found has it still.
+  if (example.features == FeaturesCase::kPredictionId) return joined_->ErrorOf(row_ends_.size());
   if (ValidationError error = CheckTextForm(example, settings)) return error;
   if (example.features == FeaturesCase::kText)
     return AppendText(example.text, settings.example_space);

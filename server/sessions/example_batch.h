@@ -16,6 +16,7 @@
 #include "core/model/model.h"
 #include "core/settings/settings.h"
 #include "perceptron/v1/example.pb.h"
+#include "server/sessions/joined_examples.h"
 #include "server/sessions/nested_examples.h"
 
 namespace perceptrond {
@@ -59,6 +60,9 @@ class ExampleBatch {
                 settings, use);
   }
 
+  // The same of examples that name predictions, to learn. They must outlive the batch.
+  absl::Status ReadJoined(const JoinedExamples& joined, const ModelSettings& settings);
+
   const Batch& batch() const { return batch_; }
   // Validation errors of nested examples and texts, which are empty rows in the batch.
   std::span<const RowError> row_errors() const { return row_errors_; }
@@ -70,7 +74,11 @@ class ExampleBatch {
   absl::Status Read(const NestedExamples& examples, bool has_columns,
                     const ::perceptron::v1::ExampleColumns& columns, const ModelSettings& settings,
                     Use use);
+  absl::Status ReadForms(const NestedExamples& examples, bool has_columns,
+                         const ::perceptron::v1::ExampleColumns& columns,
+                         const ModelSettings& settings, Use use);
   std::string PathInColumns(const RowError& row_error) const;
+  static std::string PathInJoined(const RowError& row_error);
   std::string PathInExample(const RowError& row_error) const;
   absl::Status ReadColumns(const ::perceptron::v1::ExampleColumns& columns,
                            const ModelSettings& settings, Use use);
@@ -91,6 +99,8 @@ class ExampleBatch {
   ValidationError ReadClass(const NestedExample& example, int32_t& label) const;
 
   Batch batch_;
+  // Null unless examples name predictions.
+  const JoinedExamples* joined_ = nullptr;
   // Null if the examples are in columns.
   const NestedExamples* examples_ = nullptr;
   std::vector<RowError> row_errors_;

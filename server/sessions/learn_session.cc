@@ -21,6 +21,11 @@ namespace v1 = ::perceptron::v1;
 // More than a producer can send in a century; the sum over all producers still fits in a counter.
 constexpr int64_t kMaxAcknowledged = int64_t{1} << 48;
 
+// How many of the rows from `first_offset` on are before the position.
+size_t RowsBefore(int64_t position, int64_t first_offset) {
+  return static_cast<size_t>(std::max<int64_t>(position - first_offset, 0));
+}
+
 // Whether an error is about one message and leaves the stream open.
 bool IsInBand(const absl::Status& status) {
   // RESOURCE_EXHAUSTED: the message costs too much.
@@ -83,6 +88,8 @@ WorkSize LearnSession::SizeOf(const Request& request) const {
   std::shared_ptr<Model> model = handle_.GetIfLoaded();
   if (model == nullptr)
     model = store_.GetIfLoaded(messages_ == 0 ? request.model() : target_.model());
+  if (model != nullptr && MayAskServers(store_, *model) && NamesPredictions(request))
+    return WorkSize::kLarge;
   return PlacementOfExamples(store_, model.get(), request).size;
 }
 
@@ -105,9 +112,13 @@ absl::Status LearnSession::Accept(const Request& request, size_t bytes, bool mor
     }
     if (absl::Status status = failure(); !status.ok()) return status;
     answer.result.set_message_number(messages_);
-    if (absl::Status status = Learn(**model, request, answer.result); !status.ok()) {
+    if (absl::Status status = Learn(**model, request, answer); !status.ok()) {
       // Rows that were learned before the work was stopped become durable all the same.
-      if (Stopped()) store_.committer().Submit(*model, [](const absl::Status&) {});
+      if (Stopped()) {
+        store_.committer().Submit(*model, [claimed = answer.claimed](const absl::Status& durable) {
+          if (durable.ok() && claimed != nullptr) claimed->Join();
+        });
+      }
       return status;
     }
   }
@@ -213,14 +224,17 @@ absl::StatusOr<v1::StreamOpened> LearnSession::Open(Model& model, const Message&
   return opened;
 }
 
-absl::Status LearnSession::Learn(Model& model, const Request& request, v1::LearnResult& result) {
+absl::Status LearnSession::Learn(Model& model, const Request& request, Answer& answer) {
+  v1::LearnResult& result = answer.result;
   const Message& message = request.message;
   if (absl::Status status = batch_.AppendStreamNames(message.columns()); !status.ok())
     return status;
   absl::Status status = messages_ == 0 ? absl::OkStatus() : target_.CheckSame(message);
   const int64_t first_offset = message.has_first_offset() ? message.first_offset() : next_offset_;
   const int64_t counted = std::exchange(counted_rows_, 0);
-  if (status.ok()) status = batch_.Read(request, model.settings(), ExampleBatch::Use::kLearn);
+  if (status.ok()) status = ReadExamples(model, request, first_offset, answer.claimed);
+  producer_->turn.AssertHeld();
+  const int64_t position = producer_->position().next_offset;
   if (status.ok()) {
     LearnCall call;
     call.batch = batch_.batch();
@@ -233,6 +247,11 @@ absl::Status LearnSession::Learn(Model& model, const Request& request, v1::Learn
     call.completed_pass = message.completed_pass();
     call.detail = target_.detail();
     status = model.Learn(call, outcome_);
+    if (answer.claimed != nullptr) {
+      answer.claimed->Keep(RowsBefore(position, first_offset),
+                           RowsBefore(producer_->position().next_offset, first_offset),
+                           outcome_.row_errors);
+    }
   }
   if (status.ok()) {
     // The offset after this message, also if the message was a replay.
@@ -259,7 +278,33 @@ void LearnSession::End(const absl::Status& why) {
   ready_();
 }
 
+absl::Status LearnSession::ReadExamples(const Model& model, const Request& request,
+                                        int64_t first_offset,
+                                        std::shared_ptr<ClaimedPredictions>& claimed) {
+  if (!NamesPredictions(request))
+    return batch_.Read(request, model.settings(), ExampleBatch::Use::kLearn);
+  names_predictions_.store(true, std::memory_order_release);
+  claimed = std::make_shared<ClaimedPredictions>(store_.predictions(), model.id());
+  producer_->turn.AssertHeld();
+  const size_t known = RowsBefore(producer_->position().next_offset, first_offset);
+  absl::Status status = joined_.Read(request, known, *claimed);
+  return status.ok() ? batch_.ReadJoined(joined_, model.settings()) : status;
+}
+
+void LearnSession::JoinPredictions(size_t answers) {
+  std::vector<std::shared_ptr<ClaimedPredictions>> joined;
+  {
+    MutexLock lock(&mutex_);
+    for (size_t i = ready_answers_; i < std::min(ready_answers_ + answers, answers_.size()); ++i) {
+      if (answers_[i].claimed != nullptr) joined.push_back(std::move(answers_[i].claimed));
+    }
+  }
+  for (const std::shared_ptr<ClaimedPredictions>& claimed : joined) claimed->Join();
+}
+
 void LearnSession::Committed(size_t submissions, const absl::Status& status) {
+  if (status.ok() && names_predictions_.load(std::memory_order_acquire))
+    JoinPredictions(submissions);
   {
     MutexLock lock(&mutex_);
     if (status.ok() && failure_.ok()) {

@@ -2,6 +2,7 @@
 // each once its effects are durable.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -17,8 +18,10 @@
 #include "server/rpc/backend.h"
 #include "server/rpc/call_timing.h"
 #include "server/sessions/example_batch.h"
+#include "server/sessions/joined_examples.h"
 #include "server/sessions/learn_target.h"
 #include "server/sessions/nested_examples.h"
+#include "server/sessions/placement.h"
 #include "server/sessions/session_state.h"
 
 namespace perceptrond {
@@ -45,7 +48,10 @@ class LearnSession final : public CommitWaiter, public std::enable_shared_from_t
   // Whether a polling thread may call Accept with a small message: it takes microseconds,
   // unless another stream of the same producer learns meanwhile. Not to be called while Accept
   // runs.
-  bool CanRunInline() const { return perceptrond::CanRunInline(handle_.GetIfLoaded().get()); }
+  bool CanRunInline() const {
+    const std::shared_ptr<Model> model = handle_.GetIfLoaded();
+    return perceptrond::CanRunInline(model.get()) && !MayAskServers(store_, *model);
+  }
   // How large the work of a message is. Not to be called while Accept runs.
   WorkSize SizeOf(const Request& request) const;
   // Learns the examples of a message, which has `bytes` bytes on the wire. `more`: others wait to
@@ -66,6 +72,7 @@ class LearnSession final : public CommitWaiter, public std::enable_shared_from_t
   // calls.
   void DropSpareMemory() {
     batch_.DropSpareMemory();
+    joined_ = {};
     outcome_ = {};
   }
   // Moves the answers that are ready into `response`, unless it is null, and tells how the session
@@ -78,6 +85,8 @@ class LearnSession final : public CommitWaiter, public std::enable_shared_from_t
  private:
   struct Answer {
     ::perceptron::v1::LearnResult result;
+    // Null unless examples name predictions.
+    std::shared_ptr<ClaimedPredictions> claimed;
     // Null unless the stream asked for reports.
     std::unique_ptr<::perceptron::v1::ConvergenceReport> report;
     size_t bytes = 0;
@@ -89,8 +98,13 @@ class LearnSession final : public CommitWaiter, public std::enable_shared_from_t
   // The model that the stream began with; sets producer_ to its producer in it. NOT_FOUND if
   // another model has the name now.
   absl::StatusOr<std::shared_ptr<Model>> FindModel();
-  // Fills the result, which holds in-band errors too.
-  absl::Status Learn(Model& model, const Request& request, ::perceptron::v1::LearnResult& result);
+  // Fills the answer's result, which holds in-band errors too.
+  absl::Status Learn(Model& model, const Request& request, Answer& answer);
+  // Reads the message's examples, of which the first is `first_offset`.
+  absl::Status ReadExamples(const Model& model, const Request& request, int64_t first_offset,
+                            std::shared_ptr<ClaimedPredictions>& claimed);
+  // Ends the predictions that the first answers which are not ready name, this many of them.
+  void JoinPredictions(size_t answers) ABSL_LOCKS_EXCLUDED(mutex_);
   // Makes the stream end once every accepted message is answered.
   void End(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
   // The share of the last message, of `bytes` bytes, that waits in memory for the journal.
@@ -121,7 +135,11 @@ class LearnSession final : public CommitWaiter, public std::enable_shared_from_t
   // While the stream is open; set by the first message.
   std::unique_ptr<OpenStreams::Ticket> ticket_;
   ExampleBatch batch_;
+  JoinedExamples joined_;
   LearnOutcome outcome_;
+
+  // Some example named a prediction.
+  std::atomic<bool> names_predictions_ = false;
 
   mutable Mutex mutex_;
   // Sent with the first answer, since the position it states must be durable, as that answer is.

@@ -68,6 +68,7 @@ class ExampleDecoder {
 
   bool Decode(absl::string_view bytes, NestedExample& example) {
     example_ = &example;
+    example_->bytes = bytes;
     example_->names_begin = names_.size();
     indices_.Clear();
     values_.Clear();
@@ -99,7 +100,8 @@ class ExampleDecoder {
         // One that is not UTF-8 is a validation error of its row.
         return SetFeatures(FeaturesCase::kText) && reader.ReadBytes(example_->text);
       case FieldReader::BytesTag(v1::Example::kPredictionIdFieldNumber):
-        return SetFeatures(FeaturesCase::kPredictionId) && reader.ReadString(bytes);
+        return SetFeatures(FeaturesCase::kPredictionId) &&
+               reader.ReadString(example_->prediction_id);
       case FieldReader::VarintTag(v1::Example::kLabelFieldNumber):
         return DecodeLabel(reader);
       case FieldReader::BytesTag(v1::Example::kLabelNameFieldNumber):
@@ -121,6 +123,7 @@ class ExampleDecoder {
     if (example_->features == features) return true;
     example_->features = features;
     example_->text = {};
+    example_->prediction_id = {};
     names_.resize(example_->names_begin);
     indices_.Clear();
     values_.Clear();

@@ -54,6 +54,9 @@ struct NestedExample {
   WireArray<float> values;
   // Not necessarily UTF-8.
   absl::string_view text;
+  absl::string_view prediction_id;
+  // The example as it came.
+  absl::string_view bytes;
   // Where its names are in NestedExamples::names().
   size_t names_begin = 0;
   size_t names_end = 0;

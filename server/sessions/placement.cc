@@ -50,6 +50,7 @@ RequestShape::RequestShape(const NestedExamples& examples,
     row_ends_.push_back(end);
   };
   for (const std::string& text : columns.texts()) add_row(kTextByteWork * text.size());
+  for (int i = 0; i < columns.prediction_ids_size(); ++i) add_row(kPredictionFeatures);
   if (examples.empty() && row_ends_.empty()) {
     shape_.row_ends = {columns.row_ends().data(), static_cast<size_t>(columns.row_ends_size())};
     return;
@@ -57,7 +58,9 @@ RequestShape::RequestShape(const NestedExamples& examples,
   row_ends_.reserve(row_ends_.size() + examples.size());
   for (const NestedExample& example : examples) {
     const size_t names = example.names_end - example.names_begin;
-    add_row(std::max(names, example.values.size()) + kTextByteWork * example.text.size());
+    const bool is_kept = example.features == NestedExample::FeaturesCase::kPredictionId;
+    add_row(std::max(names, example.values.size()) + kTextByteWork * example.text.size() +
+            (is_kept ? kPredictionFeatures : 0));
   }
   shape_.row_ends = row_ends_;
 }

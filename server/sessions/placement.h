@@ -16,6 +16,9 @@ namespace perceptrond {
 // What reading a byte of a text takes, in features that are sent.
 inline constexpr uint64_t kTextByteWork = 10;
 
+// The features that a row is taken to have which names a prediction.
+inline constexpr uint64_t kPredictionFeatures = 100;
+
 // kLarge for rows whose estimated cost is above kLargeCost, and for any rows if the model is null,
 // since it must be loaded first, or if something large holds it. Any thread; takes no model's lock.
 Placement PlacementOfRows(const Store& store, const Model* model, const BatchShape& shape);
@@ -49,6 +52,12 @@ template <typename Message>
 Placement PlacementOfPrediction(Store& store, const RequestWithExamples<Message>& request) {
   return PlacementOfExamples(store, ModelHandle::FindInMemory(store, request.model()).get(),
                              request);
+}
+
+// Whether learning an example of the model may wait for another server of a fleet, which keeps the
+// features of its prediction.
+inline bool MayAskServers(Store& store, const Model& model) {
+  return store.fleet() != nullptr && model.settings().stored_predictions.has_value();
 }
 
 // A method of the management, which changes one model: kLarge if that must be loaded.

@@ -29,7 +29,11 @@ absl::Status MessagePredictor::Predict(const Model& model, const Request& reques
   if (message.min_revision() < 0)
     return InvalidField("INVALID_FIELD", "min_revision",
                         absl::StrCat(message.min_revision(), " is below 0; revisions start at 0"));
-  if (message.include_prediction_ids()) return UnsupportedField("include_prediction_ids");
+  if (message.include_prediction_ids() && !model.settings().stored_predictions.has_value()) {
+    return InvalidField("INVALID_FIELD", "include_prediction_ids",
+                        "the model keeps no predictions for later labels; create it with "
+                        "stored_predictions");
+  }
   if (absl::Status status = CheckUnknownFeatures(message.unknown_features()); !status.ok())
     return status;
   if (message.unknown_features() == ::perceptron::v1::UNKNOWN_FEATURES_REFUSE)
@@ -41,6 +45,16 @@ absl::Status MessagePredictor::Predict(const Model& model, const Request& reques
                          message.include_class_scores());
   if (!status.ok()) return status;
   ToProto(outcome_, batch_, response);
+  return message.include_prediction_ids() ? KeepFeatures(model, response) : absl::OkStatus();
+}
+
+absl::Status MessagePredictor::KeepFeatures(const Model& model,
+                                            ::perceptron::v1::PredictResponse& response) {
+  absl::StatusOr<std::vector<std::string>> ids = store_.predictions().Add(
+      model.id(),
+      CopyFeatures(batch_.batch(), model.settings().example_space, outcome_.row_errors));
+  if (!ids.ok()) return JournalError(ids.status(), model.name());
+  for (std::string& id : *ids) response.add_prediction_ids(std::move(id));
   return absl::OkStatus();
 }
 

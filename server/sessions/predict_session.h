@@ -25,7 +25,7 @@ class MessagePredictor {
  public:
   using Request = RequestWithExamples<::perceptron::v1::PredictRequest>;
 
-  explicit MessagePredictor(Store& store) : handle_(store) {}
+  explicit MessagePredictor(Store& store) : store_(store), handle_(store) {}
   // Rows with validation errors are reported in the response; an error is about the message as a
   // whole.
   absl::Status Predict(const std::string& model_name, const Request& request,
@@ -46,6 +46,10 @@ class MessagePredictor {
   std::shared_ptr<Model> GetIfLoaded() const { return handle_.GetIfLoaded(); }
 
  private:
+  // Keeps the features of what was predicted for the labels, and answers with the ids.
+  absl::Status KeepFeatures(const Model& model, ::perceptron::v1::PredictResponse& response);
+
+  Store& store_;
   ModelHandle handle_;
   ExampleBatch batch_;
   PredictOutcome outcome_;

@@ -213,14 +213,6 @@ TEST_F(ErrorDetailsTest, FieldsOfALaterVersionAreRefusedByTheirNames) {
     EXPECT_EQ(Reason(status), "UNSUPPORTED_FIELD") << field;
     EXPECT_EQ(BadField(status), field);
   };
-  refused("include_prediction_ids",
-          [](auto& request) { request.set_include_prediction_ids(true); });
-  refused("examples[0].prediction_id",
-          [](auto& request) { request.add_examples()->set_prediction_id("a"); });
-  refused("columns.prediction_ids",
-          [](auto& request) { request.mutable_columns()->add_prediction_ids("a"); });
-  refused("columns.additional_labels",
-          [](auto& request) { request.mutable_columns()->add_additional_labels(1); });
   refused("unknown_features",
           [](auto& request) { request.set_unknown_features(v1::UNKNOWN_FEATURES_REFUSE); });
 }
@@ -241,8 +233,6 @@ TEST_F(ErrorDetailsTest, SettingsOfALaterVersionCreateNoModel) {
   refused("model.feature_space.text.inverse_document_frequency", [](auto& model) {
     model.mutable_feature_space()->mutable_text()->set_inverse_document_frequency(true);
   });
-  refused("model.stored_predictions",
-          [](auto& model) { model.mutable_stored_predictions()->set_max_bytes(1); });
 }
 
 TEST_F(ErrorDetailsTest, ARevisionThatIsYetToComeSaysWhenToAskAgain) {
@@ -273,9 +263,6 @@ TEST_F(ErrorDetailsTest, SettingsOfALaterVersionEndALearningStream) {
     EXPECT_EQ(Reason(status), "UNSUPPORTED_FIELD") << field;
     EXPECT_EQ(BadField(status), field);
   };
-  ends("additional_models", [](auto& request) { request.add_additional_models("models/m"); });
-  ends("producer.additional_resumes",
-       [](auto& request) { request.mutable_producer()->add_additional_resumes(); });
   ends("producer.resume.acknowledged_epoch", [](auto& request) {
     request.mutable_producer()->mutable_resume()->set_acknowledged_epoch(0);
   });

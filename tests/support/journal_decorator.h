@@ -92,6 +92,17 @@ class JournalDecorator : public Journal {
   absl::Status DropAfter(uint64_t model_id, uint64_t revision) override {
     return base_->DropAfter(model_id, revision);
   }
+  bool keeps_predictions() const override { return base_->keeps_predictions(); }
+  absl::Status SavePredictions(uint64_t model_id,
+                               std::span<const KeptPrediction> predictions) override {
+    return base_->SavePredictions(model_id, predictions);
+  }
+  absl::Status DropPredictions(uint64_t model_id, std::span<const uint64_t> numbers) override {
+    return base_->DropPredictions(model_id, numbers);
+  }
+  absl::StatusOr<std::vector<KeptPrediction>> LoadPredictions(uint64_t model_id) override {
+    return base_->LoadPredictions(model_id);
+  }
   std::string Id() override { return base_->Id(); }
   std::string HistoryId() override { return base_->HistoryId(); }
   JournalStats Stats() override { return base_->Stats(); }

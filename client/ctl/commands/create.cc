@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "absl/time/time.h"
 #include "client/connection.h"
 #include "client/ctl/command.h"
 #include "client/ctl/commands/learner_flags.h"
@@ -35,6 +36,9 @@ struct CreateOptions {
   double margin_of_interest = 0;
   std::optional<uint32_t> store_updates;
   uint32_t store_sample = 0;
+  std::string keep_predictions;
+  uint64_t keep_predictions_mib = 0;
+  bool durable_predictions = false;
   std::string description;
   std::string start_weights;
   std::string request_id;
@@ -66,6 +70,23 @@ absl::Status ReadWeights(const std::string& path, v1::Weights* weights) {
                    "\"bias\": 1}"));
 }
 
+// What is wrong with the flags; empty: nothing.
+std::string SetKept(const CreateOptions& options, v1::Model* model) {
+  if (options.keep_predictions.empty()) return "";
+  absl::Duration age;
+  if (!absl::ParseDuration(options.keep_predictions, &age) || age <= absl::ZeroDuration()) {
+    return absl::StrCat("--keep-predictions ", options.keep_predictions,
+                        " is no time above 0, such as 90s, 30m or 24h");
+  }
+  v1::StoredPredictions& kept = *model->mutable_stored_predictions();
+  kept.mutable_max_age()->set_seconds(absl::ToInt64Seconds(age));
+  kept.mutable_max_age()->set_nanos(
+      static_cast<int32_t>(absl::ToInt64Nanoseconds(age % absl::Seconds(1))));
+  kept.set_max_bytes(options.keep_predictions_mib << 20);
+  kept.set_durable(options.durable_predictions);
+  return "";
+}
+
 int Run(const Globals& globals, const CreateOptions& options) {
   v1::Model model;
   v1::FeatureSpace* space = model.mutable_feature_space();
@@ -88,6 +109,9 @@ int Run(const Globals& globals, const CreateOptions& options) {
   if (options.store_sample > 0)
     model.mutable_stored_examples()->set_max_sample(options.store_sample);
 
+  if (const std::string wrong = SetKept(options, &model); !wrong.empty())
+    return PrintUsageError(wrong);
+
   const absl::StatusOr<v1::Model> created =
       globals.Connect().CreateModel(options.name, model, options.request_id, options.validate_only);
   if (!created.ok()) return PrintError(absl::StrCat("create ", options.name), created.status());
@@ -98,6 +122,23 @@ int Run(const Globals& globals, const CreateOptions& options) {
                            DescribeModel(*created)));
   }
   return kExitOk;
+}
+
+void AddKeptFlags(CLI::App* command, CreateOptions* options) {
+  auto* const keep = command->add_option(
+      "--keep-predictions", options->keep_predictions,
+      "Keep the features of predictions for labels that come later ('predict --ids'), for this "
+      "time: 30m, 24h; at most 8760h (default: not)");
+  command
+      ->add_option("--keep-predictions-mib", options->keep_predictions_mib,
+                   "The most memory that waiting predictions take; the oldest are removed first "
+                   "(default 64)")
+      ->check(CLI::Range(1, 1 << 20))
+      ->needs(keep);
+  command
+      ->add_flag("--durable-predictions", options->durable_predictions,
+                 "Waiting predictions survive a restart of the server; not in a fleet")
+      ->needs(keep);
 }
 
 }  // namespace
@@ -127,6 +168,7 @@ void AddCreate(CLI::App* app, const Globals* globals, Action* action) {
           "Also store a uniform sample of N distinct examples; 0 to 1000000. While the model "
           "has seen no more than N, the sample is complete and analyses cover all data")
       ->capture_default_str();
+  AddKeptFlags(command, options.get());
   command->add_option("--description", options->description, "Free text, at most 1024 bytes")
       ->check(Utf8());
   command

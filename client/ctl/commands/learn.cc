@@ -302,6 +302,7 @@ Formats, one example per line:
   csv       all columns but --label-column are features, named by the header
   jsonl     {"named": {"names": ["free", "win"]}, "label": 1}
   text      spam<TAB>Free entry! Win ...           (features: lower-case words and their counts)
+  ids       0.2.64f0c1a2b3.9c1f,spam               (the label of a prediction of 'predict --ids')
 Labels are -1 and 1, 0 and 1, or the label names of the model. In text without required labels, as for
 predict, a line without a tab, or with an unknown label before its first tab, is all text; if the
 model adds classes by name, the text before the first tab is a label.

@@ -34,6 +34,7 @@ struct PredictRunOptions {
   InputOptions input;
   bool summary_only = false;
   bool include_class_scores = false;
+  bool include_prediction_ids = false;
   std::string unseen_indices = "refuse";
   int64_t min_revision = 0;
   size_t batch = 512;
@@ -162,6 +163,7 @@ PredictOptions PredictRun::StreamOptions() {
   options.compact = options_.compact;
   options.min_revision = options_.min_revision;
   options.include_class_scores = options_.include_class_scores;
+  options.include_prediction_ids = options_.include_prediction_ids;
   options.retry = globals_.StreamRetry();
   options.response_timeout = globals_.StreamTimeout();
   options.on_answer = [this](const PredictAnswer& answer) { OnAnswer(answer); };
@@ -306,6 +308,7 @@ void PredictRun::PrintHeader(bool has_probabilities) {
                     multiclass_ ? "CLASS" : PrintableInLine(LabelName(1, summary_.label_names)),
                     ")");
   }
+  if (options_.include_prediction_ids) absl::StrAppend(&header, "\tPREDICTION_ID");
   Print(header + "\n");
 }
 
@@ -358,6 +361,9 @@ void AddPredict(CLI::App* app, const Globals* globals, Action* action) {
   command->add_flag(
       "--all-scores", options->include_class_scores,
       "Multiclass models with -o json: print the scores of all classes, as classScores");
+  command->add_flag("--ids", options->include_prediction_ids,
+                    "Print the id of each prediction last, by which 'learn --format ids' learns its "
+                    "label later; for models created with --keep-predictions");
   command
       ->add_option(
           "--unseen-indices", options->unseen_indices,

@@ -12,6 +12,7 @@ from .columns import copy, count, packed
 from .datasets import Dataset
 from .errors import Backoff, PerceptrondError, is_transient, with_retries_async
 from .labels import Labels
+from .later_labels import examples_of
 from .learn_stream_aio import LearnStream
 from .producers import Producers
 from .progress import OnProgress, Progress, shown
@@ -96,10 +97,11 @@ class AsyncClient:
 
     # ---- Learning ----
 
-    async def learn(self, model: str, examples: Any, labels: Optional[Sequence[Any]] = None, *, weights: Optional[Sequence[float]] = None,
-                    producer: Optional[str] = None, passes: Optional[int] = None, until_converged: bool = False, batch: int = 1000,
+    async def learn(self, model: str, examples: Any = None, labels: Optional[Sequence[Any]] = None, *, weights: Optional[Sequence[float]] = None,
+                    ids: Optional[Sequence[str]] = None, producer: Optional[str] = None, passes: Optional[int] = None,
+                    until_converged: bool = False, batch: int = 1000,
                     window: int = 8192, progress: Union[bool, OnProgress, None] = None) -> Learned:
-        data = Dataset(examples, labels, weights, batch)
+        data = examples_of(examples, labels, weights, ids, batch)
         plan = calls.Passes(data, passes, until_converged, resumes=producer is not None)
         say = shown(progress)
         with self._producers.lent(calls.name_of(model), producer) as name:
@@ -121,17 +123,18 @@ class AsyncClient:
 
     # ---- Predictions ----
 
-    async def predict(self, model: str, examples: Any, *, batch: int = 1000, class_scores: bool = False, min_revision: int = 0) -> Predictions:
+    async def predict(self, model: str, examples: Any, *, batch: int = 1000, class_scores: bool = False, ids: bool = False,
+                      min_revision: int = 0) -> Predictions:
         found = await self.get(model)
         predictions = Predictions()
         names = Labels(found)
         messages = Dataset(examples, batch=calls.most_rows(batch, found, class_scores)).messages()
-        async for _, answer in self.predict_stream(model, messages, class_scores=class_scores, min_revision=min_revision):
+        async for _, answer in self.predict_stream(model, messages, class_scores=class_scores, ids=ids, min_revision=min_revision):
             predictions.add(answer, names)
         return predictions
 
     async def predict_stream(self, model: str, messages: Iterable[Examples], *, window: int = 4, class_scores: bool = False,
-                             min_revision: int = 0) -> AsyncIterator[tuple[Examples, prediction_service_pb2.PredictResponse]]:
+                             ids: bool = False, min_revision: int = 0) -> AsyncIterator[tuple[Examples, prediction_service_pb2.PredictResponse]]:
         """As Client's, but each message is a call of its own with its own names, so that a row with a validation error raises
         PerceptrondError."""
         name = calls.name_of(model)
@@ -140,7 +143,8 @@ class AsyncClient:
         try:
             while True:
                 while len(pending) < window and (message := next(remaining, None)) is not None:
-                    request = prediction_service_pb2.PredictRequest(model=name, include_class_scores=class_scores, min_revision=min_revision)
+                    request = prediction_service_pb2.PredictRequest(model=name, include_class_scores=class_scores, include_prediction_ids=ids,
+                                                                    min_revision=min_revision)
                     copy(packed(message), request.columns)
                     pending.append((message, asyncio.create_task(self._call(self._predictions.Predict, request))))
                 if not pending:

@@ -12,6 +12,7 @@ from .columns import count
 from .datasets import Dataset
 from .errors import Backoff, PerceptrondError, is_transient, with_retries
 from .labels import Labels
+from .later_labels import examples_of
 from .learn_stream import LearnStream
 from .predict_stream import PredictStream
 from .producers import Producers
@@ -120,12 +121,14 @@ class Client:
 
     # ---- Learning ----
 
-    def learn(self, model: str, examples: Any, labels: Optional[Sequence[Any]] = None, *, weights: Optional[Sequence[float]] = None,
-              producer: Optional[str] = None, passes: Optional[int] = None, until_converged: bool = False, batch: int = 1000,
+    def learn(self, model: str, examples: Any = None, labels: Optional[Sequence[Any]] = None, *, weights: Optional[Sequence[float]] = None,
+              ids: Optional[Sequence[str]] = None, producer: Optional[str] = None, passes: Optional[int] = None,
+              until_converged: bool = False, batch: int = 1000,
               window: int = 8192, progress: Union[bool, OnProgress, None] = None) -> Learned:
         """Learns examples, each exactly once a pass, also across restarts of the server.
 
         examples, labels, weights, batch: as Dataset has them: a matrix, a frame, dicts, texts or Rows.
+        ids: instead of examples, Predictions.ids of predictions whose labels these are; each is learned once.
         producer: the name of this sequence of examples, for good; 1 to 128 bytes. The server keeps its position, so that the
           same call, after a failure of this program, learns the rest. Default: the examples are new, whatever was sent
           before.
@@ -134,7 +137,7 @@ class Client:
         window: most unanswered examples. progress: a callback, or True for a line on standard error.
 
         A row with a validation error is left out; totals.row_errors counts them."""
-        data = Dataset(examples, labels, weights, batch)
+        data = examples_of(examples, labels, weights, ids, batch)
         plan = calls.Passes(data, passes, until_converged, resumes=producer is not None)
         say = shown(progress)
         with self._producers.lent(calls.name_of(model), producer) as name, self.learn_stream(model, name, window=window) as stream:
@@ -156,8 +159,10 @@ class Client:
 
     # ---- Predictions ----
 
-    def predict(self, model: str, examples: Any, *, batch: int = 1000, class_scores: bool = False, min_revision: int = 0) -> Predictions:
+    def predict(self, model: str, examples: Any, *, batch: int = 1000, class_scores: bool = False, ids: bool = False,
+                min_revision: int = 0) -> Predictions:
         """Predicts all examples, which are as in learn(). class_scores: of several classes, the score of each.
+        ids: the server keeps the features until learn(ids=..., labels=...), if the model has stored_predictions.
         min_revision: of the oldest state that may answer; ABORTED (REVISION_TOO_OLD).
 
         Raises PerceptrondError for the first row with a validation error."""
@@ -165,12 +170,12 @@ class Client:
         predictions = Predictions()
         names = Labels(found)
         messages = Dataset(examples, batch=calls.most_rows(batch, found, class_scores)).messages()
-        for _, answer in self.predict_stream(model, messages, class_scores=class_scores, min_revision=min_revision):
+        for _, answer in self.predict_stream(model, messages, class_scores=class_scores, ids=ids, min_revision=min_revision):
             predictions.add(answer, names)
         return predictions
 
     def predict_stream(self, model: str, messages: Iterable[Examples], *, window: int = 4, name_table_size: int = NAME_TABLE_SIZE,
-                       class_scores: bool = False, min_revision: int = 0) -> Iterator[tuple[Examples, prediction_service_pb2.PredictResponse]]:
+                       class_scores: bool = False, ids: bool = False, min_revision: int = 0) -> Iterator[tuple[Examples, prediction_service_pb2.PredictResponse]]:
         """Yields each message with its answer, in their order, while others are on their way; a message with many new names is
         split. Messages: lists of Rows, or what pack_matrix() makes. Rows with validation errors are in
         answer.row_errors."""
@@ -178,7 +183,7 @@ class Client:
             # A server of a fleet waits for this state here; on a stream it does not.
             self._call(self._predictions.Predict, prediction_service_pb2.PredictRequest(model=calls.name_of(model), min_revision=min_revision))
         stream = PredictStream(self._predictions, calls.name_of(model), window=window, name_table_size=name_table_size, class_scores=class_scores,
-                               min_revision=min_revision, give_up_after=self._give_up_after, on_reconnect=self._on_reconnect)
+                               ids=ids, min_revision=min_revision, give_up_after=self._give_up_after, on_reconnect=self._on_reconnect)
         yield from stream.predict(messages)
 
     def explain(self, model: str, examples: Any, *, max_features: int = 20) -> prediction_service_pb2.ExplainResponse:

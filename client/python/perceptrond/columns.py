@@ -40,7 +40,7 @@ def count(examples: Union[Sequence[Row], example_pb2.ExampleColumns]) -> int:
         return len(examples)
     if examples.dense_width:
         return len(examples.values) // examples.dense_width
-    return len(examples.row_ends) or len(examples.texts)
+    return len(examples.row_ends) or len(examples.texts) or len(examples.prediction_ids)
 
 
 def copy(columns: example_pb2.ExampleColumns, into: example_pb2.ExampleColumns) -> None:

@@ -28,13 +28,14 @@ class PredictStream:
     """
 
     def __init__(self, stub: prediction_service_pb2_grpc.PredictionServiceStub, model: str, *, window: int = 4,
-                 name_table_size: int = NAME_TABLE_SIZE, class_scores: bool = False, min_revision: int = 0, give_up_after: float = 60,
+                 name_table_size: int = NAME_TABLE_SIZE, class_scores: bool = False, ids: bool = False, min_revision: int = 0, give_up_after: float = 60,
                  on_reconnect: Callable[[PerceptrondError], None] = lambda error: None):
         """window: most unanswered messages. name_table_size: most names in the stream's table, which sends each name once; 0:
-        each message has its names. class_scores: answers have the score of each class. min_revision: no answer is from an
+        each message has its names. class_scores: answers have the score of each class. ids: answers have
+        prediction_ids, by which the labels are learned later. min_revision: no answer is from an
         older state. give_up_after: seconds without progress before giving up."""
         self._stub, self._model, self._window, self._name_table_size = stub, model, window, name_table_size
-        self._class_scores, self._on_reconnect = class_scores, on_reconnect
+        self._class_scores, self._ids, self._on_reconnect = class_scores, ids, on_reconnect
         self._backoff = Backoff(give_up_after)
         self._revision = min_revision
 
@@ -81,7 +82,8 @@ class PredictStream:
                     batch = take()
                     if batch is None:
                         break
-                    request = Request(model=self._model, min_revision=self._revision, include_class_scores=self._class_scores)
+                    request = Request(model=self._model, min_revision=self._revision, include_class_scores=self._class_scores,
+                                      include_prediction_ids=self._ids)
                     if isinstance(batch, example_pb2.ExampleColumns):
                         copy(batch, request.columns)
                         sent.append(batch)

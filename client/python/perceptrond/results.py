@@ -38,6 +38,8 @@ class Predictions:
     probabilities: list[float] = field(default_factory=list)
     # If asked for: the score of each class. Else empty.
     class_scores: list[list[float]] = field(default_factory=list)
+    # If asked for: the ids by which the labels are learned later.
+    ids: list[str] = field(default_factory=list)
     # The oldest state that predicted a row.
     revision: int = 0
 
@@ -49,6 +51,7 @@ class Predictions:
         self.labels += map(names.name_or_number, answer.predicted_labels)
         self.scores += answer.scores
         self.probabilities += answer.probabilities
+        self.ids += answer.prediction_ids
         if answer.class_scores:
             width = len(answer.class_scores) // len(answer.scores)
             scores = list(answer.class_scores)

@@ -1,0 +1,40 @@
+// ids: `prediction_id,label`, or with a tab between them: labels of predictions whose features the
+// server keeps. A header "prediction_id,label" is left out.
+#include "absl/strings/str_cat.h"
+#include "client/format/format.h"
+
+namespace perceptrond::client {
+namespace {
+
+class Ids final : public Format {
+ public:
+  explicit Ids(const FormatOptions& options) : labels_(options.labels) {}
+
+  absl::StatusOr<LineKind> Parse(std::string_view line, Row* row) override {
+    row->Clear();
+    if (line.empty()) return LineKind::kNothing;
+    const size_t end = line.find_first_of(",\t");
+    const std::string_view id = line.substr(0, end);
+    if (id == "prediction_id") return LineKind::kNothing;
+    if (end == std::string_view::npos || id.empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("\"", std::string(line.substr(0, 40)), "\" is not prediction_id,label"));
+    }
+    row->kind = RowKind::kPredictionId;
+    row->text = id;
+    if (absl::Status status = ReadLabel(labels_, line.substr(end + 1), row); !status.ok())
+      return status;
+    return LineKind::kExample;
+  }
+
+ private:
+  const LabelRule labels_;
+};
+
+}  // namespace
+
+std::unique_ptr<Format> MakeIds(const FormatOptions& options) {
+  return std::make_unique<Ids>(options);
+}
+
+}  // namespace perceptrond::client
