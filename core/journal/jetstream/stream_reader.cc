@@ -17,8 +17,8 @@ constexpr absl::Duration kHeartbeat = absl::Seconds(2);
 // of them there, which never answer. The next one may be placed on another server.
 constexpr absl::Duration kSubscribeTimes[] = {
     absl::Milliseconds(500), absl::Milliseconds(500), absl::Milliseconds(500),
-    absl::Milliseconds(500), absl::Seconds(1),        absl::Seconds(1),
-    absl::Seconds(1),        absl::Seconds(2),        absl::Seconds(3)};
+    absl::Milliseconds(500), absl::Milliseconds(500), absl::Milliseconds(500),
+    absl::Milliseconds(500), absl::Milliseconds(500), absl::Seconds(2)};
 
 absl::Time TimeOf(int64_t nanos) { return absl::UnixEpoch() + absl::Nanoseconds(nanos); }
 

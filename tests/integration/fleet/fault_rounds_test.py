@@ -183,6 +183,8 @@ def create(fleet, model):
             # An attempt before has had an effect.
             if error.code() == grpc.StatusCode.ALREADY_EXISTS:
                 return True
+            if error.code() == grpc.StatusCode.DEADLINE_EXCEEDED:
+                return None
             raise
 
     # NATS may still be without a leader.
