@@ -56,7 +56,7 @@ class SeveralModelsSession {
   absl::Status AddModels(const Message& first);
   // Where the message's examples are, for every model. Absent: each goes on where it is.
   absl::StatusOr<std::optional<int64_t>> OffsetOf(const Request& request);
-  // Takes what the model has answered, and returns how it stands.
+  // Takes what the model has answered, and returns its state.
   SessionState Collect(LearnSession& session, Answered& answered)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Moves the results of `messages` messages, which all models have answered.

@@ -191,7 +191,7 @@ TEST_F(LaterLabelsTest, NestedExamplesMayMixIdsAndFeatures) {
   EXPECT_EQ(BadField(again), "examples[1].prediction_id");
 }
 
-TEST_F(LaterLabelsTest, AMessageSentAgainIsADuplicateThoughItsIdsAreGone) {
+TEST_F(LaterLabelsTest, AMessageSentAgainIsADuplicateThoughItsIdsAreUsed) {
   CreateKeeping("m");
   const std::vector<std::string> ids = TwoMails("m");
   {
