@@ -179,8 +179,7 @@ absl::StatusOr<v1::LearnResult> Client::Learn(std::string_view name, v1::Example
 
 absl::StatusOr<v1::PredictResponse> Client::Predict(std::string_view name,
                                                     v1::ExampleColumns columns,
-                                                    int64_t min_revision,
-                                                    bool include_class_scores,
+                                                    int64_t min_revision, bool include_class_scores,
                                                     bool include_prediction_ids) const {
   v1::PredictRequest request;
   request.set_model(ModelName(name));

@@ -64,8 +64,7 @@ v1::PredictResponse AnswerToRow(const v1::PredictResponse& response, int row,
   AddRow(response.class_scores(), row, response.scores_size(), answer.mutable_class_scores());
   AddRow(response.class_probabilities(), row, response.scores_size(),
          answer.mutable_class_probabilities());
-  if (row < response.prediction_ids_size())
-    answer.add_prediction_ids(response.prediction_ids(row));
+  if (row < response.prediction_ids_size()) answer.add_prediction_ids(response.prediction_ids(row));
   answer.set_revision(response.revision());
   *answer.mutable_component_revisions() = response.component_revisions();
   if (error != nullptr) SetError(*error, &answer);

@@ -74,8 +74,8 @@ size_t Members::RankOf(uint32_t partition, Clock::time_point now, Clock::time_po
       }));
 }
 
-std::string Members::FindAddress(
-    const std::function<bool(const std::string& address)>& is_wanted, Clock::time_point now) const {
+std::string Members::FindAddress(const std::function<bool(const std::string& address)>& is_wanted,
+                                 Clock::time_point now) const {
   MutexLock lock(&mutex_);
   for (const auto& [id, member] : members_) {
     if (now - member.seen <= timeout_ && is_wanted(member.address)) return member.address;

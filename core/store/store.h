@@ -123,9 +123,6 @@ class Store {
   // The model if it is in memory, else null. Does not count as a use.
   std::shared_ptr<Model> GetIfLoaded(absl::string_view name) const { return cache_.Find(name); }
 
-  // The id that the journal has for a model. Loads nothing. NOT_FOUND.
-  absl::StatusOr<uint64_t> FindId(absl::string_view name);
-
   // The summary of a model, which it loads. NOT_FOUND.
   absl::StatusOr<ModelSummary> Get(absl::string_view name);
   // The summary of a model as lists give it. Loads nothing, and does not count as a use. NOT_FOUND.

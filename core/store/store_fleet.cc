@@ -24,12 +24,6 @@ void Store::JoinFleet() {
   fleet_ = std::make_unique<Fleet>(*journal_, *options_.fleet, std::move(hooks));
 }
 
-absl::StatusOr<uint64_t> Store::FindId(absl::string_view name) {
-  const absl::StatusOr<storage::ModelHeader> header = catalogue_.Find(name);
-  if (!header.ok()) return header.status();
-  return header->id();
-}
-
 void Store::Drop(const std::vector<std::shared_ptr<Model>>& models, bool commit,
                  const absl::Status& why) {
   if (commit && !models.empty()) committer_->FlushPartitionOf(*models.front());

@@ -284,10 +284,9 @@ void WaitingPredictions::Trim(uint64_t model_id, Table& table, absl::Time now, D
 
 void WaitingPredictions::TrimAll(Dropped& dropped) {
   while (stats_.bytes > max_bytes_) {
-    const auto largest =
-        std::max_element(tables_.begin(), tables_.end(), [](const auto& a, const auto& b) {
-          return a.second.bytes < b.second.bytes;
-        });
+    const auto largest = std::max_element(
+        tables_.begin(), tables_.end(),
+        [](const auto& a, const auto& b) { return a.second.bytes < b.second.bytes; });
     RemoveOldest(largest->first, largest->second, dropped);
   }
 }

@@ -51,7 +51,7 @@ uint32_t ServerTag(absl::string_view address);
 class WaitingPredictions {
  public:
   // The upper bounds of the delays' buckets, in seconds.
-  static constexpr std::array<double, 9> kDelayBounds = {1,     10,    60,     600,   3600,
+  static constexpr std::array<double, 9> kDelayBounds = {1,     10,    60,     600,    3600,
                                                          21600, 86400, 604800, 2592000};
   // Counts are since the server's start.
   struct Stats {

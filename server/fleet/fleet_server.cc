@@ -112,9 +112,9 @@ FleetServer::FleetServer(const Backend& backend, const Router& router, FleetServ
       predictions_(AnswerPredictionCalls(WithSegments(backend))),
       acceptor_([this](const std::string& /*path*/) -> const Call::Method& { return internal_; }) {
   backend.store.predictions().FindElsewhere(
-      [calls = prediction_calls_](uint32_t server, uint64_t model_id,
-                                  const WaitingPredictions::Exchange& exchange,
-                                  std::function<void(std::vector<WaitingPredictions::Found>)> done) {
+      [calls = prediction_calls_](
+          uint32_t server, uint64_t model_id, const WaitingPredictions::Exchange& exchange,
+          std::function<void(std::vector<WaitingPredictions::Found>)> done) {
         calls->Call(server, model_id, exchange, std::move(done));
       });
   for (const google::protobuf::ServiceDescriptor* service : router_.services()) {

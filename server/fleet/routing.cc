@@ -145,11 +145,11 @@ std::optional<Destination> Routing::FindLoaded(const std::string& model,
 }
 
 Destination Routing::Find(const std::string& model, Without without_writer) const {
-  const absl::StatusOr<uint64_t> id = store_.FindId(model);
+  const absl::StatusOr<storage::ModelHeader> header = store_.catalogue().Find(model);
   // The method says what is wrong with the name.
-  if (absl::IsNotFound(id.status())) return {};
-  if (!id.ok()) return Nowhere(id.status());
-  return FindById(*id, model, without_writer);
+  if (absl::IsNotFound(header.status())) return {};
+  if (!header.ok()) return Nowhere(header.status());
+  return FindById(header->id(), model, without_writer);
 }
 
 Destination Routing::FindById(uint64_t id, const std::string& model, Without without_writer) const {

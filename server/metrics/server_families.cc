@@ -127,8 +127,9 @@ void AppendMemoryFamilies(const ServerStats& stats, MetricFamilies& families) {
 void AppendPredictionFamilies(const WaitingPredictions::Stats& stats, MetricFamilies& families) {
   AppendSingle("perceptrond_predictions_waiting", "Predictions that wait for their labels.", kGauge,
                static_cast<double>(stats.waiting), families);
-  AppendSingle("perceptrond_predictions_joined_total", "Predictions whose labels came and were learned.",
-               kCounter, static_cast<double>(stats.joined), families);
+  AppendSingle("perceptrond_predictions_joined_total",
+               "Predictions whose labels came and were learned.", kCounter,
+               static_cast<double>(stats.joined), families);
   AppendSingle("perceptrond_predictions_expired_total",
                "Predictions removed without a label, for their age or for lack of room.", kCounter,
                static_cast<double>(stats.expired), families);
@@ -140,9 +141,9 @@ void AppendPredictionFamilies(const WaitingPredictions::Stats& stats, MetricFami
   for (size_t i = 0; i < stats.delays.size(); ++i) {
     count += stats.delays[i];
     const bool is_last = i == WaitingPredictions::kDelayBounds.size();
-    sample.histogram.buckets.push_back({is_last ? std::numeric_limits<double>::infinity()
-                                                : WaitingPredictions::kDelayBounds[i],
-                                        count});
+    sample.histogram.buckets.push_back(
+        {is_last ? std::numeric_limits<double>::infinity() : WaitingPredictions::kDelayBounds[i],
+         count});
   }
   Append(std::move(delay), families);
 }

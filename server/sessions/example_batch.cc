@@ -34,7 +34,6 @@ absl::Status IsForLearning(absl::string_view field) {
 
 absl::Status CheckSupported(const v1::ExampleColumns& columns) {
   if (!columns.prediction_ids().empty()) return IsForLearning("columns.prediction_ids");
-  if (!columns.additional_labels().empty()) return UnsupportedField("columns.additional_labels");
   return absl::OkStatus();
 }
 
@@ -104,6 +103,9 @@ absl::Status ExampleBatch::ReadForms(const NestedExamples& examples, bool has_co
     ReadExamples(examples, settings, use);
   }
   if (batch_.rows() > kMaxExamples) return TooMany("columns", batch_.rows());
+  if (has_columns && use == Use::kLearn) {
+    if (absl::Status status = ReadAdditionalLabels(columns); !status.ok()) return status;
+  }
   CountExamples(batch_.rows());
   if (!batch_.weights.empty() && !FindLearner(settings.learner).takes_weights) {
     return InvalidField("WEIGHTS_NOT_TAKEN", has_columns ? "columns.weights" : "examples.weight",

@@ -57,10 +57,9 @@ void CopyRow(const Batch& batch, size_t i, const FeatureSpace& space, v1::Exampl
 }
 
 absl::Status LengthMismatch(absl::string_view field, int count, int rows) {
-  return InvalidField(ReasonName(ValidationCode::kMalformedColumns),
-                      absl::StrCat("columns.", field),
-                      absl::StrCat(count, " ", field, " for ", rows,
-                                   " prediction_ids; send one for each"));
+  return InvalidField(
+      ReasonName(ValidationCode::kMalformedColumns), absl::StrCat("columns.", field),
+      absl::StrCat(count, " ", field, " for ", rows, " prediction_ids; send one for each"));
 }
 
 // What an example has besides features, as ids are sent in columns.
@@ -130,9 +129,9 @@ absl::Status JoinedExamples::Read(const NestedExamples& examples, bool has_colum
   const size_t rows =
       has_columns ? static_cast<size_t>(columns.prediction_ids_size()) : examples.size();
   if (rows > NestedExamples::kMaxExamples) {
-    return InvalidField("TOO_MANY_EXAMPLES", has_columns ? "columns" : "examples",
-                        absl::StrCat(rows, " examples; a message can hold at most ",
-                                     NestedExamples::kMaxExamples));
+    return InvalidField(
+        "TOO_MANY_EXAMPLES", has_columns ? "columns" : "examples",
+        absl::StrCat(rows, " examples; a message can hold at most ", NestedExamples::kMaxExamples));
   }
   // Of nested examples some may have features.
   std::vector<absl::string_view> ids;
@@ -192,13 +191,15 @@ ValidationError JoinedExamples::ErrorOf(size_t i) const {
     case ValidationCode::kUnknownLabel:
       return {codes_[i], "label", "is no position in label_names"};
     case ValidationCode::kPredictionExpired:
-      return {codes_[i], "prediction_id",
-              "has expired: the prediction was older than the model's stored_predictions.max_age, or "
-              "newer ones took its room; send the features"};
+      return {
+          codes_[i], "prediction_id",
+          "has expired: the prediction was older than the model's stored_predictions.max_age, or "
+          "newer ones took its room; send the features"};
     default:
-      return {ValidationCode::kUnknownPrediction, "prediction_id",
-              "names no prediction that waits for its label: it was learned before, is being learned, "
-              "is of another model, or was lost with the server that kept it; send the features"};
+      return {
+          ValidationCode::kUnknownPrediction, "prediction_id",
+          "names no prediction that waits for its label: it was learned before, is being learned, "
+          "is of another model, or was lost with the server that kept it; send the features"};
   }
 }
 

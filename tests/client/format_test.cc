@@ -230,13 +230,20 @@ TEST(Jsonl, ReadsTexts) {
   }
 }
 
+TEST(Jsonl, TakesTheIdOfAPrediction) {
+  const auto format = Make(Options(FormatKind::kJsonl));
+  const Row row = Parsed(format.get(), R"({"predictionId": "0.1.2a.ff", "label": -1})");
+  EXPECT_EQ(row.kind, RowKind::kPredictionId);
+  EXPECT_EQ(row.text, "0.1.2a.ff");
+  EXPECT_EQ(row.label, -1);
+}
+
 TEST(Jsonl, RefusesMalformedLines) {
   const auto format = Make(Options(FormatKind::kJsonl));
   for (const char* line : {"{", "[]", R"({"label": 1, "nope": 2})", R"({"label": 3})", "{}",
                            R"({"sparse": {"indices": [1], "values": [1, 2]}, "label": 1})",
                            R"({"sparse": {"indices": [1], "values": [1]}, "label": 1)",
-                           R"({"text": "free prize", "sparse": {"indices": [1]}, "label": 1})",
-                           R"({"predictionId": "7", "label": 1})"}) {
+                           R"({"text": "free prize", "sparse": {"indices": [1]}, "label": 1})"}) {
     Error(format.get(), line);
   }
   EXPECT_TRUE(Nothing(format.get(), " "));

@@ -34,6 +34,21 @@ TEST(Text, LeavesTextsWholeForAModelThatTakesThem) {
 }
 
 // Words are found eight bytes at a time; a byte at a time finds the same.
+TEST(Ids, AreIdAndLabelWithAHeaderOrWithout) {
+  FormatOptions options = Options(FormatKind::kIds);
+  options.labels.names = {"ham", "spam"};
+  const auto ids = Make(options);
+  EXPECT_TRUE(Nothing(ids.get(), "prediction_id,label"));
+  const Row row = Parsed(ids.get(), "0.1.2a.ff,spam");
+  EXPECT_EQ(row.kind, RowKind::kPredictionId);
+  EXPECT_EQ(row.text, "0.1.2a.ff");
+  EXPECT_EQ(row.label, 1);
+  EXPECT_EQ(Parsed(ids.get(), "0.1.2b.ff\t-1").label, -1);
+  EXPECT_EQ(Error(ids.get(), "0.1.2a.ff"), "\"0.1.2a.ff\" is not prediction_id,label");
+  Error(ids.get(), "0.1.2a.ff,eggs");
+  Error(ids.get(), ",spam");
+}
+
 TEST(Text, FindsTheWordsOfAnyBytes) {
   FormatOptions options = Options(FormatKind::kText);
   options.require_label = false;

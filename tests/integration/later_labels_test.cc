@@ -6,8 +6,8 @@
 namespace perceptrond::testing {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::Each;
+using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
@@ -136,11 +136,12 @@ TEST_F(LaterLabelsTest, EveryFormOfFeaturesIsKeptAsItCame) {
     for (const uint32_t end : {2, 3}) request.mutable_columns()->add_row_ends(end);
     for (const uint32_t index : {4, 7, 1}) request.mutable_columns()->add_indices(index);
   });
-  check("texts", [](auto& model) { model.mutable_feature_space()->mutable_text(); },
-        [](auto& request) {
-          request.mutable_columns()->add_texts("WIN a prize!");
-          request.mutable_columns()->add_texts("");
-        });
+  check(
+      "texts", [](auto& model) { model.mutable_feature_space()->mutable_text(); },
+      [](auto& request) {
+        request.mutable_columns()->add_texts("WIN a prize!");
+        request.mutable_columns()->add_texts("");
+      });
 }
 
 TEST_F(LaterLabelsTest, AnIdIsLearnedOnce) {
@@ -159,7 +160,7 @@ TEST_F(LaterLabelsTest, AnIdIsLearnedOnce) {
 TEST_F(LaterLabelsTest, ARowErrorLeavesTheStreamOpenAndThePredictionWaiting) {
   CreateKeeping("m");
   const std::vector<std::string> ids = TwoMails("m");
-  RawLearnStream stream(*learning_, "models/m", "p");
+  RawLearnStream stream(*learning_, "m", "p");
   stream.Open();
   const v1::LearnResult first = stream.Ask(OnStream({ids[0], "0.0.0.0", ids[1]}, {1, 1, 7}));
   EXPECT_EQ(first.examples(), 1U);
@@ -190,15 +191,15 @@ TEST_F(LaterLabelsTest, NestedExamplesMayMixIdsAndFeatures) {
   EXPECT_EQ(BadField(again), "examples[1].prediction_id");
 }
 
-TEST_F(LaterLabelsTest, AMessageSentAgainIsADuplicateThoughItsIdsAreGone) {
+TEST_F(LaterLabelsTest, AMessageSentAgainIsADuplicateThoughItsIdsAreUsed) {
   CreateKeeping("m");
   const std::vector<std::string> ids = TwoMails("m");
   {
-    RawLearnStream stream(*learning_, "models/m", "p");
+    RawLearnStream stream(*learning_, "m", "p");
     stream.Open();
     EXPECT_EQ(stream.Ask(OnStream(ids, {1, -1}, 0)).examples(), 2U);
   }
-  RawLearnStream stream(*learning_, "models/m", "p");
+  RawLearnStream stream(*learning_, "m", "p");
   EXPECT_EQ(stream.Open().next_offset(), 2);
   const v1::LearnResult again = stream.Ask(OnStream(ids, {1, -1}, 0));
   EXPECT_EQ(again.duplicates(), 2U);
@@ -212,7 +213,8 @@ TEST_F(LaterLabelsTest, AMessageSentAgainIsADuplicateThoughItsIdsAreGone) {
 }
 
 TEST_F(LaterLabelsTest, DurablePredictionsSurviveAKillAndOthersDoNot) {
-  CreateKeeping("durable", [](auto& model) { model.mutable_stored_predictions()->set_durable(true); });
+  CreateKeeping("durable",
+                [](auto& model) { model.mutable_stored_predictions()->set_durable(true); });
   CreateKeeping("lost");
   const std::vector<std::string> durable = TwoMails("durable");
   const std::vector<std::string> lost = TwoMails("lost");
@@ -230,7 +232,8 @@ TEST_F(LaterLabelsTest, PredictionsExpireWithTheirTimeAndTheirRoom) {
     model.mutable_stored_predictions()->mutable_max_age()->set_nanos(1);
   });
   EXPECT_EQ(Reason(Learn(Labels("short", {TwoMails("short")[0]}, {1}))), "PREDICTION_EXPIRED");
-  CreateKeeping("small", [](auto& model) { model.mutable_stored_predictions()->set_max_bytes(600); });
+  CreateKeeping("small",
+                [](auto& model) { model.mutable_stored_predictions()->set_max_bytes(600); });
   const std::string old = TwoMails("small")[0];
   const std::string newer = TwoMails("small")[1];
   EXPECT_EQ(Reason(Learn(Labels("small", {old}, {1}))), "PREDICTION_EXPIRED");

@@ -49,7 +49,7 @@ BEGIN {
   home["grpc/"] = home["grpcpp/"] = "^(server|client)/"
   home["prometheus/"] = "^server/metrics/metrics[.]cc$"
   home["microhttpd"] = "^server/http/http_server[.]cc$"
-  home["rocksdb/"] = "^core/journal/((rocksdb_(journal|open|format|history|logs|notes|snapshot)|data_directory|watermark|backups)[.]cc|rocksdb_notes[.]h)$"
+  home["rocksdb/"] = "^core/journal/((rocksdb_(journal|open|format|history|logs|notes|predictions|snapshot)|data_directory|watermark|backups)[.]cc|rocksdb_notes[.]h)$"
   home["nats/"] = "^core/journal/jetstream/(announcements|connection|stream|stream_deletion|stream_reader)[.]cc$"
   home["zlib"] = "^(core/journal/watermark|client/format/decompress)[.]cc$"
   home["zstd"] = "^client/format/decompress[.]cc$"

@@ -361,9 +361,10 @@ void AddPredict(CLI::App* app, const Globals* globals, Action* action) {
   command->add_flag(
       "--all-scores", options->include_class_scores,
       "Multiclass models with -o json: print the scores of all classes, as classScores");
-  command->add_flag("--ids", options->include_prediction_ids,
-                    "Print the id of each prediction last, by which 'learn --format ids' learns its "
-                    "label later; for models created with --keep-predictions");
+  command->add_flag(
+      "--ids", options->include_prediction_ids,
+      "Print the id of each prediction last, by which 'learn --format ids' learns its "
+      "label later; for models created with --keep-predictions");
   command
       ->add_option(
           "--unseen-indices", options->unseen_indices,

@@ -30,6 +30,35 @@ def weights_of(client, name):
     return dict(zip(vector.names, vector.values)), vector.bias
 
 
+class LaterLabelsTest(ServedTest):
+    def test_labels_are_learned_by_the_ids_of_predictions_once(self):
+        self.create("later", stored_predictions={"max_bytes": 1 << 20}, **SPAM)
+        predicted = self.client.predict("later", MAIL, ids=True)
+        self.assertEqual((len(predicted.ids), len(set(predicted.ids))), (4, 4))
+        learned = self.client.learn("later", ids=predicted.ids, labels=LABELS, batch=3)
+        self.assertEqual((learned.totals.examples, learned.totals.row_errors), (4, 0))
+        self.create("at-once", **SPAM)
+        self.client.learn("at-once", MAIL, LABELS, batch=3)
+        self.assertEqual(weights_of(self.client, "later"), weights_of(self.client, "at-once"))
+        again = self.client.learn("later", ids=predicted.ids[:1], labels=["spam"])
+        self.assertEqual((again.totals.examples, again.totals.row_errors), (0, 1))
+        self.assertIn("names no prediction that waits for its label", again.totals.first_row_error)
+        with self.assertRaisesRegex(ValueError, "4 ids and 1 labels"):
+            self.client.learn("later", ids=predicted.ids, labels=["spam"])
+        with self.assertRaisesRegex(TypeError, "examples or ids"):
+            self.client.learn("later", MAIL, LABELS, ids=predicted.ids)
+
+    def test_an_async_client_does_the_same(self):
+        self.create("async", stored_predictions={"max_bytes": 1 << 20}, **SPAM)
+
+        async def run():
+            async with AsyncClient() as client:
+                predicted = await client.predict("async", MAIL, ids=True)
+                return await client.learn("async", ids=predicted.ids, labels=LABELS)
+
+        self.assertEqual(asyncio.run(run()).totals.examples, 4)
+
+
 class ModelsTest(ServedTest):
     def test_a_model_is_created_read_listed_changed_frozen_and_deleted(self):
         self.assertEqual(self.create("spam", **SPAM).name, "models/spam")

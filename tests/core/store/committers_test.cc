@@ -64,7 +64,7 @@ TEST(CommittersTest, APartitionThatDoesNotAnswerHoldsUpNoOther) {
   std::string stalled;
   for (uint32_t i = 0; i < kPartitions; ++i) {
     const std::string name = absl::StrCat("models/m", i);
-    if (journal.PartitionOf(store.FindId(name).value()) == 1) stalled = name;
+    if (journal.PartitionOf(store.catalogue().Find(name).value().id()) == 1) stalled = name;
   }
   ASSERT_NE(stalled, "");
   submit(stalled, [&](const absl::Status& status) {

@@ -52,9 +52,8 @@ class WaitingPredictionsTest : public ::testing::Test {
   WaitingPredictionsTest() { Start(); }
 
   void Start(const std::string& address = "") {
-    all_ = std::make_unique<WaitingPredictions>(journal_, budget_, address, [this] {
-      return absl::FromUnixMicros(now_.load());
-    });
+    all_ = std::make_unique<WaitingPredictions>(
+        journal_, budget_, address, [this] { return absl::FromUnixMicros(now_.load()); });
   }
   void Open(bool durable = false, uint64_t max_bytes = 1 << 20) {
     ASSERT_OK(all_->Open(kModel, {absl::Seconds(10), max_bytes, durable}));
@@ -189,7 +188,8 @@ TEST_F(WaitingPredictionsTest, IdsOfOthersAndGuessesAreUnknown) {
   EXPECT_EQ(id.ToString(), text);
   ++id.nonce;
   EXPECT_EQ(Claim(id.ToString()).code, kUnknown);
-  for (const char* wrong : {"", "1.2.3", "1.2.3.4.5", "x.y.z.w", "0.7.-1.0", "0.7.123456789012345678.0"})
+  for (const char* wrong :
+       {"", "1.2.3", "1.2.3.4.5", "x.y.z.w", "0.7.-1.0", "0.7.123456789012345678.0"})
     EXPECT_EQ(Claim(wrong).code, kUnknown) << wrong;
   all_->Remove(kModel);
   EXPECT_EQ(Claim(text).code, kUnknown);

@@ -1,0 +1,102 @@
+// Labels that come after their predictions, at other servers of a fleet than those that predicted; and
+// streams that several models learn, which a fleet refuses.
+#include "tests/integration/followed_streams_fixture.h"
+
+namespace perceptrond::testing {
+namespace {
+
+class LaterLabelsFleetTest : public ::testing::Test {
+ protected:
+  LaterLabelsFleetTest() : servers_(2, 1) {
+    v1::Model settings;
+    settings.mutable_feature_space()->mutable_named();
+    settings.mutable_stored_predictions();
+    servers_.CreateInFleet("m", settings);
+  }
+  // The ids of two predictions.
+  static std::vector<std::string> Predict(Member& member) {
+    v1::PredictRequest request;
+    request.set_model("models/m");
+    request.set_include_prediction_ids(true);
+    for (const char* name : {"free", "lunch"})
+      request.add_examples()->mutable_named()->add_names(name);
+    grpc::ClientContext context;
+    v1::PredictResponse response;
+    const grpc::Status status = member.predictions->Predict(&context, request, &response);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return {response.prediction_ids().begin(), response.prediction_ids().end()};
+  }
+  static v1::ExampleColumns Labels(const std::vector<std::string>& ids) {
+    v1::ExampleColumns columns;
+    for (const std::string& id : ids) {
+      columns.add_prediction_ids(id);
+      columns.add_labels(columns.labels_size() % 2 == 0 ? 1 : -1);
+    }
+    return columns;
+  }
+  static grpc::Status Learn(Member& member, const std::vector<std::string>& ids) {
+    v1::LearnRequest request;
+    request.set_model("models/m");
+    *request.mutable_columns() = Labels(ids);
+    grpc::ClientContext context;
+    v1::LearnResponse response;
+    return member.learning->Learn(&context, request, &response);
+  }
+
+  Servers servers_;
+};
+
+TEST_F(LaterLabelsFleetTest, AnyServerLearnsALabelWhoeverKeepsThePrediction) {
+  Member& writer = servers_.WriterOf("m");
+  Member& follower = servers_.FollowerOf("m");
+  const std::vector<std::string> kept = Predict(follower);
+  // On a stream of the server that keeps them, which forwards them.
+  RawLearnStream stream(*follower.learning, "m", "p");
+  stream.Open();
+  v1::LearnStreamRequest message;
+  *message.mutable_columns() = Labels(kept);
+  const v1::LearnResult result = stream.Ask(message);
+  EXPECT_EQ(result.examples(), 2U);
+  EXPECT_GT(result.updates(), 0U);
+  EXPECT_EQ(Reason(Learn(writer, {kept[0]})), "UNKNOWN_PREDICTION");
+  // At the server that writes.
+  EXPECT_TRUE(Learn(writer, Predict(follower)).ok());
+  // And the other way round.
+  EXPECT_TRUE(Learn(follower, Predict(writer)).ok());
+  EXPECT_EQ(writer.Get("m").report().examples(), 6U);
+  for (const absl::Time end = absl::Now() + kLong; absl::Now() < end;) {
+    if (follower.Metric("perceptrond_predictions_waiting") == 0) break;
+  }
+  EXPECT_EQ(follower.Metric("perceptrond_predictions_joined_total"), 4);
+  EXPECT_EQ(writer.Metric("perceptrond_predictions_joined_total"), 2);
+}
+
+TEST_F(LaterLabelsFleetTest, PredictionsEndWithTheServerThatKeepsThem) {
+  Member& writer = servers_.WriterOf("m");
+  Member& follower = servers_.FollowerOf("m");
+  const std::vector<std::string> kept = Predict(follower);
+  follower.process.Kill();
+  const grpc::Status status = Learn(writer, kept);
+  EXPECT_EQ(Reason(status), "UNKNOWN_PREDICTION");
+  EXPECT_THAT(status.error_message(), ::testing::HasSubstr("lost with the server that kept it"));
+}
+
+TEST_F(LaterLabelsFleetTest, AFleetRefusesDurablePredictionsAndStreamsOfSeveralModels) {
+  v1::Model settings;
+  settings.mutable_feature_space()->mutable_named();
+  settings.mutable_stored_predictions()->set_durable(true);
+  EXPECT_EQ(BadField(servers_.members()[0].Create("durable", settings)),
+            "model.stored_predictions.durable");
+  settings.clear_stored_predictions();
+  servers_.CreateInFleet("other", settings);
+  for (Member* member : {&servers_.WriterOf("m"), &servers_.FollowerOf("m")}) {
+    RawLearnStream stream(*member->learning, "m");
+    stream.first().add_additional_models("models/other");
+    stream.Send(stream.first());
+    EXPECT_FALSE(stream.Read());
+    EXPECT_EQ(Reason(stream.Finish()), "FLEET_UNSUPPORTED");
+  }
+}
+
+}  // namespace
+}  // namespace perceptrond::testing
