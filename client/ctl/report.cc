@@ -166,6 +166,25 @@ std::string DescribeReport(const v1::ConvergenceReport& report) {
   return text;
 }
 
+namespace {
+
+std::string DescribeMembers(const v1::Model& model) {
+  std::string text;
+  for (const v1::Member& member : model.members()) {
+    absl::StrAppend(&text, "  ", PrintableInLine(member.learner()), ": ");
+    const std::string mistakes = Grouped(member.mistakes());
+    if (member.retired()) {
+      absl::StrAppend(&text, "retired after ", mistakes, " mistakes\n");
+    } else {
+      absl::StrAppendFormat(&text, "%.3g %% of the votes, %s mistakes\n", 100 * member.vote(),
+                            mistakes);
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
 std::string DescribeModel(const v1::Model& model) {
   std::string text = absl::StrCat(PrintableInLine(model.name()), "\n");
   if (!model.description().empty()) {
@@ -203,6 +222,7 @@ std::string DescribeModel(const v1::Model& model) {
   }
   absl::StrAppend(&text, "etag:         ", model.etag(), "\n");
   absl::StrAppend(&text, "convergence:\n", DescribeReport(model.report()));
+  if (model.members_size() > 0) absl::StrAppend(&text, "members:\n", DescribeMembers(model));
   const std::vector<std::string> names(model.label_names().begin(), model.label_names().end());
   for (int i = 0; i < model.weights().vectors_size(); ++i) {
     const bool multiclass = model.learner().has_classes();

@@ -12,6 +12,7 @@
 #include "core/learner/passive_aggressive.h"
 #include "core/learner/perceptron.h"
 #include "core/learner/rule_learner.h"
+#include "core/learner/weighted_majority.h"
 
 namespace perceptrond {
 namespace {
@@ -111,6 +112,12 @@ constexpr Rule kRules[] = {
      .wrappers = kAllowsPocket,
      .takes_weights = true,
      .no_dual = "an update moves each feature by a confidence of its own, which is not kept"},
+    {.rule = RuleKind::kAuto,
+     .name = "auto",
+     .summary = "no setting to choose: eight learners at once predict by weighted majority",
+     .make = &Make<WeightedMajority>,
+     .form = Form::kVotes,
+     .no_dual = "its score is a share of votes"},
 };
 
 struct Wrapper {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "core/learner/decision.h"
@@ -197,6 +198,25 @@ class Probabilistic {
   virtual void ToProbabilities(std::span<double> scores) const = 0;
 };
 
+// Learners that are several, the members, and predict by their votes.
+class MemberVotes {
+ public:
+  struct Member {
+    // Its rule and what is set in it: "arow, regularization 0.1".
+    std::string name;
+    LearnerSettings settings;
+    // Updates on which it was wrong, until it was retired.
+    uint64_t mistakes = 0;
+    // Its part of all votes; 0 once it is retired.
+    double vote = 0;
+    bool retired = false;
+  };
+  virtual ~MemberVotes() = default;
+  virtual std::vector<Member> Members() const = 0;
+  // The most mistakes of the vote on the updates so far; absent: none is proven.
+  virtual std::optional<double> MistakeBound() const = 0;
+};
+
 // Weights, and the rule that changes them.
 //
 //   const Evaluation evaluation = learner.Evaluate(row, target.label);
@@ -254,6 +274,7 @@ class Learner {
   virtual const DualForm* dual_form() const { return nullptr; }
   virtual const SupportExpansion* support_expansion() const { return nullptr; }
   virtual const Probabilistic* probabilistic() const { return nullptr; }
+  virtual const MemberVotes* member_votes() const { return nullptr; }
 };
 
 }  // namespace perceptrond

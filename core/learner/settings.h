@@ -19,6 +19,7 @@ enum class RuleKind : uint8_t {
   kBatchPerceptron,
   kKernelPerceptron,
   kSoftConfidenceWeighted,
+  kAuto,
 };
 
 // Which of the weights that a rule has learned make the predictions.

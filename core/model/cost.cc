@@ -6,6 +6,7 @@
 #include "core/error/error.h"
 #include "core/features/name_table.h"
 #include "core/learner/kernel_perceptron.h"
+#include "core/learner/weighted_majority.h"
 #include "core/model/model_core.h"
 
 namespace perceptrond {
@@ -63,7 +64,8 @@ uint64_t CostBound(const ModelCore& core, const BatchShape& shape) {
   const LearnerSettings& learner = core.settings.learner;
   const bool keeps_rows =
       learner.rule == RuleKind::kKernelPerceptron || learner.wrapper == WrapperKind::kVoted;
-  const uint64_t scores = std::max<uint64_t>(2, learner.classes.max);
+  const uint64_t members = learner.rule == RuleKind::kAuto ? WeightedMajority::kScores : 1;
+  const uint64_t scores = members * std::max<uint64_t>(2, learner.classes.max);
   const bool dense = shape.dense_width > 0;
   const uint64_t rows = dense ? shape.dense_rows : shape.row_ends.size();
   if (rows == 0) return 0;

@@ -18,7 +18,7 @@ LearningPlan::LearningPlan(const ModelSettings& settings, Learner& learner)
 }
 
 double LearningPlan::WeightNorm(const Learner& learner) const {
-  if (kernel.has_value()) return 0;
+  if (kernel.has_value() || learner.member_votes() != nullptr) return 0;
   // The square, a running sum, may end a rounding error below zero.
   return std::sqrt(std::max(0.0, learner.augmented_squared_norm()));
 }

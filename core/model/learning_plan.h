@@ -19,8 +19,9 @@ struct LearningPlan {
   double ExampleNorm(double squared_norm) const {
     return kernel.has_value() ? kernel->OfItself(squared_norm) : squared_norm + bias_squared;
   }
-  // The augmented norm of the weights, for the margin of a pass; 0 for kernels: what rounding may
-  // add to their scores is not bounded, so that a pass gets no margin.
+  // The augmented norm of the weights, for the margin of a pass; 0, so that a pass gets no margin,
+  // for kernels, since what rounding may add to their scores is not bounded, and for votes, which
+  // are no product with the weights.
   double WeightNorm(const Learner& learner) const;
 
   DecisionRule decision;

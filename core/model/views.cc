@@ -95,7 +95,12 @@ WeightList FindLargest(const ModelCore& core, size_t k, size_t limit, uint64_t& 
 }  // namespace
 
 ConvergenceReport MakeReport(const ModelReader& reader) {
-  return reader.ledger().MakeReport(ContextOf(reader));
+  ConvergenceReport report = reader.ledger().MakeReport(ContextOf(reader));
+  if (const MemberVotes* const votes = reader.state().learner->member_votes()) {
+    if (const std::optional<double> bound = votes->MistakeBound())
+      report.set_majority_bound(*bound);
+  }
+  return report;
 }
 
 LearningCurve MakeLearningCurve(const ModelReader& reader) {
@@ -238,6 +243,21 @@ TopWeights FindTopWeights(const Model& model, size_t limit) {
   return top;
 }
 
+namespace {
+
+void AddMembers(const Learner& learner, ::perceptron::v1::Model& model) {
+  if (learner.member_votes() == nullptr) return;
+  for (const MemberVotes::Member& member : learner.member_votes()->Members()) {
+    ::perceptron::v1::Member& added = *model.add_members();
+    added.set_learner(member.name);
+    added.set_mistakes(member.mistakes);
+    added.set_vote(member.vote);
+    added.set_retired(member.retired);
+  }
+}
+
+}  // namespace
+
 absl::StatusOr<ModelSummary> Summarize(const storage::ModelHeader& header,
                                        const std::shared_ptr<const Model>& loaded, Journal& journal,
                                        ComponentAccess access) {
@@ -245,7 +265,11 @@ absl::StatusOr<ModelSummary> Summarize(const storage::ModelHeader& header,
   summary.id = header.id();
   summary.settings = header.model();
   if (loaded != nullptr && loaded->id() == header.id()) {
-    summary.report = MakeReport(*loaded, access);
+    {
+      const ModelReader reader(*loaded, access);
+      summary.report = MakeReport(reader);
+      AddMembers(*reader.state().learner, summary.settings);
+    }
     summary.journal = *Guarded<JournalUse>::Reader(loaded->core().journal_use);
     summary.memory_bytes = MeasureMemory(*loaded).total;
     summary.stored_examples = loaded->core().ledger.stored_examples().statistics();

@@ -58,6 +58,8 @@ TEST(Catalogue, HasAPaperOfTheRuleAndOfTheWrapperOfEachEntry) {
     });
   };
   for (const CatalogueEntry& entry : Catalogue()) {
+    // Its members have theirs; weighted_majority_test.cc has the vote's.
+    if (entry.rule == RuleKind::kAuto) continue;
     EXPECT_TRUE(has_paper([&](const CatalogueEntry& paper) {
       return paper.rule == entry.rule && paper.wrapper == WrapperKind::kNone;
     })) << entry.name
