@@ -302,7 +302,7 @@ TEST_F(FollowedStreamsTest, MessagesOfAPredictionStreamWaitForMinRevisionToo) {
   v1::PredictResponse response;
   int64_t revision = 0;
   for (int i = 0; i < 20; ++i) {
-    // Asked for before it exists; the message behind it keeps its place.
+    // Asked for before it exists; the message after it keeps its place.
     request.set_min_revision(++revision);
     ASSERT_TRUE(stream->Write(request));
     request.set_min_revision(0);
