@@ -24,7 +24,9 @@ absl::Status PredictBatch(Store& store, const MessagePredictor::Request& request
                           v1::PredictResponse& response) {
   if (request.message.name_table_size() > 0)
     return InvalidField("INVALID_FIELD", "name_table_size", "is for streams; leave it out");
-  absl::Status status = MessagePredictor(store).Predict(request.model(), request, response);
+  MessagePredictor predictor(store);
+  predictor.RefuseRowErrors();
+  absl::Status status = predictor.Predict(request.model(), request, response);
   if (!status.ok() || response.row_errors_size() == 0) return status;
   return FromProto(response.row_errors(0).status());
 }

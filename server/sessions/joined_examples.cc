@@ -7,6 +7,7 @@
 #include "core/error/error.h"
 #include "core/features/name_table.h"
 #include "perceptron/v1/learning_service.pb.h"
+#include "server/sessions/field_reader.h"
 
 namespace perceptrond {
 namespace {
@@ -148,10 +149,9 @@ absl::Status JoinedExamples::Read(const NestedExamples& examples, bool has_colum
   codes_.assign(rows, ValidationCode::kNone);
   std::string message;
   const auto append = [&message](absl::string_view example) {
-    v1::LearnRequest one;
-    one.add_examples();
-    const std::string tag = one.SerializeAsString().substr(0, 1);
-    absl::StrAppend(&message, tag);
+    constexpr uint32_t kTag = FieldReader::BytesTag(v1::LearnRequest::kExamplesFieldNumber);
+    static_assert(kTag < 128, "a tag of one byte");
+    message.push_back(static_cast<char>(kTag));
     for (size_t size = example.size();; size >>= 7) {
       message.push_back(static_cast<char>(size < 128 ? size : (size & 127) | 128));
       if (size < 128) break;

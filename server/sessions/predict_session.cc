@@ -45,7 +45,9 @@ absl::Status MessagePredictor::Predict(const Model& model, const Request& reques
                          message.include_class_scores());
   if (!status.ok()) return status;
   ToProto(outcome_, batch_, response);
-  return message.include_prediction_ids() ? KeepFeatures(model, response) : absl::OkStatus();
+  const bool is_refused = refuses_row_errors_ && !outcome_.row_errors.empty();
+  return message.include_prediction_ids() && !is_refused ? KeepFeatures(model, response)
+                                                         : absl::OkStatus();
 }
 
 absl::Status MessagePredictor::KeepFeatures(const Model& model,

@@ -34,6 +34,8 @@ class MessagePredictor {
   absl::Status Predict(const Model& model, const Request& request,
                        ::perceptron::v1::PredictResponse& response);
 
+  // The caller refuses a message in which a row has an error: nothing of it is kept for labels.
+  void RefuseRowErrors() { refuses_row_errors_ = true; }
   // Releases the memory that is kept for the next message.
   void DropSpareMemory() {
     batch_.DropSpareMemory();
@@ -53,6 +55,7 @@ class MessagePredictor {
   ModelHandle handle_;
   ExampleBatch batch_;
   PredictOutcome outcome_;
+  bool refuses_row_errors_ = false;
 };
 
 // The methods are those of LearnSession. Thread contract: Accept is called by one thread at a time,

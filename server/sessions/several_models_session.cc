@@ -138,6 +138,7 @@ SessionState SeveralModelsSession::Poll(Response* response) {
   MutexLock lock(&mutex_);
   SessionState all;
   size_t ready = SIZE_MAX;
+  bool is_cut_off = false;
   for (size_t model = 0; model < answered_.size(); ++model) {
     Answered& answered = answered_[model];
     const SessionState one = Collect(model == 0 ? *first_ : *others_[model - 1], answered);
@@ -149,6 +150,8 @@ SessionState SeveralModelsSession::Poll(Response* response) {
     all.room_bytes =
         std::min(all.room_bytes, one.room_bytes - std::min(one.room_bytes, answered.bytes));
     ready = std::min(ready, answered.results.size());
+    // What a model no longer answers, the stream does not either.
+    is_cut_off |= !one.failure.ok() && one.idle && answered.results.empty();
   }
   ready = std::min<size_t>(ready, accepted_ - sent_);
   all.has_response = response != nullptr && ready > 0;
@@ -157,7 +160,7 @@ SessionState SeveralModelsSession::Poll(Response* response) {
     ready = 0;
   }
   all.ready_answers = ready;
-  all.idle = accepted_ == sent_;
+  all.idle = accepted_ == sent_ || (ready == 0 && is_cut_off);
   return all;
 }
 

@@ -291,6 +291,17 @@ TEST_F(LaterLabelsTest, NamesOfLabelsAndClassesComeWithIdsToo) {
   EXPECT_THAT(Get("m").label_names(), ElementsAre("sale", "lunch"));
 }
 
+TEST_F(LaterLabelsTest, ARefusedCallKeepsNothing) {
+  CreateKeeping("m", [](auto& model) { model.mutable_stored_predictions()->set_max_bytes(600); });
+  const std::vector<std::string> ids = TwoMails("m");
+  v1::PredictRequest refused = Asking("m");
+  for (int i = 0; i < 10; ++i) *refused.add_examples() = NamedExample("", {{"a", 1.0F}});
+  *refused.add_examples() = SparseExample(1, {{0, 1.0F}});
+  v1::PredictResponse response;
+  EXPECT_EQ(Reason(Predict(refused, &response)), "WRONG_FORM");
+  EXPECT_TRUE(Learn(Labels("m", ids, {1, -1})).ok());
+}
+
 TEST_F(LaterLabelsTest, AStreamAnswersWithIdsButForRowsWithErrors) {
   CreateKeeping("m");
   grpc::ClientContext context;

@@ -15,7 +15,7 @@ import release
 NOT_YET_RELEASED = {"perceptron/storage/v1/verification.proto", "perceptron/v1/backup_service.proto",
                     "perceptron/access/v1/access.proto", "perceptron/storage/v1/fleet.proto",
                     "perceptron/fleet/v1/heartbeat.proto", "perceptron/fleet/v1/segment.proto",
-                    "perceptron/v1/alias_service.proto", "perceptron/v1/history_service.proto",
+                    "perceptron/fleet/v1/prediction.proto", "perceptron/v1/alias_service.proto", "perceptron/v1/history_service.proto",
                     "perceptron/storage/v1/model_file.proto"}
 
 OLD = """\
