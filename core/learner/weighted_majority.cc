@@ -69,10 +69,11 @@ std::string NameOf(const MemberRule& rule, const LearnerSettings& settings) {
   return name;
 }
 
-// beta^0 to beta^kMostBehind, by multiplication alone: the same bits on every machine.
+// beta^mistakes, by multiplication alone: the same bits on every machine.
 double VoteBehind(uint64_t mistakes) {
   double vote = 1;
-  for (uint64_t i = 0; i < mistakes; ++i) vote *= kBeta;
+  for (double power = kBeta; mistakes > 0; mistakes /= 2, power *= power)
+    if (mistakes % 2 == 1) vote *= power;
   return vote;
 }
 
@@ -294,12 +295,16 @@ uint64_t WeightedMajority::FewestMistakes(const MemberStates& members) {
   return fewest;
 }
 
+bool WeightedMajority::IsBeaten(uint64_t behind, uint64_t fewest) {
+  return static_cast<double>(behind) > 62 + 2 * std::sqrt(static_cast<double>(fewest));
+}
+
 void WeightedMajority::CountVotes(MemberStates& members) {
   const uint64_t fewest = FewestMistakes(members);
   for (MemberState& member : members) {
     if (member.learner == nullptr) continue;
     const uint64_t behind = member.mistakes - fewest;
-    if (behind > kMostBehind) {
+    if (IsBeaten(behind, fewest)) {
       member.learner.reset();
     } else {
       member.vote = VoteBehind(behind);
@@ -355,7 +360,7 @@ bool WeightedMajority::Restore(LearnerState state) {
   if (!state.rows.empty()) return false;
   const uint64_t fewest = FewestMistakes(read);
   for (const MemberState& member : read)
-    if (member.learner != nullptr && member.mistakes - fewest > kMostBehind) return false;
+    if (member.learner != nullptr && IsBeaten(member.mistakes - fewest, fewest)) return false;
   CountVotes(read);
   members_ = std::move(read);
   updates_ = updates;
