@@ -5,72 +5,17 @@
 #include <limits>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "core/learner/catalogue.h"
+#include "core/learner/member_settings.h"
 #include "core/vector/check.h"
 
 namespace perceptrond {
 namespace {
 
 constexpr double kBeta = 0.8;
-// Of logistic regression.
-constexpr double kUpdateThreshold = 0.25;
-
-// A member's rule, its wrapper, and a setting that is not the rule's default.
-struct MemberRule {
-  RuleKind rule;
-  WrapperKind wrapper = WrapperKind::kNone;
-  absl::string_view setting_name = "";
-  double LearnerSettings::*setting = nullptr;
-  double value = 0;
-};
-
-constexpr MemberRule Plain(RuleKind rule, absl::string_view setting_name,
-                           double LearnerSettings::*setting, double value) {
-  return {rule, WrapperKind::kNone, setting_name, setting, value};
-}
-constexpr MemberRule Averaged(RuleKind rule, absl::string_view setting_name = "",
-                              double LearnerSettings::*setting = nullptr, double value = 0) {
-  return {rule, WrapperKind::kAveraged, setting_name, setting, value};
-}
-
-// Chosen by experiment: docs/adr/0060-weighted-majority.md.
-constexpr MemberRule kMemberRules[WeightedMajority::kMembers] = {
-    Plain(RuleKind::kArow, "regularization", &LearnerSettings::regularization, 0.1),
-    Plain(RuleKind::kArow, "regularization", &LearnerSettings::regularization, 10),
-    Plain(RuleKind::kLogisticRegression, "step size", &LearnerSettings::step_size, 1),
-    Plain(RuleKind::kLogisticRegression, "step size", &LearnerSettings::step_size, 3),
-    Plain(RuleKind::kSoftConfidenceWeighted, "aggressiveness", &LearnerSettings::aggressiveness, 1),
-    Averaged(RuleKind::kPerceptron),
-    Averaged(RuleKind::kPassiveAggressiveI, "aggressiveness", &LearnerSettings::aggressiveness,
-             0.1),
-    Averaged(RuleKind::kPassiveAggressiveI, "aggressiveness", &LearnerSettings::aggressiveness, 1),
-};
-
-LearnerSettings SettingsOf(const MemberRule& rule, const LearnerSettings& whole) {
-  LearnerSettings settings;
-  settings.rule = rule.rule;
-  settings.wrapper = rule.wrapper;
-  // Not every example becomes an update.
-  if (rule.rule == RuleKind::kLogisticRegression) settings.update_threshold = kUpdateThreshold;
-  if (rule.setting != nullptr) settings.*rule.setting = rule.value;
-  settings.tie_rule = whole.tie_rule;
-  settings.bias_input = whole.bias_input;
-  settings.start = whole.start;
-  settings.classes = whole.classes;
-  return settings;
-}
-
-std::string NameOf(const MemberRule& rule, const LearnerSettings& settings) {
-  std::string name = FindLearner(settings).name;
-  if (rule.setting != nullptr) absl::StrAppend(&name, ", ", rule.setting_name, " ", rule.value);
-  if (rule.rule == RuleKind::kLogisticRegression)
-    absl::StrAppend(&name, ", update threshold ", kUpdateThreshold);
-  return name;
-}
 
 // beta^mistakes, by multiplication alone: the same bits on every machine.
-double VoteBehind(uint64_t mistakes) {
+double VoteOf(uint64_t mistakes) {
   double vote = 1;
   for (double power = kBeta; mistakes > 0; mistakes /= 2, power *= power)
     if (mistakes % 2 == 1) vote *= power;
@@ -122,7 +67,7 @@ bool HaveOneShape(const Predictor& a, const Predictor& b) {
 WeightedMajority::WeightedMajority(const LearnerSettings& settings, size_t size)
     : decision_{settings.is_multiclass(), settings.tie_rule} {
   for (size_t m = 0; m < kMembers; ++m) {
-    settings_[m] = SettingsOf(kMemberRules[m], settings);
+    settings_[m] = MemberSettings(m, settings);
     members_[m].learner = MakeLearner(settings_[m], size);
     // A restored learner has its own weights.
     settings_[m].start = {};
@@ -295,19 +240,19 @@ uint64_t WeightedMajority::FewestMistakes(const MemberStates& members) {
   return fewest;
 }
 
-bool WeightedMajority::IsBeaten(uint64_t behind, uint64_t fewest) {
-  return static_cast<double>(behind) > 62 + 2 * std::sqrt(static_cast<double>(fewest));
+bool WeightedMajority::IsBeaten(uint64_t excess, uint64_t fewest) {
+  return static_cast<double>(excess) > 62 + 2 * std::sqrt(static_cast<double>(fewest));
 }
 
 void WeightedMajority::CountVotes(MemberStates& members) {
   const uint64_t fewest = FewestMistakes(members);
   for (MemberState& member : members) {
     if (member.learner == nullptr) continue;
-    const uint64_t behind = member.mistakes - fewest;
-    if (IsBeaten(behind, fewest)) {
+    const uint64_t excess = member.mistakes - fewest;
+    if (IsBeaten(excess, fewest)) {
       member.learner.reset();
     } else {
-      member.vote = VoteBehind(behind);
+      member.vote = VoteOf(excess);
     }
   }
 }
@@ -385,7 +330,7 @@ std::vector<MemberVotes::Member> WeightedMajority::Members() const {
   std::vector<Member> members;
   for (size_t m = 0; m < kMembers; ++m) {
     const bool retired = members_[m].learner == nullptr;
-    members.push_back({NameOf(kMemberRules[m], settings_[m]), settings_[m], members_[m].mistakes,
+    members.push_back({MemberName(m), settings_[m], members_[m].mistakes,
                        retired ? 0 : members_[m].vote / all, retired});
   }
   return members;

@@ -1,7 +1,7 @@
 // The learner without settings: several learners, the members, learn side by side, and a weighted
 // majority of their labels predicts.
 //
-//   members   core/learner/weighted_majority.cc lists them: N = 8, each with its rule's settings
+//   members   core/learner/member_settings.cc lists them: N = 8, each with its rule's settings
 //   predict   two labels: sign(s), s = (votes for +1 - votes for -1) / all votes; several classes:
 //             the k of the greatest share of votes. A member whose score is 0, or whose greatest
 //             two are equal, abstains
@@ -37,6 +37,7 @@
 
 #include "core/learner/decision.h"
 #include "core/learner/learner.h"
+#include "core/learner/member_settings.h"
 #include "core/learner/settings.h"
 
 namespace perceptrond {
@@ -48,7 +49,6 @@ class WeightedMajority final : public Learner,
                                public LearnedWeights,
                                public MemberVotes {
  public:
-  static constexpr size_t kMembers = 8;
   // Scores of one vector that a score takes while no member is retired.
   static constexpr uint64_t kScores = 11;
   WeightedMajority(const LearnerSettings& settings, size_t size);
@@ -115,7 +115,7 @@ class WeightedMajority final : public Learner,
   // Of the members that are not retired.
   static uint64_t FewestMistakes(const MemberStates& members);
   // Whether a member with this many mistakes beyond the fewest is to be retired.
-  static bool IsBeaten(uint64_t behind, uint64_t fewest);
+  static bool IsBeaten(uint64_t excess, uint64_t fewest);
   // Votes from mistakes, and who is retired by them.
   static void CountVotes(MemberStates& members);
 

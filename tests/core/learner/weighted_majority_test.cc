@@ -209,11 +209,11 @@ TEST(WeightedMajority, AStateWithoutAVotingMemberIsRefused) {
   // Updates; of each member its mistakes, and that it does not vote.
   none.scalars.assign(1 + 2 * 8, 0);
   EXPECT_FALSE(learner->Restore(none));
-  LearnerState behind = CopyOfState(*learner);
-  behind.scalars[1] = 63;
-  EXPECT_FALSE(learner->Restore(behind)) << "it would be retired";
-  behind.scalars[1] = 62;
-  EXPECT_TRUE(learner->Restore(behind));
+  LearnerState beaten = CopyOfState(*learner);
+  beaten.scalars[1] = 63;
+  EXPECT_FALSE(learner->Restore(beaten)) << "it would be retired";
+  beaten.scalars[1] = 62;
+  EXPECT_TRUE(learner->Restore(beaten));
 }
 
 TEST(WeightedMajority, NamesItsMembersByTheirSettings) {
