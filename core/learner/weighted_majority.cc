@@ -222,12 +222,16 @@ void WeightedMajority::Update(const Row& row, const Target& target,
                               const Evaluation& /*evaluation*/) {
   const Target counted{target.label, target.weight, updates_};
   ClassScores votes(vote_sums(), 0.0);
+  std::array<Opinion, kMembers> opinions;
+  // All before the first update, which may add a class.
+  for (size_t m = 0; m < kMembers; ++m) {
+    if (members_[m].learner != nullptr) opinions[m] = Ask(m, row, target.label, SpanOf(votes));
+  }
   for (size_t m = 0; m < kMembers; ++m) {
     MemberState& member = members_[m];
     if (member.learner == nullptr) continue;
-    const Opinion opinion = Ask(m, row, target.label, SpanOf(votes));
-    if (opinion.mistake) ++member.mistakes;
-    if (opinion.evaluation.update) member.learner->Update(row, counted, opinion.evaluation);
+    if (opinions[m].mistake) ++member.mistakes;
+    if (opinions[m].evaluation.update) member.learner->Update(row, counted, opinions[m].evaluation);
   }
   ++updates_;
   CountVotes(members_);
