@@ -127,13 +127,6 @@ uint64_t WeightedMajority::ScoreCost(uint64_t features) const {
   return cost;
 }
 
-double WeightedMajority::squared_norm(uint64_t /*age*/) const {
-  double sum = 0;
-  for (const MemberState& member : members_)
-    sum += member.learner != nullptr ? member.learner->predictor().squared_norm(updates_) : 0;
-  return sum;
-}
-
 double WeightedMajority::augmented_squared_norm() const {
   double sum = 0;
   for (const MemberState& member : members_)

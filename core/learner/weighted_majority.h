@@ -69,7 +69,8 @@ class WeightedMajority final : public Learner,
   void Score(const Row& row, uint64_t age, std::span<double> scores) const override;
   uint64_t ScoreCost(uint64_t features) const override;
   int32_t Label(std::span<const double> scores) const override { return decision_.Label(scores); }
-  double squared_norm(uint64_t age) const override;
+  // Shares of votes are no product with a vector.
+  double squared_norm(uint64_t /*age*/) const override { return 0; }
 
   const BatchEvaluation* batch_evaluation() const override {
     return decision_.is_multiclass ? nullptr : this;
