@@ -5,74 +5,20 @@
 #include <limits>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "core/learner/catalogue.h"
+#include "core/learner/member_settings.h"
 #include "core/vector/check.h"
 
 namespace perceptrond {
 namespace {
 
 constexpr double kBeta = 0.8;
-// Of logistic regression.
-constexpr double kUpdateThreshold = 0.25;
 
-// A member's rule, its wrapper, and a setting that is not the rule's default.
-struct MemberRule {
-  RuleKind rule;
-  WrapperKind wrapper = WrapperKind::kNone;
-  absl::string_view setting_name = "";
-  double LearnerSettings::*setting = nullptr;
-  double value = 0;
-};
-
-constexpr MemberRule Plain(RuleKind rule, absl::string_view setting_name,
-                           double LearnerSettings::*setting, double value) {
-  return {rule, WrapperKind::kNone, setting_name, setting, value};
-}
-constexpr MemberRule Averaged(RuleKind rule, absl::string_view setting_name = "",
-                              double LearnerSettings::*setting = nullptr, double value = 0) {
-  return {rule, WrapperKind::kAveraged, setting_name, setting, value};
-}
-
-// Chosen by experiment: docs/adr/0060-weighted-majority.md.
-constexpr MemberRule kMemberRules[WeightedMajority::kMembers] = {
-    Plain(RuleKind::kArow, "regularization", &LearnerSettings::regularization, 0.1),
-    Plain(RuleKind::kArow, "regularization", &LearnerSettings::regularization, 10),
-    Plain(RuleKind::kLogisticRegression, "step size", &LearnerSettings::step_size, 1),
-    Plain(RuleKind::kLogisticRegression, "step size", &LearnerSettings::step_size, 3),
-    Plain(RuleKind::kSoftConfidenceWeighted, "aggressiveness", &LearnerSettings::aggressiveness, 1),
-    Averaged(RuleKind::kPerceptron),
-    Averaged(RuleKind::kPassiveAggressiveI, "aggressiveness", &LearnerSettings::aggressiveness,
-             0.1),
-    Averaged(RuleKind::kPassiveAggressiveI, "aggressiveness", &LearnerSettings::aggressiveness, 1),
-};
-
-LearnerSettings SettingsOf(const MemberRule& rule, const LearnerSettings& whole) {
-  LearnerSettings settings;
-  settings.rule = rule.rule;
-  settings.wrapper = rule.wrapper;
-  // Not every example becomes an update.
-  if (rule.rule == RuleKind::kLogisticRegression) settings.update_threshold = kUpdateThreshold;
-  if (rule.setting != nullptr) settings.*rule.setting = rule.value;
-  settings.tie_rule = whole.tie_rule;
-  settings.bias_input = whole.bias_input;
-  settings.start = whole.start;
-  settings.classes = whole.classes;
-  return settings;
-}
-
-std::string NameOf(const MemberRule& rule, const LearnerSettings& settings) {
-  std::string name = FindLearner(settings).name;
-  if (rule.setting != nullptr) absl::StrAppend(&name, ", ", rule.setting_name, " ", rule.value);
-  if (rule.rule == RuleKind::kLogisticRegression)
-    absl::StrAppend(&name, ", update threshold ", kUpdateThreshold);
-  return name;
-}
-
-// beta^0 to beta^kMostBehind, by multiplication alone: the same bits on every machine.
-double VoteBehind(uint64_t mistakes) {
+// beta^mistakes, by multiplication alone: the same bits on every machine.
+double VoteOf(uint64_t mistakes) {
   double vote = 1;
-  for (uint64_t i = 0; i < mistakes; ++i) vote *= kBeta;
+  for (double power = kBeta; mistakes > 0; mistakes /= 2, power *= power)
+    if (mistakes % 2 == 1) vote *= power;
   return vote;
 }
 
@@ -121,7 +67,7 @@ bool HaveOneShape(const Predictor& a, const Predictor& b) {
 WeightedMajority::WeightedMajority(const LearnerSettings& settings, size_t size)
     : decision_{settings.is_multiclass(), settings.tie_rule} {
   for (size_t m = 0; m < kMembers; ++m) {
-    settings_[m] = SettingsOf(kMemberRules[m], settings);
+    settings_[m] = MemberSettings(m, settings);
     members_[m].learner = MakeLearner(settings_[m], size);
     // A restored learner has its own weights.
     settings_[m].start = {};
@@ -179,13 +125,6 @@ uint64_t WeightedMajority::ScoreCost(uint64_t features) const {
     cost += (IsAveraged(m) ? 2 : 1) * members_[m].learner->predictor().ScoreCost(features);
   }
   return cost;
-}
-
-double WeightedMajority::squared_norm(uint64_t /*age*/) const {
-  double sum = 0;
-  for (const MemberState& member : members_)
-    sum += member.learner != nullptr ? member.learner->predictor().squared_norm(updates_) : 0;
-  return sum;
 }
 
 double WeightedMajority::augmented_squared_norm() const {
@@ -276,12 +215,16 @@ void WeightedMajority::Update(const Row& row, const Target& target,
                               const Evaluation& /*evaluation*/) {
   const Target counted{target.label, target.weight, updates_};
   ClassScores votes(vote_sums(), 0.0);
+  std::array<Opinion, kMembers> opinions;
+  // All before the first update, which may add a class.
+  for (size_t m = 0; m < kMembers; ++m) {
+    if (members_[m].learner != nullptr) opinions[m] = Ask(m, row, target.label, SpanOf(votes));
+  }
   for (size_t m = 0; m < kMembers; ++m) {
     MemberState& member = members_[m];
     if (member.learner == nullptr) continue;
-    const Opinion opinion = Ask(m, row, target.label, SpanOf(votes));
-    if (opinion.mistake) ++member.mistakes;
-    if (opinion.evaluation.update) member.learner->Update(row, counted, opinion.evaluation);
+    if (opinions[m].mistake) ++member.mistakes;
+    if (opinions[m].evaluation.update) member.learner->Update(row, counted, opinions[m].evaluation);
   }
   ++updates_;
   CountVotes(members_);
@@ -294,15 +237,19 @@ uint64_t WeightedMajority::FewestMistakes(const MemberStates& members) {
   return fewest;
 }
 
+bool WeightedMajority::IsBeaten(uint64_t excess, uint64_t fewest) {
+  return static_cast<double>(excess) > 62 + 2 * std::sqrt(static_cast<double>(fewest));
+}
+
 void WeightedMajority::CountVotes(MemberStates& members) {
   const uint64_t fewest = FewestMistakes(members);
   for (MemberState& member : members) {
     if (member.learner == nullptr) continue;
-    const uint64_t behind = member.mistakes - fewest;
-    if (behind > kMostBehind) {
+    const uint64_t excess = member.mistakes - fewest;
+    if (IsBeaten(excess, fewest)) {
       member.learner.reset();
     } else {
-      member.vote = VoteBehind(behind);
+      member.vote = VoteOf(excess);
     }
   }
 }
@@ -355,7 +302,7 @@ bool WeightedMajority::Restore(LearnerState state) {
   if (!state.rows.empty()) return false;
   const uint64_t fewest = FewestMistakes(read);
   for (const MemberState& member : read)
-    if (member.learner != nullptr && member.mistakes - fewest > kMostBehind) return false;
+    if (member.learner != nullptr && IsBeaten(member.mistakes - fewest, fewest)) return false;
   CountVotes(read);
   members_ = std::move(read);
   updates_ = updates;
@@ -380,7 +327,7 @@ std::vector<MemberVotes::Member> WeightedMajority::Members() const {
   std::vector<Member> members;
   for (size_t m = 0; m < kMembers; ++m) {
     const bool retired = members_[m].learner == nullptr;
-    members.push_back({NameOf(kMemberRules[m], settings_[m]), settings_[m], members_[m].mistakes,
+    members.push_back({MemberName(m), settings_[m], members_[m].mistakes,
                        retired ? 0 : members_[m].vote / all, retired});
   }
   return members;

@@ -1,15 +1,15 @@
 // The learner without settings: several learners, the members, learn side by side, and a weighted
 // majority of their labels predicts.
 //
-//   members   core/learner/weighted_majority.cc lists them: N = 8, each with its rule's settings
+//   members   core/learner/member_settings.cc lists them: N = 8, each with its rule's settings
 //   predict   two labels: sign(s), s = (votes for +1 - votes for -1) / all votes; several classes:
 //             the k of the greatest share of votes. A member whose score is 0, or whose greatest
 //             two are equal, abstains
 //   update    of each member by its own rule, where that calls for one; and of every member that
 //             predicted wrongly: M += 1, M its mistakes
 //   vote      beta^(M - M*), M* the fewest mistakes of a member that is not retired, beta = 0.8
-//   retire    a member with M - M* > 62, whose vote is below 1e-6: for good, since the best of
-//             the others has that head start. Its weights are given up
+//   retire    a member with M - M* > 62 + 2 sqrt(M*), for good: its vote is below 1e-6, and the
+//             distance more than chance makes of equal members. Its weights are given up
 //   loss      max(0, -y s); several classes: max(0, -m), m the share of the example's class less
 //             the greatest of the others
 //   bound     at most (M* ln(1 / beta) + ln N) / ln(2 / (1 + beta)) = 2.12 M* + 19.7 mistakes: a
@@ -37,6 +37,7 @@
 
 #include "core/learner/decision.h"
 #include "core/learner/learner.h"
+#include "core/learner/member_settings.h"
 #include "core/learner/settings.h"
 
 namespace perceptrond {
@@ -48,12 +49,8 @@ class WeightedMajority final : public Learner,
                                public LearnedWeights,
                                public MemberVotes {
  public:
-  static constexpr size_t kMembers = 8;
   // Scores of one vector that a score takes while no member is retired.
   static constexpr uint64_t kScores = 11;
-  // A member with more mistakes beyond the fewest is retired.
-  static constexpr uint64_t kMostBehind = 62;
-
   WeightedMajority(const LearnerSettings& settings, size_t size);
 
   Evaluation Evaluate(const Row& row, int32_t label) const override;
@@ -72,7 +69,8 @@ class WeightedMajority final : public Learner,
   void Score(const Row& row, uint64_t age, std::span<double> scores) const override;
   uint64_t ScoreCost(uint64_t features) const override;
   int32_t Label(std::span<const double> scores) const override { return decision_.Label(scores); }
-  double squared_norm(uint64_t age) const override;
+  // Shares of votes are no product with a vector.
+  double squared_norm(uint64_t /*age*/) const override { return 0; }
 
   const BatchEvaluation* batch_evaluation() const override {
     return decision_.is_multiclass ? nullptr : this;
@@ -117,6 +115,8 @@ class WeightedMajority final : public Learner,
   Evaluation EvaluateVotes(std::span<const double> votes, int32_t label) const;
   // Of the members that are not retired.
   static uint64_t FewestMistakes(const MemberStates& members);
+  // Whether a member with this many mistakes beyond the fewest is to be retired.
+  static bool IsBeaten(uint64_t excess, uint64_t fewest);
   // Votes from mistakes, and who is retired by them.
   static void CountVotes(MemberStates& members);
 

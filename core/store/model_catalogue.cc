@@ -64,6 +64,7 @@ void ClearOutputs(v1::Model& model) {
   model.clear_report();
   model.clear_weights();
   model.clear_learning_curve();
+  model.clear_members();
   if (model.feature_space().has_composition())
     model.mutable_feature_space()->mutable_composition()->clear_example_space();
   if (!model.has_stored_examples()) return;

@@ -18,11 +18,11 @@
 #include <memory>
 #include <numeric>
 #include <random>
-#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "core/features/words.h"
+#include "core/features/text.h"
 #include "core/learner/catalogue.h"
 #include "tests/support/svmlight.h"
 
@@ -43,26 +43,34 @@ constexpr Set kSets[] = {{"agaricus", "agaricus.train", 0},    {"sms_spam", "sms
                          {"mnist38", "mnist38.train", 0},      {"digits_mc", "digits_mc.train", 10},
                          {"iris_setosa", "iris_setosa.all", 0}};
 
-// Messages with 1 for each word that occurs.
+// Messages as a text space with its defaults has them, but for the slots, which are numbered as they
+// occur.
 SvmData ReadMessages(const std::string& path) {
+  constexpr uint32_t kSlots = 1U << TextOptions::kDefaultBits;
   std::ifstream file(path);
   std::string line;
   std::getline(file, line);
-  std::map<std::string, uint32_t> numbers;
-  TextSplitter splitter;
+  std::map<uint32_t, uint32_t> numbers;
+  TextReader reader;
   SvmData data;
   while (std::getline(file, line)) {
     const size_t tab = line.find('\t');
-    if (tab == std::string::npos || !splitter.Split(absl::string_view(line).substr(tab + 1)))
+    std::vector<uint32_t> slots;
+    std::vector<float> values;
+    if (tab == std::string::npos ||
+        reader.Read(absl::string_view(line).substr(tab + 1), TextOptions(), kSlots, kMaxBatchGrams,
+                    slots, values) != ValidationCode::kNone)
       continue;
-    std::set<uint32_t> words;
-    for (const TextSplitter::Word& word : splitter.words()) {
-      const auto text = splitter.folded().substr(word.begin, word.end - word.begin);
-      words.insert(numbers.emplace(text, static_cast<uint32_t>(numbers.size())).first->second);
+    std::map<uint32_t, float> row;
+    for (size_t i = 0; i < slots.size(); ++i)
+      row[numbers.emplace(slots[i], static_cast<uint32_t>(numbers.size())).first->second] =
+          values[i];
+    SvmExample example{line.compare(0, tab, "spam") == 0 ? 1 : -1, {}, {}};
+    for (const auto& [index, value] : row) {
+      example.indices.push_back(index);
+      example.values.push_back(value);
     }
-    data.examples.push_back({line.compare(0, tab, "spam") == 0 ? 1 : -1,
-                             {words.begin(), words.end()},
-                             std::vector<float>(words.size(), 1.0F)});
+    data.examples.push_back(std::move(example));
   }
   data.dimension = static_cast<uint32_t>(numbers.size());
   return data;

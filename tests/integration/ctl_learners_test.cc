@@ -148,6 +148,34 @@ TEST_F(CtlTest, EveryLearnerOfTheApiCanBeCreatedLearnsAndSaysItsName) {
   EXPECT_EQ(Ctl("create m --dimension 2 --learner tall-arow").exit_code, 2);
 }
 
+TEST_F(CtlTest, TheLearnerWithoutSettingsShowsItsMembersAndBoundAndRefusesWhatItHasNot) {
+  ASSERT_EQ(Ctl("create easy --dimension 2 --learner auto").exit_code, 0);
+  ASSERT_EQ(Ctl("learn easy - --format svmlight --index-base 1 --until-converged", and_).exit_code,
+            0);
+  const v1::Model model = Json<v1::Model>("get easy");
+  EXPECT_EQ(model.report().state(), v1::CONVERGENCE_STATE_CONVERGED);
+  ASSERT_EQ(model.members_size(), 8);
+  EXPECT_EQ(model.members(0).learner(), "arow, regularization 0.1");
+  double votes = 0;
+  for (const v1::Member& member : model.members()) votes += member.vote();
+  EXPECT_NEAR(votes, 1, 1e-9);
+  EXPECT_LE(static_cast<double>(model.report().mistakes()), model.report().majority_bound());
+  const std::string shown = Ctl("get easy").out;
+  EXPECT_THAT(shown, ::testing::HasSubstr("mistakes (by the weighted majority's bound)"));
+  EXPECT_THAT(shown, ::testing::ContainsRegex("\n  averaged-perceptron: [0-9.]+ % of the votes, "));
+  EXPECT_THAT(Ctl("create m --dimension 2 --learner averaged-auto").out,
+              ::testing::HasSubstr("the rule auto does not allow it; leave it out"));
+  EXPECT_THAT(Ctl("create m --dimension 2 --learner auto --class-weights 1,2").out,
+              ::testing::HasSubstr("the learner auto has no weights of examples"));
+  EXPECT_THAT(Ctl("create m --dimension 2 --learner auto --step-size 2").out,
+              ::testing::HasSubstr("has no such setting"));
+  EXPECT_THAT(Ctl("get easy --weights").out, ::testing::HasSubstr("NOT_LINEAR"));
+  EXPECT_THAT(Ctl("explain easy - --format svmlight --index-base 1", "1:1 2:1\n").out,
+              ::testing::HasSubstr("its learner is auto"));
+  Ctl("create other --dimension 2");
+  EXPECT_FALSE(Json<v1::Model>("get other").report().has_majority_bound());
+}
+
 TEST_F(CtlTest, LearningUntilConvergedStopsAtTheFirstPassWithoutAChange) {
   Ctl("create and --dimension 2 --tie positive");
   const CommandResult learned =

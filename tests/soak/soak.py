@@ -208,7 +208,7 @@ def check_against_undisturbed(binary, directory, services, promises, solo, actor
             create(other, name, model)
             replay = UnaryProducers("replay", other, promises, [(name, examples, model)], None, 0)
             replay.send_up_to(positions[name], 500)
-            linear = not model.learner.HasField("voted") and not model.learner.HasField("kernel_perceptron")
+            linear = not any(model.learner.HasField(field) for field in ("voted", "kernel_perceptron", "auto"))
             view = model_service_pb2.MODEL_VIEW_WEIGHTS if linear else model_service_pb2.MODEL_VIEW_BASIC
             one, two = model_of(services, name, view), model_of(other, name, view)
             promises.check("the weights are those of an undisturbed run", one.weights == two.weights and one.revision == two.revision, model=name,

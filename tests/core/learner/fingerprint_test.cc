@@ -138,6 +138,7 @@ const std::map<std::string, std::pair<uint64_t, uint64_t>> kExpected = {
     {"voted-passive-aggressive-ii", {0x405cae0571dad07f, 0x7d712403d4795c7e}},
     {"pocket-arow", {0x30d59faa5a1c7fbd, 0x8cf96358ab9b72e1}},
     {"averaged-logistic-regression", {0x6ec98fc217cbde53, 0x34c7daa761eda0d4}},
+    {"auto", {0x539f811ae4c1785f, 0xb70152c44a2ad4eb}},
     {"pocket-soft-confidence-weighted", {0x80c79161ba2d747b, 0xfb190cbad847b5e6}},
 };
 

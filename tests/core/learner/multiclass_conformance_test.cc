@@ -159,8 +159,9 @@ TEST_P(MulticlassConformance, ClassesThatDoNotExistScoreNothing) {
   const Columns columns(Noise(5, 1));
   const Row row = columns.batch().row(0);
   ASSERT_TRUE(Learn(*learner, row, {3}));
-  if (VectorsOf(*learner) != nullptr)
+  if (VectorsOf(*learner) != nullptr) {
     EXPECT_EQ(VectorsOf(*learner)->Score(3, row), 0) << "the first class alone moves nothing";
+  }
   const std::vector<double> scores = PredictedScores(*learner, row, 1);
   ASSERT_EQ(scores.size(), 4U);
   for (size_t k = 0; k < 3; ++k) EXPECT_TRUE(std::isnan(scores[k]));

@@ -61,7 +61,7 @@ class Textbook {
   bool Learn(const Row& row, int32_t label) {
     std::map<int32_t, double> votes;
     bool update = false;
-    double greatest = 0;
+    double fewest = 1e9;
     std::vector<double> scores(std::max(1U, classes_));
     for (Expert& expert : experts_) {
       if (expert.vote == 0) continue;
@@ -77,10 +77,11 @@ class Textbook {
       const Evaluation evaluation = expert.learner->Evaluate(row, label);
       if (evaluation.update) expert.learner->Update(row, {label, 1, updates_}, evaluation);
       if (expert.wrong) expert.vote *= kBeta;
-      greatest = std::max(greatest, expert.vote);
+      expert.mistakes += expert.wrong ? 1 : 0;
+      fewest = std::min(fewest, expert.mistakes);
     }
     for (Expert& expert : experts_)
-      if (expert.vote < 1e-6 * greatest) expert.vote = 0;
+      if (expert.mistakes - fewest > 62 + 2 * std::sqrt(fewest)) expert.vote = 0;
     updates_ += update ? 1 : 0;
     const double own = votes[label];
     return std::any_of(votes.begin(), votes.end(),
@@ -104,6 +105,7 @@ class Textbook {
   struct Expert {
     std::unique_ptr<Learner> learner;
     double vote = 1;
+    double mistakes = 0;
     bool wrong = false;
   };
 
@@ -207,11 +209,11 @@ TEST(WeightedMajority, AStateWithoutAVotingMemberIsRefused) {
   // Updates; of each member its mistakes, and that it does not vote.
   none.scalars.assign(1 + 2 * 8, 0);
   EXPECT_FALSE(learner->Restore(none));
-  LearnerState behind = CopyOfState(*learner);
-  behind.scalars[1] = 63;
-  EXPECT_FALSE(learner->Restore(behind)) << "it would be retired";
-  behind.scalars[1] = 62;
-  EXPECT_TRUE(learner->Restore(behind));
+  LearnerState beaten = CopyOfState(*learner);
+  beaten.scalars[1] = 63;
+  EXPECT_FALSE(learner->Restore(beaten)) << "it would be retired";
+  beaten.scalars[1] = 62;
+  EXPECT_TRUE(learner->Restore(beaten));
 }
 
 TEST(WeightedMajority, NamesItsMembersByTheirSettings) {
