@@ -11,6 +11,8 @@ export interface Example {
   features: Features;
   /** Required to learn, ignored by predictions. */
   label?: Label;
+  /** The line of the file that it was read from, from 1, which errors name. */
+  line?: number;
 }
 
 export type Examples = Iterable<Example> | AsyncIterable<Example>;
@@ -92,7 +94,7 @@ export interface LearnOptions {
 
 export interface Learned {
   /** Sums over the answers received; the model's report has those lost with a connection too. */
-  totals: { examples: number; mistakes: number; updates: number; duplicates: number; rowErrors: number; firstRowError: string; lostAnswers: number };
+  totals: { examples: number; mistakes: number; updates: number; duplicates: number; rowErrors: number; /** Begins with "row 12", from 0, or "line 13" if Example.line is set. */ firstRowError: string; lostAnswers: number };
   /** The passes that the producer has completed. */
   passes: number;
   lastPass?: PassSummary;

@@ -99,7 +99,7 @@ export async function* readRows(input, name, parse) {
     if (!text) continue;
     try {
       const row = parse(text);
-      if (row) yield row;
+      if (row) yield { ...row, line: number };
     } catch (error) {
       throw error instanceof BadLine ? new BadLine(`${name}:${number}: ${error.message}`) : error;
     }

@@ -6,7 +6,7 @@ import { connect, connectTo } from './connection.mjs';
 import { pack } from './columns.mjs';
 import { LearnStream } from './learn_stream.mjs';
 import { predict } from './predict_stream.mjs';
-import { Labels, batches } from './rows.mjs';
+import { Labels, batches, placeOf } from './rows.mjs';
 import { Backoff, LearningService, ModelService, PerceptrondError, PredictionService, isTransient, toError, unary } from './rpc.mjs';
 
 const MOST_UNTIL_CONVERGED = 1000;
@@ -14,8 +14,8 @@ const MOST_UNTIL_CONVERGED = 1000;
 const nameOf = (model) => (model.startsWith('models/') ? model : `models/${model}`);
 
 /** As the streams take rows: features in a Map. */
-function asRow({ features, label }) {
-  return { features: features instanceof Map ? features : new Map(Object.entries(features)), label };
+function asRow({ features, label, line }) {
+  return { features: features instanceof Map ? features : new Map(Object.entries(features)), label, line };
 }
 
 async function* asRows(examples, first = 0) {
@@ -105,6 +105,8 @@ export class Client {
         window, giveUpAfter: this.#giveUpAfter, onReconnect: this.#onReconnect, writerStub: (address) => this.#writer(address) });
       // A named producer has sent what is below its position; other examples are new.
       const [before, offset] = producer === undefined ? [stream.passes, 0] : [0, stream.nextOffset];
+      const begin = producer === undefined ? stream.nextOffset : 0;
+      stream.numberRows((number) => (rows > 0 ? (number - begin) % rows : number - begin));
       let lastPass;
       for (let number = stream.passes; number - before < most && !(untilConverged && lastPass?.converged); ++number) {
         const first = Math.max(offset - (number - before) * (rows ?? 0), 0);
@@ -142,8 +144,11 @@ export class Client {
   async predict(model, examples, { batch = 1000 } = {}) {
     const names = new Labels(await this.get(model));
     const predictions = { labels: [], scores: [], probabilities: [], revision: 0 };
-    for await (const [, answer] of this.predictStream(model, examples, { batch })) {
-      if (answer.rowErrors.length > 0) throw new PerceptrondError(answer.rowErrors[0].status);
+    for await (const [rows, answer] of this.predictStream(model, examples, { batch })) {
+      if (answer.rowErrors.length > 0) {
+        const [{ row, status }] = answer.rowErrors;
+        throw new PerceptrondError({ ...status, message: `${placeOf(rows[row], predictions.labels.length + row)}: ${status.message}` });
+      }
       predictions.revision = predictions.labels.length > 0 ? Math.min(predictions.revision, answer.revision) : answer.revision;
       for (const label of answer.predictedLabels) predictions.labels.push(names.nameOrNumber(label));
       predictions.scores.push(...answer.scores);

@@ -6,7 +6,9 @@
 //   await stream.finish();
 
 import { setImmediate as turn } from 'node:timers/promises';
+import { pack } from './columns.mjs';
 import { NAME_TABLE_SIZE, NameTable } from './name_table.mjs';
+import { placeOf } from './rows.mjs';
 import { Backoff, ProtocolError, StatusError, describeStatus, reason, withRetries } from './rpc.mjs';
 
 /**
@@ -37,6 +39,8 @@ export class Window {
   lastPass;
   // Totals over all answers received. Lost answers are missing here but are in the model's report.
   totals = { examples: 0, mistakes: 0, updates: 0, duplicates: 0, rowErrors: 0, firstRowError: '', lostAnswers: 0 };
+  // From an offset to the row of what the user gave, for errors.
+  rowOf = (offset) => offset;
 
   /**
    * capacity: most unanswered examples; a message is accepted while there are fewer. nameTableSize: most names in a
@@ -124,12 +128,29 @@ export class Window {
   /** Packs the message, after splitting off the rows that the table of names has no room for. */
   #pack(message) {
     const { rows, firstOffset, completedPass } = message;
-    const [columns, count] = this.#names.pack(rows);
+    const [columns, count] = this.#packed(rows, firstOffset);
     if (count < rows.length) {
       this.#messages.splice(this.#sent + 1, 0, { rows: rows.slice(count), firstOffset: firstOffset + count, completedPass });
       Object.assign(message, { rows: rows.slice(0, count), completedPass: 0 });
     }
     return columns;
+  }
+
+  #packed(rows, firstOffset) {
+    try {
+      return this.#names.pack(rows);
+    } catch (error) {
+      // The error of the first row that cannot be packed, with its place.
+      rows.forEach((row, i) => {
+        try {
+          pack([row]);
+        } catch (ofRow) {
+          ofRow.message = `${placeOf(row, this.rowOf(firstOffset + i))}: ${ofRow.message}`;
+          throw ofRow;
+        }
+      });
+      throw error;
+    }
   }
 
   /** Drops messages whose rows are all below this offset: they were learned but their answers were lost. Marks stay. */
@@ -149,11 +170,11 @@ export class Window {
     this.#acknowledged = Math.max(this.#acknowledged, nextOffset - 1);
   }
 
-  #count({ firstOffset }, result) {
+  #count({ rows, firstOffset }, result) {
     for (const name of ['examples', 'mistakes', 'updates', 'duplicates']) this.totals[name] += result[name];
     if (result.rowErrors.length > 0 && this.totals.rowErrors === 0) {
       const [{ row, status }] = result.rowErrors;
-      this.totals.firstRowError = `example ${firstOffset + row}: ${describeStatus(status)}`;
+      this.totals.firstRowError = `${placeOf(rows[row], this.rowOf(firstOffset + row))}: ${describeStatus(status)}`;
     }
     this.totals.rowErrors += result.rowErrors.length;
     if (result.completedPass) {
@@ -200,6 +221,8 @@ export class LearnStream {
     return stream;
   }
 
+  /** Errors name the row rowOf(offset) instead of the offset. */
+  numberRows(rowOf) { this.#window.rowOf = rowOf; }
   get totals() { return this.#window.totals; }
   get nextOffset() { return this.#window.nextOffset; }
   get passes() { return this.#window.passes; }

@@ -74,6 +74,11 @@ export class Labels {
   }
 }
 
+/** Where a row is in what a user gave: the line of its file (row.line, from 1), or its number. */
+export function placeOf(row, number) {
+  return row?.line === undefined ? `row ${number}` : `line ${row.line}`;
+}
+
 /** Yields the rows of an iterable in batches. */
 export async function* batches(rows, size) {
   let batch = [];

@@ -108,7 +108,7 @@ def read_rows(file: BinaryIO, parse: Parse) -> Iterator[Row]:
         except ValueError as error:
             raise BadLine(f"{file.name}:{number}: {error}") from None
         if row is not None:
-            yield row
+            yield row._replace(line=number)
 
 
 class _InterruptibleFile(io.RawIOBase):

@@ -107,6 +107,7 @@ class AsyncClient:
         with self._producers.lent(calls.name_of(model), producer) as name:
             async with self.learn_stream(model, name, window=window) as stream:
                 plan.start(stream.next_offset, stream.passes)
+                stream.number_rows(plan.row_of)
                 while (number := plan.next()) is not None:
                     sent = plan.first()
                     for message in data.messages(sent):
@@ -129,8 +130,8 @@ class AsyncClient:
         predictions = Predictions()
         names = Labels(found)
         messages = Dataset(examples, batch=calls.most_rows(batch, found, class_scores)).messages()
-        async for _, answer in self.predict_stream(model, messages, class_scores=class_scores, ids=ids, min_revision=min_revision):
-            predictions.add(answer, names)
+        async for message, answer in self.predict_stream(model, messages, class_scores=class_scores, ids=ids, min_revision=min_revision):
+            predictions.add(answer, names, message)
         return predictions
 
     async def predict_stream(self, model: str, messages: Iterable[Examples], *, window: int = 4, class_scores: bool = False,

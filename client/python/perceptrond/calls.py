@@ -109,7 +109,7 @@ class Passes:
         if self._most > 1 and data.rows is None:
             raise ValueError("an iterator can be read once: give a list, or passes=1")
         self._rows, self._until_converged, self._resumes = data.rows, until_converged, resumes
-        self._offset = self._before = 0
+        self._offset = self._before = self._begin = 0
         # Completed by the producer, earlier runs included.
         self.completed = 0
         self.summary: Optional[report_pb2.PassSummary] = None
@@ -118,6 +118,11 @@ class Passes:
         """The producer's position when the stream was opened. One that resumes has sent what is below it."""
         self.completed = passes
         self._before, self._offset = (0, next_offset) if self._resumes else (passes, 0)
+        self._begin = 0 if self._resumes else next_offset
+
+    def row_of(self, offset: int) -> int:
+        """The row of the examples that has this offset."""
+        return (offset - self._begin) % self._rows if self._rows else offset - self._begin
 
     def next(self) -> Optional[int]:
         """The number of the next pass, from 1; None: none is left."""

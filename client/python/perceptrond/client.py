@@ -136,12 +136,14 @@ class Client:
         until_converged: stop after a pass without an update.
         window: most unanswered examples. progress: a callback, or True for a line on standard error.
 
-        A row with a validation error is left out; totals.row_errors counts them."""
+        A row with a validation error is left out; totals.row_errors counts them, and totals.first_row_error_place names the
+        first: "row 12" of the examples, from 0, or "line 13" of the file if Row.line is set."""
         data = examples_of(examples, labels, weights, ids, batch)
         plan = calls.Passes(data, passes, until_converged, resumes=producer is not None)
         say = shown(progress)
         with self._producers.lent(calls.name_of(model), producer) as name, self.learn_stream(model, name, window=window) as stream:
             plan.start(stream.next_offset, stream.passes)
+            stream.number_rows(plan.row_of)
             while (number := plan.next()) is not None:
                 sent = plan.first()
                 for message in data.messages(sent):
@@ -165,13 +167,13 @@ class Client:
         ids: the server keeps the features until learn(ids=..., labels=...), if the model has stored_predictions.
         min_revision: of the oldest state that may answer; ABORTED (REVISION_TOO_OLD).
 
-        Raises PerceptrondError for the first row with a validation error."""
+        Raises PerceptrondError for the first row with a validation error, and names it."""
         found = self.get(model)
         predictions = Predictions()
         names = Labels(found)
         messages = Dataset(examples, batch=calls.most_rows(batch, found, class_scores)).messages()
-        for _, answer in self.predict_stream(model, messages, class_scores=class_scores, ids=ids, min_revision=min_revision):
-            predictions.add(answer, names)
+        for message, answer in self.predict_stream(model, messages, class_scores=class_scores, ids=ids, min_revision=min_revision):
+            predictions.add(answer, names, message)
         return predictions
 
     def predict_stream(self, model: str, messages: Iterable[Examples], *, window: int = 4, name_table_size: int = NAME_TABLE_SIZE,

@@ -35,6 +35,14 @@ class PerceptrondError(Exception):
         return cls(status_of(error))
 
     @classmethod
+    def at(cls, place: str, status: status_pb2.Status) -> "PerceptrondError":
+        """Of a row: the message begins with its place."""
+        placed = status_pb2.Status()
+        placed.CopyFrom(status)
+        placed.message = f"{place}: {status.message}"
+        return cls(placed)
+
+    @classmethod
     def from_parts(cls, code: grpc.StatusCode, reason: str, message: str) -> "PerceptrondError":
         """An error that this package found itself."""
         status = status_pb2.Status(code=code.value[0], message=message)

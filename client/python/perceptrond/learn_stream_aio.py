@@ -61,6 +61,10 @@ class LearnStream:
     def totals(self) -> Totals:
         return self._window.totals
 
+    def number_rows(self, row_of: Callable[[int], int]) -> None:
+        """Errors name the row row_of(offset) instead of the offset."""
+        self._window.row_of = row_of
+
     @property
     def revision(self) -> int:
         """The model's revision, as of the latest answer."""

@@ -5,8 +5,9 @@ from typing import Optional, Union
 
 from .errors import PerceptrondError
 from .labels import Labels
+from .rows import place
 from .v1 import prediction_service_pb2, report_pb2
-from .window import Totals
+from .window import Examples, Totals
 
 
 @dataclass(frozen=True)
@@ -43,10 +44,11 @@ class Predictions:
     # The oldest state that predicted a row.
     revision: int = 0
 
-    def add(self, answer: prediction_service_pb2.PredictResponse, names: Labels) -> None:
+    def add(self, answer: prediction_service_pb2.PredictResponse, names: Labels, message: Examples) -> None:
         """Appends the rows of an answer. Raises PerceptrondError for a row with a validation error."""
         if answer.row_errors:
-            raise PerceptrondError(answer.row_errors[0].status)
+            row = answer.row_errors[0].row
+            raise PerceptrondError.at(place(message, row, len(self.labels) + row), answer.row_errors[0].status)
         self.revision = min(self.revision, answer.revision) if self.labels else answer.revision
         self.labels += map(names.name_or_number, answer.predicted_labels)
         self.scores += answer.scores

@@ -1,7 +1,7 @@
 """Row: an example as a dict or a text, with its label."""
 
 import itertools
-from typing import Iterable, Iterator, Mapping, NamedTuple, Optional, TypeVar, Union
+from typing import Any, Iterable, Iterator, Mapping, NamedTuple, Optional, TypeVar, Union
 
 Label = Union[int, str]
 # By name, by index, or a text, which models of a text space split themselves.
@@ -20,6 +20,14 @@ class Row(NamedTuple):
     label: Optional[Label] = None
     # Above 0 and finite. How much the example counts in an update (Example.weight).
     weight: float = 1
+    # The line of the file that it was read from, from 1, which errors name.
+    line: Optional[int] = None
+
+
+def place(examples: Any, position: int, number: int) -> str:
+    """Where a row is in what a user gave: the line of its file, or its number. position: in its message, of Rows or columns."""
+    line = examples[position].line if isinstance(examples, (list, tuple)) else None
+    return f"row {number}" if line is None else f"line {line}"
 
 
 Item = TypeVar("Item")

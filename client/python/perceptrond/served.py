@@ -51,9 +51,11 @@ class ServedModel:
         """Predicts. classes: how many, for the scores of each; 0: without them."""
         fields = {"predicted_labels": numpy.int64, "scores": numpy.float64, "class_scores": numpy.float64}
         parts: dict[str, list[Any]] = {field: [] for field in fields}
+        rows = 0
         for _, answer in self.client.predict_stream(self.name, messages, class_scores=classes > 0, min_revision=self.revision):
             if answer.row_errors:
-                raise ValueError(str(PerceptrondError(answer.row_errors[0].status)))
+                raise ValueError(str(PerceptrondError.at(f"row {rows + answer.row_errors[0].row}", answer.row_errors[0].status)))
+            rows += len(answer.predicted_labels)
             for field, kind in fields.items():
                 values = getattr(answer, field)
                 parts[field].append(numpy.fromiter(values, kind, len(values)))

@@ -9,14 +9,14 @@ Rows are packed when they are sent, because each connection has a table of names
 
 import collections
 from dataclasses import dataclass
-from typing import Deque, Optional, Sequence, Union
+from typing import Callable, Deque, Optional, Sequence, Union
 
 import grpc
 
-from .columns import copy, count
+from .columns import copy, count, pack
 from .errors import PerceptrondError, describe_status
 from .name_table import NameTable
-from .rows import Row
+from .rows import Row, place
 from .v1 import example_pb2, learning_service_pb2, report_pb2
 
 
@@ -48,6 +48,8 @@ class Totals:
     # The offset of the first row with an error, and what was wrong with it.
     first_row_error_offset: int = -1
     first_row_error: str = ""
+    # Where that row is in what the user gave: "row 12", from 0, or "line 13" of a file.
+    first_row_error_place: str = ""
     lost_answers: int = 0
 
 
@@ -69,6 +71,8 @@ class Window:
         self.passes = 0
         self.last_pass: Optional[report_pb2.PassSummary] = None
         self.totals = Totals()
+        # From an offset to the row of what the user gave, for errors.
+        self.row_of: Callable[[int], int] = lambda offset: offset
 
     def ready(self) -> bool:
         """Whether the server has sent the producer's position."""
@@ -161,12 +165,26 @@ class Window:
             return message.examples
         if message.rows == 0:
             return None
-        columns, count = self._names.pack(message.examples)
+        try:
+            columns, count = self._names.pack(message.examples)
+        except (ArithmeticError, AttributeError, TypeError, ValueError) as error:
+            raise self._at_its_row(message, error) from error
         if count < message.rows:
             rest = _Message(message.examples[count:], message.rows - count, (message.first_offset or 0) + count, message.completed_pass)
             self._messages.insert(self._sent + 1, rest)
             message.examples, message.rows, message.completed_pass = message.examples[:count], count, 0
         return columns
+
+    def _at_its_row(self, message: _Message, error: Exception) -> Exception:
+        """The error of the first row that cannot be packed, with its place."""
+        first = message.first_offset or 0
+        for position in range(message.rows):
+            try:
+                pack(message.examples[position:position + 1])  # Rows
+            except (ArithmeticError, AttributeError, TypeError, ValueError) as of_row:
+                return (TypeError if isinstance(of_row, (AttributeError, TypeError)) else ValueError)(
+                    f"{place(message.examples, position, self.row_of(first + position))}: {of_row}")
+        return error
 
     def _settle(self, next_offset: int) -> None:
         """Drops messages whose rows are all below this offset: they were learned but their answers were lost. Pass
@@ -187,7 +205,10 @@ class Window:
         for name in ("examples", "mistakes", "updates", "duplicates"):
             setattr(self.totals, name, getattr(self.totals, name) + getattr(result, name))
         if result.row_errors and not self.totals.row_errors:
-            self.totals.first_row_error_offset = (message.first_offset or 0) + result.row_errors[0].row
+            row = result.row_errors[0].row
+            offset = (message.first_offset or 0) + row
+            self.totals.first_row_error_offset = offset
+            self.totals.first_row_error_place = place(message.examples, row, self.row_of(offset))
             self.totals.first_row_error = describe_status(result.row_errors[0].status)
         self.totals.row_errors += len(result.row_errors)
         if result.HasField("completed_pass"):

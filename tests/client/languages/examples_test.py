@@ -293,7 +293,7 @@ class ExamplesTest(ExamplesFixture):
     def test_examples_with_validation_errors_are_counted_and_the_others_learned(self):
         rows = self.file("rows.svm", [b"+1 1:1\n", b"-1 3:1\n", b"-1 1:-1\n"])
         _, error = self.run_client("learn", "rows", rows, "--format", "svmlight", "--dimension", 2, "--producer", "rows", expect=3)
-        self.assertIn("1 examples had validation errors; the first: example 1: INVALID_ARGUMENT (INDEX_OUT_OF_RANGE): columns.indices[1]", error)
+        self.assertIn("1 examples had validation errors; the first: line 2: INVALID_ARGUMENT (INDEX_OUT_OF_RANGE): columns.indices[1]", error)
         self.assertEqual(self.examples("rows"), 2)
 
     def test_an_unreachable_server_is_an_error_after_the_time_to_give_up(self):

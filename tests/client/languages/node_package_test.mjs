@@ -110,6 +110,19 @@ describe('the package', () => {
     await assert.rejects(client.predict('spam', [{ features: { a: NaN } }]), { reason: 'NON_FINITE_VALUE' });
   });
 
+  it('names a row with an error by its place in what was given', async () => {
+    await client.create('places', spam);
+    const rows = [{ features: { a: 1 }, label: 'spam' }, { features: { b: 1 }, label: 'ham' }, { features: { a: NaN }, label: 'spam' }];
+    for (const options of [{ batch: 1 }, { batch: 2, passes: 2 }, { batch: 2, producer: 'file' }]) {
+      assert.match((await client.learn('places', rows, options)).totals.firstRowError, /^row 2: .*NON_FINITE_VALUE/);
+    }
+    const ofFile = rows.map((row, i) => ({ ...row, line: 10 + i }));
+    assert.match((await client.learn('places', ofFile)).totals.firstRowError, /^line 12: /);
+    await assert.rejects(client.predict('places', rows, { batch: 2 }), /NON_FINITE_VALUE\): row 2: /);
+    await assert.rejects(client.predict('places', ofFile, { batch: 1 }), /line 12: /);
+    await assert.rejects(client.learn('places', [rows[0], { features: new Map([[-1, 1]]), label: 1 }]), /^RangeError: row 1: index -1 is out of range/);
+  });
+
   it('takes examples without a producer for new ones, and goes on with a named one where it was', async () => {
     await client.create('producers', spam);
     for (const passes of [1, 2]) assert.equal((await client.learn('producers', mail)).passes, passes);

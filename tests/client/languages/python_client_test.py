@@ -216,6 +216,30 @@ class LearnTest(ServedTest):
         self.assertEqual((totals.row_errors, totals.examples, totals.first_row_error_offset), (1, 1, 0))
         self.assertIn("INVALID_ARGUMENT (NON_FINITE_VALUE)", totals.first_row_error)
 
+    def test_a_row_with_an_error_is_named_by_its_place_in_what_was_given(self):
+        self.create("spam", **SPAM)
+        rows, labels = [{"a": 1.0}, {"b": 1.0}, {"a": float("nan")}, {"c": 1.0}], ["spam", "ham"] * 2
+        for arguments in ({"batch": 1}, {"passes": 2, "batch": 3}, {"producer": "file", "batch": 2}):
+            with self.subTest(arguments):
+                self.assertEqual(self.client.learn("spam", rows, labels, **arguments).totals.first_row_error_place, "row 2")
+        of_file = [Row(row, label, line=10 + number) for number, (row, label) in enumerate(zip(rows, labels))]
+        self.assertEqual(self.client.learn("spam", iter(of_file), batch=2).totals.first_row_error_place, "line 12")
+        with self.assertRaisesRegex(PerceptrondError, r"NON_FINITE_VALUE\): row 2: "):
+            self.client.predict("spam", rows, batch=2)
+        with self.assertRaisesRegex(PerceptrondError, r"NON_FINITE_VALUE\): line 12: "):
+            self.client.predict("spam", of_file, batch=1)
+        self.create("dense", features=1)
+        matrix = numpy.array([[0.0], [1.0], [numpy.inf]])
+        self.assertEqual(self.client.learn("dense", matrix, [1, -1, 1], batch=1).totals.first_row_error_place, "row 2")
+
+    def test_a_row_that_cannot_be_sent_is_named(self):
+        self.create("spam", **SPAM)
+        for bad, said in (({"a": "x"}, "row 1: must be real number, not str"), ({"a": 1, 2: 1}, "row 1: "), (5, "row 1: an example is .* not int")):
+            with self.subTest(bad), self.assertRaisesRegex(TypeError, said):
+                self.client.learn("spam", [{"a": 1.0}, bad], ["spam", "ham"])
+        with self.assertRaisesRegex(TypeError, "^line 8: "):
+            self.client.learn("spam", [Row({"a": 1.0}, 1, line=7), Row({"a": "x"}, 1, line=8)])
+
     def test_wrong_arguments_are_errors_before_anything_is_sent(self):
         for error, arguments, more in ((ValueError, (MAIL, LABELS[:3]), {}), (ValueError, (numpy.zeros((2, 2)), [1]), {}), (ValueError, (iter([]),), dict(passes=2)),
                                        (ValueError, (MAIL, LABELS), dict(passes=0)), (TypeError, ({"a": 1},), {}), (TypeError, ("text",), {}), (TypeError, ([1, 2], [1, -1]), {})):

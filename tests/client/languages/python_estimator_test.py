@@ -183,6 +183,11 @@ class ModelTest(ServedTest):
             self.await_models("published")
             self.client.delete("published")
 
+    def test_a_row_that_cannot_be_predicted_is_named(self):
+        classifier = PerceptrondClassifier(batch_size=2).fit(PEOPLE, ANSWERS)
+        with self.assertRaisesRegex(ValueError, "row 3: .*"):
+            classifier.predict([*PEOPLE[:3], {"age": float("nan")}])
+
     def test_what_cannot_be_published_says_why(self):
         X, y = load_iris(return_X_y=True)
         classifier = PerceptrondClassifier(max_iter=1).fit(X, y)

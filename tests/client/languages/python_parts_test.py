@@ -101,7 +101,7 @@ class FormatsTest(unittest.TestCase):
 
     def test_words_are_lower_case_ascii_and_non_ascii_bytes(self):
         (row,) = self.text("ham\tGo, GO! Ünder\u00a0don't 4u\n".encode())
-        self.assertEqual(row, Row({"go": 2, "Ünder\u00a0don't": 1, "4u": 1}, -1))
+        self.assertEqual(row, Row({"go": 2, "Ünder\u00a0don't": 1, "4u": 1}, -1, line=1))
 
     def test_a_malformed_line_is_an_error_with_its_number(self):
         for text, said in ((b"+1 1:x\n", '"1:x" is not a feature'), (b"+1 1:1\n\n2 1:1\n", 'f:3: label "2" is neither'), (b"+1 0:1\n", "--index-base 0"),
@@ -134,8 +134,8 @@ class FormatsTest(unittest.TestCase):
                 self.svmlight(b"+1 1:1\n" + line)
 
     def test_a_line_without_a_label_is_a_row_if_labels_are_optional(self):
-        self.assertEqual(self.text(b"good\nmore\tgood\n+1\tgood\n", required=False), [Row({"good": 1}, None), Row({"more": 1, "good": 1}, None), Row({"good": 1}, 1)])
-        self.assertEqual(self.svmlight(b"2:1\n3 2:1\n-1.0 2:1\n-1\n", required=False), [Row({1: 1}, None), Row({1: 1}, None), Row({1: 1}, -1), Row({}, -1)])
+        self.assertEqual(self.text(b"good\nmore\tgood\n+1\tgood\n", required=False), [Row({"good": 1}, line=1), Row({"more": 1, "good": 1}, line=2), Row({"good": 1}, 1, line=3)])
+        self.assertEqual(self.svmlight(b"2:1\n3 2:1\n-1.0 2:1\n-1\n", required=False), [Row({1: 1}, line=1), Row({1: 1}, line=2), Row({1: 1}, -1, line=3), Row({}, -1, line=4)])
         with self.assertRaisesRegex(formats.BadLine, "f:2: no label before the first feature"):
             self.svmlight(b"1 2:1\n2:1\n")
         mixed = columns.pack(self.text(b"good\nham\tgood\n", required=False))
