@@ -221,8 +221,6 @@ TEST_F(ErrorDetailsTest, FieldsOfALaterVersionAreRefusedByTheirNames) {
           [](auto& request) { request.mutable_columns()->add_prediction_ids("a"); });
   refused("columns.additional_labels",
           [](auto& request) { request.mutable_columns()->add_additional_labels(1); });
-  refused("unknown_features",
-          [](auto& request) { request.set_unknown_features(v1::UNKNOWN_FEATURES_REFUSE); });
 }
 
 TEST_F(ErrorDetailsTest, SettingsOfALaterVersionCreateNoModel) {
@@ -238,9 +236,6 @@ TEST_F(ErrorDetailsTest, SettingsOfALaterVersionCreateNoModel) {
     EXPECT_EQ(Reason(status), "UNSUPPORTED_FIELD") << field;
     EXPECT_EQ(BadField(status), field);
   };
-  refused("model.feature_space.text.inverse_document_frequency", [](auto& model) {
-    model.mutable_feature_space()->mutable_text()->set_inverse_document_frequency(true);
-  });
   refused("model.stored_predictions",
           [](auto& model) { model.mutable_stored_predictions()->set_max_bytes(1); });
 }
