@@ -366,9 +366,12 @@ void RowErrors::AddValidationError(const Input& input, uint64_t tag, const absl:
 
 void RowErrors::PrintCounts() const {
   if (validation_errors_ > kShownErrors) {
-    PrintStderr(absl::StrCat(validation_errors_.load(), " examples had validation errors"));
+    PrintStderr(
+        absl::StrCat(Counted(validation_errors_.load(), "examples"), " had validation errors"));
   }
-  if (skipped_ > 0) PrintStderr(absl::StrCat(skipped_.load(), " malformed lines skipped"));
+  if (skipped_ > 0)
+    PrintStderr(
+        absl::StrCat(skipped_.load(), " malformed ", skipped_ == 1 ? "line" : "lines", " skipped"));
 }
 
 }  // namespace perceptrond::client

@@ -13,6 +13,7 @@
 #include "client/ctl/command.h"
 #include "client/ctl/output.h"
 #include "client/ctl/terminal.h"
+#include "client/management.h"
 #include "core/report/suggestion.h"
 
 namespace perceptrond::client {
@@ -71,8 +72,8 @@ int PrintUsage(const CLI::App& app, const CLI::ParseError& error) {
   return code == 0 ? kExitOk : kExitUsage;
 }
 
-// The models that the caller may see, as far as the server lists them within two seconds: a
-// suggestion is not worth a longer wait.
+// The models and aliases that the caller may see, as far as the server lists each within two seconds:
+// a suggestion is not worth a longer wait.
 std::vector<std::string> ListModelIds(const Globals& globals) {
   const std::shared_ptr<Connection> connection = globals.Connect().connection();
   const auto deadline = std::chrono::system_clock::now() + std::chrono::seconds(2);
@@ -86,6 +87,10 @@ std::vector<std::string> ListModelIds(const Globals& globals) {
     for (const v1::Model& model : response.models()) ids.emplace_back(ModelId(model.name()));
     request.set_page_token(response.next_page_token());
   } while (!request.page_token().empty());
+  const absl::StatusOr<std::vector<v1::Alias>> aliases =
+      ManagementClient(globals.ConnectChannel(), absl::Seconds(2)).ListAliases();
+  if (!aliases.ok()) return ids;
+  for (const v1::Alias& alias : *aliases) ids.push_back(alias.name());
   return ids;
 }
 

@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/strip.h"
 #include "client/connection.h"
 #include "client/ctl/command.h"
 #include "client/ctl/terminal.h"
@@ -94,16 +95,32 @@ std::function<std::vector<std::string>()>& ModelLister() {
   return *list;
 }
 
+constexpr absl::string_view kAliases = "aliases/";
+
+// The model or alias of `known` that the name most likely stands for. "prod" stands for
+// "aliases/prod", too.
+std::string NearestName(const std::string& name, const std::vector<std::string>& known) {
+  std::vector<std::string> words;
+  for (const std::string& one : known) words.emplace_back(absl::StripPrefix(one, kAliases));
+  const std::string nearest = SuggestWord(std::string(absl::StripPrefix(name, kAliases)), words);
+  const auto found = std::find(words.begin(), words.end(), nearest);
+  return found == words.end() ? "" : known[static_cast<size_t>(found - words.begin())];
+}
+
 std::string ModelHint(const absl::Status& status) {
   std::string nearest;
   if (ModelLister()) {
     const std::map<std::string, std::string> metadata = ErrorMetadata(status);
-    if (const auto name = metadata.find("model"); name != metadata.end())
-      nearest = SuggestWord(std::string(ModelId(name->second)), ModelLister()());
+    for (const char* const kind : {"model", "alias"}) {
+      if (const auto name = metadata.find(kind); name != metadata.end())
+        nearest = NearestName(std::string(ModelId(name->second)), ModelLister()());
+    }
   }
   return absl::StrCat(
       nearest.empty() ? "" : absl::StrCat("did you mean ", PrintableInLine(nearest), "? "),
-      "'perceptronctl list' lists the models");
+      absl::IsNotFound(status) && ErrorReason(status) == "ALIAS_NOT_FOUND"
+          ? "'perceptronctl alias' lists the aliases"
+          : "'perceptronctl list' lists the models");
 }
 
 template <typename Number>
@@ -167,7 +184,8 @@ Outcome Failed(std::string_view doing, const absl::Status& status) {
     if (absl::StrContains(status.message(), description)) continue;
     absl::StrAppend(&text, "\n  ", PrintableInLine(field), ": ", PrintableInLine(description));
   }
-  if (reason == "MODEL_NOT_FOUND" || reason == "COMPONENT_NOT_FOUND") {
+  if (reason == "MODEL_NOT_FOUND" || reason == "COMPONENT_NOT_FOUND" ||
+      reason == "ALIAS_NOT_FOUND") {
     absl::StrAppend(&text, "\n  hint: ", ModelHint(status));
   } else if (const char* hint = Hint(status, reason); hint != nullptr) {
     absl::StrAppend(&text, "\n  hint: ", hint);

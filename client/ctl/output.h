@@ -35,8 +35,8 @@ struct Outcome {
 // The outcome of a failed call: what failed, the server's message, code and reason, the invalid
 // fields, and a hint. `doing` is the prefix of the message, such as "learn spam".
 Outcome Failed(std::string_view doing, const absl::Status& status);
-// Sets how Failed() lists the names of the models that the caller may see, to suggest one in place
-// of a name that is no model's. The list may be empty. Without it there are no suggestions.
+// Sets how Failed() lists the models ("spam") and aliases ("aliases/prod") that the caller may see, to
+// suggest one in place of a name that is none's. The list may be empty. Without it there are no suggestions.
 void ListModelsBy(std::function<std::vector<std::string>()> list);
 // Invalid usage or unreadable input.
 Outcome UsageError(std::string_view message);

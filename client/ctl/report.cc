@@ -56,6 +56,7 @@ std::string DescribeText(const v1::FeatureSpace::Text& text) {
                             : text.value() == Text::VALUE_LOG_COUNT ? "log counts"
                                                                     : "presence";
   return absl::StrCat("text, ", value, " of ", absl::StrJoin(grams, " and "),
+                      text.inverse_document_frequency() ? ", idf" : "",
                       text.keep_norm() ? "" : ", l2 norm 1", ", 2^", text.bits(), " weights");
 }
 

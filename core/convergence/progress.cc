@@ -95,6 +95,8 @@ void Progress::AddAnalysis(const v1::Analysis& analysis) {
   v1::Analysis& latest = *counters_.mutable_report()->mutable_analysis();
   latest = analysis;
   latest.clear_current();
+  // It was about other features.
+  if (static_cast<uint64_t>(analysis.revision()) < counters_.inputs_changed_at()) return;
   if (analysis.separability() == v1::SEPARABILITY_NOT_SEPARABLE)
     counters_.set_analysis_not_separable(true);
   if (!analysis.has_margin_upper()) return;
@@ -108,6 +110,21 @@ void Progress::AddWeightReplacement(uint64_t revision) {
   counters_.mutable_report()->set_streak(0);
   counters_.set_weight_replacements(counters_.weight_replacements() + 1);
   counters_.set_replaced_at(revision);
+}
+
+void Progress::AddInputChange(uint64_t revision) {
+  AddWeightReplacement(revision);
+  counters_.set_inputs_changed_at(revision);
+  counters_.set_squared_radius(0);
+  counters_.clear_margin_ceiling();
+  counters_.set_not_separable(false);
+  counters_.set_margin_floor(0);
+  counters_.set_floor_squared_radius(0);
+  counters_.clear_analysis_ceiling();
+  counters_.set_analysis_not_separable(false);
+  adwin_ = Adwin();
+  window_.clear();
+  window_start_ = counters_.report().examples();
 }
 
 void Progress::AddToDrift(const Tally& tally) {

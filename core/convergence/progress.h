@@ -80,6 +80,9 @@ class Progress {
   void AddAnalysis(const ::perceptron::v1::Analysis& analysis);
   // Adds the update that made `revision` by replacing all weights.
   void AddWeightReplacement(uint64_t revision);
+  // Adds the update that made `revision` by giving all examples other features: figures of the data
+  // begin again.
+  void AddInputChange(uint64_t revision);
 
   // The counters' `sampled` and `sample_complete` are not kept here.
   const Counters& counters() const { return counters_; }

@@ -5,6 +5,24 @@ namespace perceptrond {
 
 namespace storage = ::perceptron::storage::v1;
 
+namespace {
+
+// What was proven since then is of examples with other features.
+void TakeProofs(const storage::Counters& kept, storage::Counters& counters) {
+  counters.set_inputs_changed_at(counters.report().updates());
+  counters.set_squared_radius(kept.squared_radius());
+  counters.set_margin_floor(kept.margin_floor());
+  counters.set_floor_squared_radius(kept.floor_squared_radius());
+  counters.clear_margin_ceiling();
+  if (kept.has_margin_ceiling()) counters.set_margin_ceiling(kept.margin_ceiling());
+  counters.set_not_separable(kept.not_separable());
+  counters.clear_analysis_ceiling();
+  if (kept.has_analysis_ceiling()) counters.set_analysis_ceiling(kept.analysis_ceiling());
+  counters.set_analysis_not_separable(kept.analysis_not_separable());
+}
+
+}  // namespace
+
 storage::Counters RollBackCounters(const storage::Counters& now, const storage::Counters& kept) {
   storage::Counters counters = now;
   ConvergenceReport& report = *counters.mutable_report();
@@ -26,6 +44,7 @@ storage::Counters RollBackCounters(const storage::Counters& now, const storage::
     counters.set_not_separable(kept.not_separable());
   }
   counters.set_weighted_updates(kept.weighted_updates());
+  if (now.inputs_changed_at() != kept.inputs_changed_at()) TakeProofs(kept, counters);
   counters.clear_converged_at();
   counters.clear_unlearned_at();
   // The examples that are stored are those of then.

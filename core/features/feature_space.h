@@ -71,6 +71,8 @@ struct TextOptions {
   static constexpr uint32_t kMaxCharacters = 10;
   static constexpr uint32_t kDefaultWords = 2;
   static constexpr uint32_t kDefaultBits = 20;
+  // With inverse_document_frequency.
+  static constexpr uint32_t kMaxFrequencyBits = 24;
 
   Value value = Value::kPresence;
   // The most words of an n-gram; 0: no words.
@@ -80,6 +82,9 @@ struct TextOptions {
   uint32_t max_characters = 0;
   // A row's values are not scaled to an l2 norm of 1.
   bool keep_norm = false;
+  // Rows are multiplied by inverse document frequencies, before the norm. It is the mapper that scales
+  // them (core/features/document_frequencies.h).
+  bool inverse_document_frequency = false;
   // IcuVersion of the server that created the model.
   std::string icu_version = {};
 };

@@ -33,6 +33,8 @@ Mapper::Mapper(const FeatureSpace& space, std::shared_ptr<const Expansion> expan
                size_t max_features)
     : kind_(space.kind),
       takes_texts_(space.text.has_value()),
+      has_frequencies_(takes_texts_ && space.text->inverse_document_frequency),
+      keeps_norm_(takes_texts_ && space.text->keep_norm),
       mapped_kind_(space.mapped().kind),
       size_(space.size),
       max_features_(max_features),
@@ -40,6 +42,8 @@ Mapper::Mapper(const FeatureSpace& space, std::shared_ptr<const Expansion> expan
 
 ValidationError Mapper::Begin(const Batch& batch) {
   batch_ = batch;
+  unscaled_ = batch.values;
+  scaled_.clear();
   prepared_ = kNoRow;
   mapped_begin_ = mapped_end_ = 0;
   by_table_ = batch.names != nullptr && expansion_ == nullptr;
@@ -78,8 +82,16 @@ ValidationError Mapper::CheckForm() const {
   return {};
 }
 
-void Mapper::Resolve(const Dictionary& dictionary) {
+void Mapper::Resolve(const Dictionary& dictionary,
+                     const std::shared_ptr<const InverseDocumentFrequencies>& frequencies) {
   dictionary_ = &dictionary;
+  if (has_frequencies_ && (scaled_.size() != unscaled_.size() || frequencies_ != frequencies)) {
+    frequencies_ = frequencies;
+    batch_.values = unscaled_;
+    ScaleTexts(batch_, frequencies_.get(), keeps_norm_, scaled_);
+    batch_.values = scaled_;
+    prepared_ = kNoRow;
+  }
   // Products' names are looked up row by row.
   if (kind_ != Kind::kNamed || batch_.names == nullptr) return;
   if (batch_.names->BindTo(dictionary)) mapped_end_ = mapped_begin_;
@@ -355,15 +367,21 @@ void Mapper::Parts(size_t i, const FeatureSpace& space, std::vector<FeaturePart>
 }
 
 void Mapper::PartsOfText(absl::string_view text, const FeatureSpace& space,
-                         std::vector<FeaturePart>& parts) {
+                         std::vector<FeaturePart>& parts) const {
   TextReader reader;
   std::vector<uint32_t> indices;
   std::vector<float> values;
   // The row was made from it: it has no error.
   (void)reader.Read(text, *space.text, space.size, kMaxBatchGrams, indices, values);
   if (Stopped()) return;
-  for (TextFeature& feature : reader.Features(*space.text, space.size))
-    parts.push_back({std::move(feature.name), feature.slot, feature.value});
+  const Row row{indices.data(), values.data(), indices.size()};
+  const bool keep = keeps_norm_ || !has_frequencies_;
+  const double norm = ScaleText(row, frequencies_.get(), keep, values.data());
+  for (TextFeature& feature : reader.Features(*space.text, space.size)) {
+    const float frequency = frequencies_ == nullptr ? 1.0F : frequencies_->of(feature.slot);
+    const auto value = static_cast<float>(static_cast<double>(feature.value * frequency) / norm);
+    parts.push_back({std::move(feature.name), feature.slot, value});
+  }
 }
 
 void Mapper::PartsAsSent(const Row& row, std::vector<FeaturePart>& parts) {

@@ -7,10 +7,12 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "core/features/document_frequencies.h"
 #include "core/features/expansion.h"
 #include "core/features/feature_space.h"
 #include "core/features/name_table.h"
@@ -49,8 +51,10 @@ class Mapper {
   ValidationError Begin(const Batch& batch);
   // Looks names up, in a space of named weights; to be called whenever the dictionary may have
   // changed, before the next row is mapped. Where Phi makes names of products, the dictionary must
-  // outlive the batch. O(1), or O(new names).
-  void Resolve(const Dictionary& dictionary);
+  // outlive the batch. O(1), or O(new names). Texts of a space with inverse document frequencies are
+  // scaled by `frequencies` (null: each is 1): O(features) if these are others than before.
+  void Resolve(const Dictionary& dictionary,
+               const std::shared_ptr<const InverseDocumentFrequencies>& frequencies = nullptr);
 
   // Whether rows can be scored together: Phi is the identity.
   bool MapsTogether() const { return expansion_ == nullptr; }
@@ -121,11 +125,14 @@ class Mapper {
   Source SortByName(const Row& row);
   Row ByProductNumber();
   void PartsAsSent(const Row& row, std::vector<FeaturePart>& parts);
-  static void PartsOfText(absl::string_view text, const FeatureSpace& space,
-                          std::vector<FeaturePart>& parts);
+  void PartsOfText(absl::string_view text, const FeatureSpace& space,
+                   std::vector<FeaturePart>& parts) const;
 
   const FeatureSpace::Kind kind_;
   const bool takes_texts_;
+  // Texts have inverse document frequencies; the second: and keep their norm.
+  const bool has_frequencies_;
+  const bool keeps_norm_;
   const FeatureSpace::Kind mapped_kind_;
   const uint32_t size_;
   const size_t max_features_;
@@ -134,6 +141,10 @@ class Mapper {
 
   Batch batch_;
   const Dictionary* dictionary_ = nullptr;
+  std::shared_ptr<const InverseDocumentFrequencies> frequencies_;
+  // The texts' values as they were read, and scaled by frequencies_; the latter are batch_.values.
+  std::span<const float> unscaled_;
+  std::vector<float> scaled_;
   // Rows have names that the table resolves: Phi is the identity.
   bool by_table_ = false;
   // Rows mapped_begin_ to mapped_end_ - 1 are resolved, in mapped_indices_ where the batch's

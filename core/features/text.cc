@@ -120,7 +120,8 @@ ValidationCode TextReader::Read(absl::string_view text, const TextOptions& optio
   }
   double squared = 0;
   for (const auto& [slot, value] : sums_) squared += value * value;
-  norm_ = options.keep_norm || squared == 0 ? 1 : std::sqrt(squared);
+  const bool scales = !options.keep_norm && !options.inverse_document_frequency;
+  norm_ = scales && squared != 0 ? std::sqrt(squared) : 1;
   for (const auto& [slot, value] : sums_) {
     indices.push_back(slot);
     values.push_back(static_cast<float>(value / norm_));

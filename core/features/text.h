@@ -30,7 +30,8 @@ struct TextFeature {
 // Keeps its memory from text to text. Not thread-safe.
 class TextReader {
  public:
-  // Appends the text's row to `indices`, which strictly ascend, and `values`. kBadText, or
+  // Appends the text's row to `indices`, which strictly ascend, and `values`: with
+  // options.inverse_document_frequency before it is scaled. kBadText, or
   // kTooManyFeatures for more than `most` n-grams, repeated ones included: nothing is appended.
   // O(n log n) for n n-grams. Asks KeepGoing (core/sync/cancellation.h): once that returned false
   // the row is any row.

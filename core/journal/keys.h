@@ -20,7 +20,7 @@ inline constexpr absl::string_view kHistory = "m/history";
 
 // The value of kFormat. 2: snapshots may have more than one part. 3: their pieces may be in the
 // other slot. Written when a snapshot first does either. 4: records may restore a state
-// (UpdateRecord.restored_state). Written with the first of them.
+// (UpdateRecord.restored_state) or have document_frequencies. Written with the first of them.
 inline constexpr uint64_t kFirstFormat = 1;
 inline constexpr uint64_t kSnapshotFormat = 3;
 inline constexpr uint64_t kFormatVersion = 4;

@@ -239,7 +239,8 @@ absl::StatusOr<CommitOutcome> RocksDbJournal::Commit(std::span<const JournalEntr
     for (const storage::UpdateRecord& record : entry.records) {
       if (absl::Status status = Serialize(record, bytes); !status.ok()) return status;
       batch.Put(keys::Record(entry.model_id, LastRevision(record)), bytes);
-      if (record.has_restored_state()) RaiseFormat(batch, keys::kFormatVersion);
+      if (record.has_restored_state() || record.has_document_frequencies())
+        RaiseFormat(batch, keys::kFormatVersion);
     }
     if (absl::Status status = Serialize(entry.counters, bytes); !status.ok()) return status;
     batch.Put(keys::Counters(entry.model_id), bytes);

@@ -58,6 +58,28 @@ class Cutter {
     return absl::OkStatus();
   }
 
+  // `get` returns the part's.
+  absl::Status AddFrequencies(const storage::DocumentFrequencies& all,
+                              storage::DocumentFrequencies* (storage::Snapshot::*get)()) {
+    // A slot and its count take two varints.
+    constexpr size_t kEach = 10;
+    int at = 0;
+    do {
+      if (absl::Status status = MakeRoom(3 * kFraming + kEach); !status.ok()) return status;
+      const size_t room = bytes_ < part_bytes_ ? (part_bytes_ - bytes_) / kEach : 0;
+      const int end =
+          static_cast<int>(std::min<size_t>(all.counts_size(), at + std::max<size_t>(1, room)));
+      storage::DocumentFrequencies& slice = *(part_.*get)();
+      slice.set_documents(all.documents());
+      slice.mutable_counts()->Add(all.counts().begin() + at, all.counts().begin() + end);
+      slice.mutable_slot_distances()->Add(all.slot_distances().begin() + at,
+                                          all.slot_distances().begin() + end);
+      bytes_ += 3 * kFraming + kEach * (end - at);
+      at = end;
+    } while (at < all.counts_size());
+    return absl::OkStatus();
+  }
+
   absl::Status AddName(const std::string& name) {
     if (absl::Status status = MakeRoom(kFraming + name.size()); !status.ok()) return status;
     part_.add_names(name);
@@ -113,6 +135,12 @@ absl::Status ForEachPart(const storage::Snapshot& snapshot, size_t part_bytes, c
     status = cutter.AddName(snapshot.names(i));
   for (int i = 0; status.ok() && i < snapshot.class_names_size(); ++i)
     status = cutter.AddClassName(snapshot.class_names(i));
+  if (status.ok() && snapshot.has_document_frequencies())
+    status = cutter.AddFrequencies(snapshot.document_frequencies(),
+                                   &storage::Snapshot::mutable_document_frequencies);
+  if (status.ok() && snapshot.has_document_counts())
+    status = cutter.AddFrequencies(snapshot.document_counts(),
+                                   &storage::Snapshot::mutable_document_counts);
   for (int i = 0; status.ok() && i < snapshot.stored_rows().rows_size(); ++i)
     status = cutter.AddStoredRow(snapshot.stored_rows().rows(i));
   return status.ok() ? cutter.Finish() : status;

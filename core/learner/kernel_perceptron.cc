@@ -1,13 +1,14 @@
 #include "core/learner/kernel_perceptron.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <utility>
 
 #include "core/learner/state.h"
 #include "core/sync/cancellation.h"
-#include "core/vector/arithmetic.h"
 #include "core/vector/kernels.h"
 
 namespace perceptrond {
@@ -22,6 +23,69 @@ double Power(double base, uint32_t exponent) {
   return power;
 }
 
+// e^x of x <= 0, within 1e-15 of it, relatively; 0 below -708. The same bits on every machine, without
+// a branch, so that those of several numbers overlap.
+double ExpBelowZero(double x) {
+  // As DeterministicExp (core/vector/arithmetic.h); what is divided there is multiplied here.
+  constexpr double kLn2High = 6.93147180369123816490e-01;
+  constexpr double kLn2Low = 1.90821492927058770002e-10;
+  constexpr double kLog2E = 1.44269504088896338700;
+  // Added to a number of this size, float64 rounds to whole numbers, which are its last bits.
+  constexpr double kRounder = 0x1.8p52;
+  const double argument = std::max(x, -708.0);
+  const double shifted = argument * kLog2E + kRounder;
+  const double n = shifted - kRounder;
+  const double r = (argument - n * kLn2High) - n * kLn2Low;
+  constexpr std::array<double, 14> kInverseFactorials = [] {
+    std::array<double, 14> inverse{};
+    double factorial = 1;
+    for (size_t i = 0; i < inverse.size(); ++i) {
+      if (i > 0) factorial *= static_cast<double>(i);
+      inverse[i] = 1 / factorial;
+    }
+    return inverse;
+  }();
+  double sum = kInverseFactorials.back();
+  for (size_t i = kInverseFactorials.size() - 1; i > 0; --i)
+    sum = sum * r + kInverseFactorials[i - 1];
+  const auto power = std::bit_cast<double>((std::bit_cast<uint64_t>(shifted) + 1023) << 52);
+  return x < -708 ? 0 : sum * power;
+}
+
+// A row with a value for each of `size` features, for as long as this lives. A thread has one at a
+// time.
+class WrittenOut {
+ public:
+  // The row must outlive this; its indices are below `size`.
+  WrittenOut(size_t size, const Row& row) : row_(row) {
+    if (Values().size() < size) Values().resize(size);
+    for (size_t i = 0; i < row.size; ++i) Values()[row.index(i)] = row.value(i);
+  }
+  ~WrittenOut() {
+    for (size_t i = 0; i < row_.size; ++i) Values()[row_.index(i)] = 0;
+  }
+  WrittenOut(const WrittenOut&) = delete;
+  WrittenOut& operator=(const WrittenOut&) = delete;
+
+  // With z, which ascends.
+  double Dot(const Row& z) const {
+    const bool without_gaps = z.size > 0 && z.indices[z.size - 1] - z.indices[0] == z.size - 1;
+    if (!without_gaps) return perceptrond::Dot(std::span<const float>(Values()), z);
+    // The same bits, without a look at each index.
+    return perceptrond::Dot(std::span<const float>(Values()).subspan(z.indices[0]),
+                            Row{nullptr, z.values, z.size});
+  }
+
+ private:
+  // All 0 between two rows.
+  static std::vector<float>& Values() {
+    thread_local std::vector<float> values;
+    return values;
+  }
+
+  const Row row_;
+};
+
 }  // namespace
 
 Kernel::Example::Example(const Row& given)
@@ -30,39 +94,66 @@ Kernel::Example::Example(const Row& given)
 Kernel::Kernel(const LearnerSettings& settings)
     : settings_(settings.kernel), bias_input_(settings.bias_input) {}
 
-double Kernel::Of(double dot, double squared_distance) const {
-  double value = dot;
-  if (settings_.kind == KernelSettings::Kind::kPolynomial)
-    value = Power(settings_.coef0 + dot, settings_.degree);
-  if (settings_.kind == KernelSettings::Kind::kRbf)
-    value = DeterministicExp(-settings_.gamma * squared_distance);
-  return std::clamp(value + bias_input_ * bias_input_, -kMost, kMost);
+void Kernel::Apply(double squared_norm, std::span<const double> squared_norms,
+                   std::span<double> values) const {
+  const double bias = bias_input_ * bias_input_;
+  switch (settings_.kind) {
+    case KernelSettings::Kind::kRbf:
+      for (size_t i = 0; i < values.size(); ++i) {
+        // Rounding may take the distance of a row to itself below 0.
+        const double distance = std::max(0.0, squared_norm + squared_norms[i] - 2 * values[i]);
+        values[i] = ExpBelowZero(-settings_.gamma * distance);
+      }
+      break;
+    case KernelSettings::Kind::kPolynomial:
+      for (double& value : values) value = Power(settings_.coef0 + value, settings_.degree);
+      break;
+    default:
+      break;
+  }
+  for (double& value : values) value = std::clamp(value + bias, -kMost, kMost);
 }
 
-double Kernel::operator()(const Example& x, const Row& z, double squared_norm) const {
-  const double dot = Dot(x.row, z);
-  // Rounding may take the distance of a row to itself below 0.
-  return Of(dot, std::max(0.0, x.squared_norm + squared_norm - 2 * dot));
+double Kernel::OfItself(double squared_norm) const {
+  // Far from 0, so that the distance is 0.
+  double value = squared_norm;
+  Apply(squared_norm, {&squared_norm, 1}, {&value, 1});
+  return value;
 }
-
-double Kernel::OfItself(double squared_norm) const { return Of(squared_norm, 0); }
 
 KernelExpansion::KernelExpansion(const LearnerSettings& settings, size_t size)
     : decision_{false, settings.tie_rule}, kernel_(settings), size_(size) {}
 
+template <typename Take>
+void KernelExpansion::ForEachKernel(const Kernel::Example& example, const Take& take) const {
+  // Their kernels are computed together.
+  constexpr size_t kTogether = 64;
+  std::array<double, kTogether> values;
+  const Row& x = example.row.row();
+  const bool writes_out = size_ <= Kernel::kMostWrittenOut;
+  const WrittenOut written(writes_out ? size_ : 0, writes_out ? x : Row{kNoIndices, nullptr, 0});
+  for (size_t begin = 0; begin < rows_.size(); begin += kTogether) {
+    const size_t count = std::min(kTogether, rows_.size() - begin);
+    for (size_t i = 0; i < count; ++i) {
+      const Row row = rows_.row(begin + i);
+      if (!KeepGoing(Kernel::Work(x.size, row.size, size_))) return;
+      values[i] = writes_out ? written.Dot(row) : Dot(example.row, row);
+    }
+    kernel_.Apply(example.squared_norm, std::span(squared_norms_).subspan(begin, count),
+                  std::span(values).first(count));
+    for (size_t i = 0; i < count; ++i) take(begin + i, values[i]);
+  }
+}
+
 double KernelExpansion::Score(const Kernel::Example& example) const {
   double score = 0;
-  for (size_t i = 0; i < rows_.size(); ++i) {
-    const Row row = rows_.row(i);
-    if (!KeepGoing(Kernel::Work(example.row.row().size, row.size))) break;
-    score += rows_.coefficient(i) * kernel_(example, row, squared_norms_[i]);
-  }
+  ForEachKernel(example, [&](size_t i, double kernel) { score += rows_.coefficient(i) * kernel; });
   return score;
 }
 
 uint64_t KernelExpansion::ScoreCost(uint64_t features) const {
-  return rows_.size() * Kernel::Work(std::min(features, kManyFeatures), 0) +
-         Kernel::Work(0, rows_.features());
+  return rows_.size() * Kernel::Work(std::min(features, kManyFeatures), 0, size_) +
+         Kernel::Work(0, rows_.features(), size_);
 }
 
 void KernelExpansion::Score(const Row& row, uint64_t /*age*/, std::span<double> scores) const {
@@ -81,13 +172,12 @@ std::vector<SupportExample> KernelExpansion::SupportExamples(const Row& row) con
   const Kernel::Example example(row);
   std::vector<SupportExample> support;
   support.reserve(rows_.size());
-  for (size_t i = 0; i < rows_.size(); ++i) {
-    if (!KeepGoing(Kernel::Work(row.size, rows_.row(i).size))) break;
+  ForEachKernel(example, [&](size_t i, double kernel) {
     const double coefficient = rows_.coefficient(i);
     // Coefficients that shrank to 0 keep their sign.
-    support.push_back({rows_.size() - 1 - i, std::signbit(coefficient) ? -1 : 1,
-                       kernel_(example, rows_.row(i), squared_norms_[i]), coefficient});
-  }
+    support.push_back(
+        {rows_.size() - 1 - i, std::signbit(coefficient) ? -1 : 1, kernel, coefficient});
+  });
   return support;
 }
 

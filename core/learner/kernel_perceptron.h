@@ -25,6 +25,7 @@
 #pragma once
 
 #include <algorithm>
+#include <span>
 #include <vector>
 
 #include "core/learner/decision.h"
@@ -50,20 +51,25 @@ class Kernel {
 
   explicit Kernel(const LearnerSettings& settings);
 
-  // z is sparse and strictly ascends; squared_norm is ||z||^2. O(x.size + z.size).
-  double operator()(const Example& x, const Row& z, double squared_norm) const;
+  // Replaces each of `values`, the inner products x . z of x with some z, by K(x, z);
+  // squared_norms: ||z||^2. O(values).
+  void Apply(double squared_norm, std::span<const double> squared_norms,
+             std::span<double> values) const;
   // K(x, x), from x or from its ||x||^2; it never decreases with ||x||^2. O(1).
   double OfItself(const Example& x) const { return OfItself(x.squared_norm); }
   double OfItself(double squared_norm) const;
   // b, the constant input.
   double bias_input() const { return bias_input_; }
-  // Multiply-adds that K of two sparse rows of these sizes takes as long as: each step of the merge
-  // waits for the comparison before.
-  static uint64_t Work(uint64_t x, uint64_t z) { return 6 * (x + z) + 20; }
+  // The largest number of features of which x is written out, for its products with all z: they take
+  // 4 bytes each, a thread.
+  static constexpr size_t kMostWrittenOut = size_t{1} << 22;
+  // Multiply-adds that K of two sparse rows of these sizes, of `size` features, takes as long as.
+  // Where x is not written out each step of a merge waits for the comparison before.
+  static uint64_t Work(uint64_t x, uint64_t z, uint64_t size) {
+    return size <= kMostWrittenOut ? 2 * z + 30 : 6 * (x + z) + 30;
+  }
 
  private:
-  double Of(double dot, double squared_distance) const;
-
   const KernelSettings settings_;
   const double bias_input_;
 };
@@ -107,6 +113,10 @@ class KernelExpansion final : public Predictor, public SupportExpansion {
   void Restore(size_t size, double squared_norm, RowStore rows);
 
  private:
+  // Calls take(i, K(x_i, x)) for each of the rows, until KeepGoing returns false.
+  template <typename Take>
+  void ForEachKernel(const Kernel::Example& example, const Take& take) const;
+
   const DecisionRule decision_;
   const Kernel kernel_;
   size_t size_;

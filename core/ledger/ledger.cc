@@ -135,6 +135,15 @@ void Ledger::AddWeightReplacement(const UpdateRow& update,
   NoteTrace();
 }
 
+void AddFrequencyChange(const UpdateRow& update, const DocumentCounts& counts, Ledger& ledger) {
+  MutexLock lock(&ledger.mutex_);
+  const TornByException torn(ledger);
+  ledger.progress_.AddInputChange(update.revision);
+  ledger.stored_examples_.DropAll();
+  ledger.pending_.AddFrequencyChange(update, counts);
+  ledger.NoteTrace();
+}
+
 void Ledger::AddAnalysis(const ::perceptron::v1::Analysis& analysis) {
   MutexLock lock(&mutex_);
   const TornByException torn(*this);

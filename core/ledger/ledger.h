@@ -144,6 +144,8 @@ class Ledger {
 
  private:
   friend class TornByException;
+  friend void AddFrequencyChange(const UpdateRow& update, const DocumentCounts& counts,
+                                 Ledger& ledger);
 
   // The caller's call has an update.
   void NoteTrace() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -186,5 +188,10 @@ class Ledger {
   // Of the producers at the last TakePending.
   size_t producer_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
 };
+
+// Adds an update without a row that changed the features of all examples, by these document
+// frequencies: what was proven of the data is dropped, and so are the stored examples. The caller holds
+// the state's lock exclusively.
+void AddFrequencyChange(const UpdateRow& update, const DocumentCounts& counts, Ledger& ledger);
 
 }  // namespace perceptrond

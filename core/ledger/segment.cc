@@ -50,6 +50,38 @@ uint32_t DenseWidth(const UpdateRow& update) {
 
 }  // namespace
 
+storage::DocumentFrequencies ToStorage(const DocumentCounts& counts) {
+  storage::DocumentFrequencies stored;
+  stored.set_documents(counts.documents);
+  stored.mutable_counts()->Add(counts.counts.begin(), counts.counts.end());
+  stored.mutable_slot_distances()->Reserve(static_cast<int>(counts.slots.size()));
+  uint32_t before = 0;
+  for (const uint32_t slot : counts.slots) {
+    stored.add_slot_distances(slot - before);
+    before = slot;
+  }
+  return stored;
+}
+
+absl::StatusOr<DocumentCounts> FromStorage(const storage::DocumentFrequencies& stored,
+                                           uint32_t slots) {
+  DocumentCounts counts;
+  counts.documents = stored.documents();
+  counts.counts.assign(stored.counts().begin(), stored.counts().end());
+  bool sound = stored.counts_size() == stored.slot_distances_size();
+  uint64_t slot = 0;
+  for (const uint32_t distance : stored.slot_distances()) {
+    sound = sound && (counts.slots.empty() || distance > 0);
+    slot += distance;
+    if (!sound || slot >= slots) return absl::DataLossError("document frequencies are wrong");
+    counts.slots.push_back(static_cast<uint32_t>(slot));
+  }
+  for (const uint32_t count : counts.counts)
+    sound = sound && count > 0 && count <= counts.documents;
+  if (!sound) return absl::DataLossError("document frequencies are wrong");
+  return counts;
+}
+
 void PendingRecords::Add(const UpdateRow& update) {
   AppendRow(Open(update, DenseWidth(update)), update);
   bytes_ += MemoryOf(update);
@@ -72,6 +104,16 @@ void PendingRecords::AddWeightReplacement(const UpdateRow& update,
   bytes_ += MemoryOf(update) + record.indices_size() * (sizeof(float) + sizeof(uint32_t));
 }
 
+void PendingRecords::AddFrequencyChange(const UpdateRow& update, const DocumentCounts& counts) {
+  storage::UpdateRecord& record = records_.emplace_back();
+  record.set_first_revision(update.revision);
+  record.set_arithmetic_version(1);
+  *record.mutable_document_frequencies() = ToStorage(counts);
+  record.add_labels(0);
+  record.set_squared_norm(update.squared_norm);
+  bytes_ += MemoryOf(update) + counts.slots.size() * 2 * sizeof(uint32_t);
+}
+
 void PendingRecords::AddCurvePoint(const LearningCurvePoint& point) {
   *records_.back().add_learning_curve() = point;
 }
@@ -83,7 +125,7 @@ std::vector<storage::UpdateRecord> PendingRecords::Take() {
 
 storage::UpdateRecord& PendingRecords::Open(const UpdateRow& update, uint32_t dense_width) {
   if (records_.empty() || records_.back().replaces_weights() ||
-      records_.back().dense_width() != dense_width ||
+      records_.back().has_document_frequencies() || records_.back().dense_width() != dense_width ||
       records_.back().values_size() > kMaxRecordFeatures) {
     storage::UpdateRecord& record = records_.emplace_back();
     record.set_first_revision(update.revision);

@@ -10,8 +10,10 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "core/convergence/curve_points.h"
 #include "core/convergence/tally.h"
+#include "core/features/document_frequencies.h"
 #include "core/journal/journal.h"
 #include "core/learner/learner.h"
 #include "core/ledger/stored_examples.h"
@@ -80,6 +82,12 @@ struct Segment {
   double weight_norm = 0;
 };
 
+// As the journal keeps them.
+storage::DocumentFrequencies ToStorage(const DocumentCounts& counts);
+// DATA_LOSS if they are inconsistent, or have a slot at or above `slots`.
+absl::StatusOr<DocumentCounts> FromStorage(const storage::DocumentFrequencies& stored,
+                                           uint32_t slots);
+
 // Updates that the journal has not been given yet, as the records it will get.
 //
 // Thread contract: not thread-safe; the ledger guards it.
@@ -89,6 +97,8 @@ class PendingRecords {
   void Add(const UpdateRow& update);
   // Adds an update without a row that replaced all weights by `vectors`.
   void AddWeightReplacement(const UpdateRow& update, std::span<const ReplacementVector> vectors);
+  // Adds an update without a row that put document frequencies into force.
+  void AddFrequencyChange(const UpdateRow& update, const DocumentCounts& counts);
   // Adds a point of the learning curve, at the update added last.
   void AddCurvePoint(const LearningCurvePoint& point);
 

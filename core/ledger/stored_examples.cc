@@ -242,6 +242,13 @@ void StoredExamples::Restore(StoredExamplesCopy examples) {
   }
 }
 
+void StoredExamples::DropAll() {
+  StoredExamplesCopy none;
+  none.hash_limit = kNoLimit;
+  Restore(std::move(none));
+  MarkIncomplete();
+}
+
 void StoredExamples::FinishRecovery(bool complete, uint64_t sampled) {
   MutexLock lock(&mutex_);
   complete_ = complete_ && complete && sample_.size() == sampled;

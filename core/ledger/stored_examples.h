@@ -148,6 +148,8 @@ class StoredExamples {
   void AddUpdate(StoredUpdate update) ABSL_LOCKS_EXCLUDED(mutex_);
   // Notes that evaluated examples are missing: the sample is not complete.
   void MarkIncomplete() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Drops all, as their features are no longer those of the model's examples: MarkIncomplete.
+  void DropAll() ABSL_LOCKS_EXCLUDED(mutex_);
 
   StoredExamplesStatistics statistics() const ABSL_LOCKS_EXCLUDED(mutex_);
   StoredExamplesCopy Copy() const ABSL_LOCKS_EXCLUDED(mutex_);

@@ -137,7 +137,15 @@ absl::Status BatchRows::Begin() {
 
 void BatchRows::Resolve(const ModelState& state) {
   if (labels_.Stale(state.class_names)) labels_.Resolve(state.class_names);
-  mapper_.Resolve(state.names);
+  mapper_.Resolve(state.names, state.frequencies);
+}
+
+void BatchRows::CountDocuments(size_t begin, size_t end, DocumentCounter& documents) const {
+  for (size_t i = begin; i < end; ++i) {
+    if (FindError(i) != nullptr) continue;
+    const Row row = batch_.row(i);
+    documents.Add({row.indices, row.size});
+  }
 }
 
 const RowError* BatchRows::FindError(size_t i) const {

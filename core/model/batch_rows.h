@@ -108,6 +108,9 @@ class BatchRows {
   // Describes the error that Check found.
   ValidationError Describe(size_t i, ValidationCode code);
 
+  // Counts rows `begin` to `end` - 1, but for those in which reading the batch found an error.
+  void CountDocuments(size_t begin, size_t end, DocumentCounter& documents) const;
+
   // The following are for rows that Check found valid.
   int32_t label(size_t i) const { return labels_.Label(i); }
   float weight(size_t i) const { return batch_.weight(i); }

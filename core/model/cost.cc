@@ -57,7 +57,7 @@ uint64_t EstimateLearningCost(const ModelSettings& settings, const Learner& lear
   // Each row is compared with the mistakes before it: half of them, or the budget.
   const uint64_t before = std::min<uint64_t>((rows + 1) / 2, settings.learner.budget);
   const uint64_t size = FeaturesOf(batch) / rows + 1;
-  return std::min(kMost, rows * before * Kernel::Work(size, size));
+  return std::min(kMost, rows * before * Kernel::Work(size, size, learner.size()));
 }
 
 uint64_t CostBound(const ModelCore& core, const BatchShape& shape) {
@@ -81,8 +81,9 @@ uint64_t CostBound(const ModelCore& core, const BatchShape& shape) {
     if (core.expansion != nullptr)
       row = core.expansion->CostOf(row.features, core.limits.max_example_features);
     // As if the kept rows were as long as this one.
-    const uint64_t kept =
-        keeps_rows ? learner.budget * Kernel::Work(row.features, row.features) : 0;
+    const uint64_t kept = keeps_rows ? learner.budget * Kernel::Work(row.features, row.features,
+                                                                     core.weight_space.size)
+                                     : 0;
     cost = Add(cost, Add(row.work, Add(kept, scores * (row.features + 1))));
   }
   return cost;

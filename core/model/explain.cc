@@ -282,7 +282,7 @@ absl::Status ExplainBatch(const ModelCore& core, const Batch& batch,
   if (absl::Status status = CheckExplains(core, learner); !status.ok()) return status;
   const uint64_t age = core.Age();
   if (FindLearner(core.settings.learner).separate_prediction_weights) outcome.age = age;
-  mapper.Resolve(state->names);
+  mapper.Resolve(state->names, state->frequencies);
   const StoredExamples& stored = core.ledger.stored_examples();
   // Before the copy: it locks the ledger, which then has every update of this revision.
   const uint64_t replacement_revision = core.ledger.counters().replaced_at();

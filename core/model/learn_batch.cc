@@ -83,6 +83,7 @@ class Learning {
     if (!admitted.ok()) return admitted.status();
     ends_new_pass_ = admitted->ends_new_pass;
     row_ = admitted->first_new_row;
+    counted_row_ = row_;
     outcome_.duplicates = row_;
     tally_.duplicates = row_ - std::min(row_, call_.counted_rows);
     segment_.first_offset = position.next_offset;
@@ -129,6 +130,9 @@ class Learning {
 
   // Passes correct rows and rows with errors, up to one that calls for an update or fills a batch.
   absl::Status EvaluateRows() {
+    if (IsFrequencyChangeDue()) {
+      if (absl::Status status = ChangeFrequencies(core_); !status.ok()) return status;
+    }
     StateReader state(core_.state);
     if (absl::Status open = core_.CheckOpen(*state); !open.ok()) return open;
     if (absl::Status status = CheckCost(*state->learner); !status.ok()) return status;
@@ -139,9 +143,10 @@ class Learning {
     const uint64_t until_full = batch == nullptr
                                     ? std::numeric_limits<uint64_t>::max()
                                     : batch->ExamplesUntilFull(core_.ledger.examples());
-    while (row_ < rows_.size() && tally_.examples < until_full) {
+    while (row_ < rows_.size() && tally_.examples < until_full && !IsFrequencyChangeDue()) {
       if (!KeepGoing(kLearnWork)) return Stop(state, state->revision);
-      const uint64_t most = until_full - tally_.examples;
+      uint64_t most = until_full - tally_.examples;
+      if (core_.documents != nullptr) most = std::min(most, core_.documents->UntilDue());
       if (const size_t next = evaluator_->CountRightRows(row_, most, predictions_, tally_);
           next != row_) {
         segment_.rows += static_cast<int64_t>(next - row_);
@@ -277,6 +282,18 @@ class Learning {
     ++row_;
   }
 
+  // Counts the rows since it did last; of models with document frequencies only.
+  void CountDocuments() {
+    if (core_.documents == nullptr) return;
+    rows_.CountDocuments(counted_row_, row_, *core_.documents);
+    counted_row_ = row_;
+  }
+
+  bool IsFrequencyChangeDue() {
+    CountDocuments();
+    return core_.documents != nullptr && core_.documents->UntilDue() == 0;
+  }
+
   void OfferToSample(const ModelState& state, int32_t label) {
     if (!core_.ledger.stored_examples().samples()) return;
     // The row is learned: it is stored whole.
@@ -323,6 +340,7 @@ class Learning {
   template <typename Guard>
   void Account(Guard& state) {
     sampler_.Release();
+    CountDocuments();
     if (segment_.unchanged.empty() && segment_.updates.empty() && segment_.completed_pass == 0)
       return;
     segment_.revision = state->revision;
@@ -355,6 +373,8 @@ class Learning {
   Next next_ = Next::kEvaluate;
   // The next row.
   size_t row_ = 0;
+  // The next row to be counted as a document.
+  size_t counted_row_ = 0;
   // The message ends a pass that has not ended, nor has the batch that ends with it.
   bool ends_new_pass_ = false;
   // The squared norm of the mapped features of the row that calls for an update.
@@ -369,19 +389,6 @@ class Learning {
 };
 
 }  // namespace
-
-void LearnOutcome::Clear() {
-  examples = mistakes = duplicates = revision = 0;
-  epoch = 0;
-  next_offset = 0;
-  scores.clear();
-  predicted.clear();
-  updated_rows.clear();
-  update_revisions.clear();
-  row_errors.clear();
-  pass.reset();
-  component_revisions.clear();
-}
 
 absl::Status LearnBatch(ModelCore& core, const LearnCall& call, LearnOutcome& outcome) {
   return Learning(core, call, outcome).Run();

@@ -40,6 +40,19 @@ class FeatureModel final : public Model {
 
 }  // namespace
 
+void LearnOutcome::Clear() {
+  examples = mistakes = duplicates = revision = 0;
+  epoch = 0;
+  next_offset = 0;
+  scores.clear();
+  predicted.clear();
+  updated_rows.clear();
+  update_revisions.clear();
+  row_errors.clear();
+  pass.reset();
+  component_revisions.clear();
+}
+
 absl::StatusOr<std::shared_ptr<Model>> Model::Load(const storage::ModelHeader& header,
                                                    Journal& journal, const ModelLimits& limits,
                                                    ComponentSource components) {

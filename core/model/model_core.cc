@@ -63,6 +63,9 @@ ModelCore::ModelCore(const storage::ModelHeader& header, ModelSettings read,
       weight_space(settings.space.mapped()),
       expansion(MakeExpansion(settings.space)),
       limits(limits),
+      documents(settings.space.text.has_value() && settings.space.text->inverse_document_frequency
+                    ? std::make_unique<DocumentCounter>(settings.space.size)
+                    : nullptr),
       gate(header.model().state() == ::perceptron::v1::MODEL_STATE_FROZEN,
            UpdateTime(header.model())),
       state(MakeInitialState(settings, header.model().margin_of_interest())),

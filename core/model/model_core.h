@@ -15,6 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "core/features/document_frequencies.h"
 #include "core/features/expansion.h"
 #include "core/features/names.h"
 #include "core/journal/journal.h"
@@ -60,6 +61,8 @@ struct ModelState {
   Dictionary names;
   // Class k is the name of number k + 1, where classes have names.
   Dictionary class_names;
+  // Of a text space with them; null: each is 1.
+  std::shared_ptr<const InverseDocumentFrequencies> frequencies;
   uint64_t revision = 0;
   double margin_of_interest = 0;
   // Why the model neither learns nor predicts any more; OK while it does.
@@ -131,6 +134,9 @@ struct ModelCore {
   const std::shared_ptr<const Expansion> expansion;
   const ModelLimits limits;
 
+  // Null unless the space has inverse document frequencies. Added to with the state locked.
+  const std::unique_ptr<DocumentCounter> documents;
+
   Guarded<LearningGate> gate;
   Guarded<ModelState> state;
   const LearningPlan plan;
@@ -194,6 +200,15 @@ absl::Status PredictBatch(const ModelCore& core, const Batch& batch,
 absl::Status ExplainBatch(const ModelCore& core, const Batch& batch,
                           std::span<const RowError> row_errors, const ExplainOptions& options,
                           ExplainOutcome& outcome);
+
+// Puts the document frequencies counted so far into force, as an update of its own, if they are due.
+// Why the model is closed. O(slots). (frequency_change.cc)
+absl::Status ChangeFrequencies(ModelCore& core);
+// Recovery: the frequencies of a snapshot, and those that a record puts into force. False and DATA_LOSS
+// if they are inconsistent, and the core is of no use.
+bool RestoreFrequencies(const storage::Snapshot& snapshot, ModelCore& core, ModelState& state);
+absl::Status ReplayFrequencyChange(const storage::UpdateRecord& record, ModelCore& core,
+                                   ModelState& state);
 
 // Model::ReplaceWeights. (replace_weights.cc)
 absl::StatusOr<uint64_t> ReplaceAllWeights(ModelCore& core, NewWeights weights,

@@ -107,11 +107,24 @@ constexpr size_t kRowsAtOnce = 64;
 // What a row takes besides its features, in multiply-adds.
 constexpr size_t kPredictWork = 100;
 
+ValidationError UnknownFeature(absl::string_view name) {
+  return {ValidationCode::kUnknownFeature, "feature_names",
+          absl::StrCat("the model has no weight for \"", name.substr(0, 40),
+                       "\"; leave it out, or let unknown features be ignored")};
+}
+
 // Calls predict(i) for each row that check(i) finds valid, and adds the others to
 // outcome.row_errors, which holds the rows with errors found earlier. StoppedError.
 template <typename Check, typename Predict>
-absl::Status PredictRows(Mapper& mapper, size_t rows, PredictOutcome& outcome, const Check& check,
-                         const Predict& predict) {
+absl::Status PredictRows(Mapper& mapper, const Batch& batch, PredictOutcome& outcome,
+                         const Check& check, const Predict& predict) {
+  const size_t rows = batch.rows();
+  std::vector<absl::string_view> unknown;
+  // Of a row that is to be refused for it.
+  const auto unknown_name = [&](size_t i) {
+    if (batch.refuses_unknown_features) mapper.UnknownNames(i, unknown);
+    return unknown.empty() ? absl::string_view() : unknown.front();
+  };
   const std::vector<RowError> before = std::exchange(outcome.row_errors, {});
   auto skip = before.begin();
   for (size_t i = 0; i < rows; ++i) {
@@ -119,6 +132,8 @@ absl::Status PredictRows(Mapper& mapper, size_t rows, PredictOutcome& outcome, c
       outcome.row_errors.push_back(*skip++);
     } else if (const ValidationCode code = check(i); code != ValidationCode::kNone) {
       outcome.row_errors.push_back({static_cast<uint32_t>(i), mapper.Describe(i, code)});
+    } else if (const absl::string_view name = unknown_name(i); !name.empty()) {
+      outcome.row_errors.push_back({static_cast<uint32_t>(i), UnknownFeature(name)});
     } else {
       predict(i);
     }
@@ -171,7 +186,7 @@ absl::Status PredictBatch(const ModelCore& core, const Batch& batch,
   if (absl::Status status = CheckCost(cost, core.limits.max_message_cost); !status.ok())
     return status;
   const LargeWork large(core, cost);
-  mapper.Resolve(state->names);
+  mapper.Resolve(state->names, state->frequencies);
   const auto check = [&](size_t i) {
     double squared_norm = 0;
     return mapper.Check(i, &squared_norm);
@@ -179,7 +194,7 @@ absl::Status PredictBatch(const ModelCore& core, const Batch& batch,
   if (core.settings.is_multiclass()) {
     ClassPredictions predictions(learner, age, per_norm, include_class_scores, outcome);
     if (absl::Status status = predictions.Begin(rows); !status.ok()) return status;
-    return PredictRows(mapper, rows, outcome, check, [&](size_t i) {
+    return PredictRows(mapper, batch, outcome, check, [&](size_t i) {
       const Row row = mapper.Map(i);
       if (KeepGoing(row.size * predictor.scores())) predictions.Predict(i, row);
     });
@@ -216,10 +231,10 @@ absl::Status PredictBatch(const ModelCore& core, const Batch& batch,
         predictor.Score(mapper.Map(i), age, {&scores[i - begin], 1});
       return code;
     };
-    return PredictRows(mapper, rows, outcome, check_scored,
+    return PredictRows(mapper, batch, outcome, check_scored,
                        [&](size_t i) { set(i, scores[i - begin]); });
   }
-  return PredictRows(mapper, rows, outcome, check, [&](size_t i) {
+  return PredictRows(mapper, batch, outcome, check, [&](size_t i) {
     const Row row = mapper.Map(i);
     if (!KeepGoing(row.size)) return;
     double score = 0;

@@ -105,6 +105,8 @@ bool Recovery::AddClassNames(const google::protobuf::RepeatedPtrField<std::strin
 absl::Status Recovery::RestoreSnapshot(const storage::Snapshot& snapshot) {
   if (absl::Status status = RestoreLearner(snapshot); !status.ok()) return status;
   if (absl::Status status = RestoreNames(snapshot); !status.ok()) return status;
+  if (!RestoreFrequencies(snapshot, core_, state_))
+    return Inconsistent("the snapshot's document frequencies are wrong");
   state_.revision = snapshot.revision();
   if (absl::Status status = RestoreStoredExamples(snapshot.stored_rows()); !status.ok())
     return status;
@@ -190,6 +192,7 @@ absl::Status Recovery::Replay(const storage::UpdateRecord& record) {
   if (record.first_revision() > state_.revision + 1)
     return Inconsistent("records are missing before the next one");
   if (record.has_restored_state()) return ReplayRestoredState(record);
+  if (record.has_document_frequencies()) return ReplayFrequencyChange(record, core_, state_);
   if (absl::Status status = AddNames(record); !status.ok()) return status;
   Batch batch;
   batch.row_ends = {record.row_ends().data(), static_cast<size_t>(record.row_ends_size())};
@@ -313,9 +316,10 @@ absl::Status Recovery::ReplayRestoredState(const storage::UpdateRecord& record) 
   if (status.ok()) status = RestoreNames(state);
   if (status.ok()) status = RestoreStoredExamples(state.stored_rows());
   if (!status.ok()) return status;
-  return state_.learner->augmented_squared_norm() == record.squared_norm()
+  return state_.learner->augmented_squared_norm() == record.squared_norm() &&
+                 RestoreFrequencies(state, core_, state_)
              ? absl::OkStatus()
-             : Inconsistent("a restored state has other weights");
+             : Inconsistent("a restored state has other weights or wrong document frequencies");
 }
 
 absl::Status Recovery::ReplayCurve(const storage::UpdateRecord& record) {

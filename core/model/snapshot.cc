@@ -195,6 +195,10 @@ storage::Snapshot MakeSnapshot(const ModelReader& reader) {
     snapshot.add_names(std::string(state.names.Name(number)));
   for (uint32_t number = 1; number <= state.class_names.size(); ++number)
     snapshot.add_class_names(std::string(state.class_names.Name(number)));
+  if (state.frequencies != nullptr)
+    *snapshot.mutable_document_frequencies() = ToStorage(state.frequencies->counts());
+  if (const DocumentCounter* const documents = reader.core().documents.get())
+    *snapshot.mutable_document_counts() = ToStorage(documents->Copy());
   // Locks the ledger, which then has every update of this revision, before the examples are copied.
   const CurvePoints points = reader.ledger().curve_points();
   if (!points.points().empty()) *snapshot.mutable_learning_curve() = points.ToStorage();

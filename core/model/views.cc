@@ -224,6 +224,8 @@ ModelMemory MeasureMemory(const ModelReader& reader) {
   const LearnerStateView view = state.learner->State();
   for (const std::span<const float> array : view.arrays) memory.state += array.size_bytes();
   if (view.rows != nullptr) memory.state += view.rows->memory_bytes();
+  if (state.frequencies != nullptr) memory.state += state.frequencies->memory_bytes();
+  if (reader.core().documents != nullptr) memory.state += reader.core().documents->memory_bytes();
   memory.total = sizeof(Model) + sizeof(ModelCore) + memory.state + std::min(stored, kSmallStore) +
                  reader.ledger().memory_bytes();
   return memory;

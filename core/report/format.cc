@@ -180,6 +180,12 @@ std::string Grouped(uint64_t count) {
   return text;
 }
 
+std::string Counted(uint64_t count, absl::string_view things) {
+  std::string text = absl::StrCat(Grouped(count), " ");
+  if (count == 1) MakeSingular(things, text);
+  return absl::StrCat(text, things);
+}
+
 std::string StateName(v1::ConvergenceState state) {
   const pb::EnumValueDescriptor* const value =
       v1::ConvergenceState_descriptor()->FindValueByNumber(state);
@@ -214,7 +220,7 @@ std::string FormatFigures(const pb::Message& message) {
 }
 
 std::string DescribeUpdates(uint64_t updates, uint64_t mistakes) {
-  std::string text = absl::StrCat(Grouped(updates), " updates");
+  std::string text = Counted(updates, "updates");
   if (updates > mistakes)
     absl::StrAppend(&text, " (", Grouped(updates - mistakes), " of them without a mistake)");
   return text;

@@ -17,6 +17,8 @@ namespace perceptrond {
 std::string Percent(double ratio);
 // "54,000".
 std::string Grouped(uint64_t count);
+// "2 mistakes" of "mistakes"; of exactly 1 the first word loses its final s: "1 mistake".
+std::string Counted(uint64_t count, absl::string_view things);
 
 // "learning", "converged", "refuted", "not separable" or "drifting"; "" if the state is
 // unspecified.

@@ -59,14 +59,18 @@ absl::StatusOr<FeatureSpace> ReadTextSpace(const v1::FeatureSpace::Text& text) {
     status = InvalidSetting("model.feature_space.text.max_words",
                             "is 0 without n-grams of characters, so that there are no features");
   if (status.ok() && text.inverse_document_frequency())
-    status = UnsupportedField("model.feature_space.text.inverse_document_frequency");
+    status = in_range("bits", text.bits(), 1, TextOptions::kMaxFrequencyBits);
   if (!status.ok()) return status;
   const absl::StatusOr<TextOptions::Value> value = ReadTextValue(text.value());
   if (!value.ok()) return value.status();
   FeatureSpace space{FeatureSpace::Kind::kHashed, 1U << text.bits()};
-  space.text =
-      TextOptions{*value,           text.max_words(),  text.min_characters(), text.max_characters(),
-                  text.keep_norm(), text.icu_version()};
+  space.text = TextOptions{*value,
+                           text.max_words(),
+                           text.min_characters(),
+                           text.max_characters(),
+                           text.keep_norm(),
+                           text.inverse_document_frequency(),
+                           text.icu_version()};
   return space;
 }
 

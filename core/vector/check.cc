@@ -77,6 +77,8 @@ const char* ReasonName(ValidationCode code) {
       return "WRONG_DIMENSION";
     case ValidationCode::kTooManyFeatures:
       return "TOO_MANY_FEATURES";
+    case ValidationCode::kUnknownFeature:
+      return "UNKNOWN_FEATURE";
     case ValidationCode::kLengthMismatch:
       return "LENGTH_MISMATCH";
     case ValidationCode::kWrongForm:

@@ -52,6 +52,8 @@ struct Batch {
   // Whoever made the batch knows that indices are below the reader's dimension and that none is
   // twice in a row, in whatever order they are; they are not checked again.
   bool indices_are_checked = false;
+  // To predict: a row with a feature that the model has no weight for has a validation error.
+  bool refuses_unknown_features = false;
   // > 0: rows are dense; row_ends and indices are empty, and names is null.
   uint32_t dense_width = 0;
 

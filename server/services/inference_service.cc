@@ -31,6 +31,7 @@ using Parameters = google::protobuf::Map<std::string, oip::InferParameter>;
 using TensorMetadata = oip::ModelMetadataResponse::TensorMetadata;
 
 constexpr absl::string_view kMinRevision = "min_revision";
+constexpr absl::string_view kUnknownFeatures = "unknown_features";
 
 absl::StatusOr<std::shared_ptr<Model>> FindModel(Store& store, const std::string& id,
                                                  absl::string_view field) {
@@ -98,14 +99,28 @@ absl::StatusOr<int64_t> ReadMinRevision(const Parameters& parameters) {
                       "is not an integer of at least 0");
 }
 
+absl::StatusOr<v1::UnknownFeatures> ReadUnknownFeatures(const Parameters& parameters) {
+  const auto found = parameters.find(std::string(kUnknownFeatures));
+  if (found == parameters.end()) return v1::UNKNOWN_FEATURES_IGNORE;
+  const std::string& choice = found->second.string_param();
+  if (choice == "refuse") return v1::UNKNOWN_FEATURES_REFUSE;
+  if (choice == "ignore") return v1::UNKNOWN_FEATURES_IGNORE;
+  return InvalidField("INVALID_FIELD", absl::StrCat("parameters[\"", kUnknownFeatures, "\"]"),
+                      "is not the string \"ignore\" or \"refuse\"");
+}
+
 absl::Status PredictTensors(Store& store, const Model& model, const oip::ModelInferRequest& request,
                             bool include_class_scores, v1::PredictResponse& prediction) {
   const absl::StatusOr<int64_t> min_revision = ReadMinRevision(request.parameters());
   if (!min_revision.ok()) return min_revision.status();
+  const absl::StatusOr<v1::UnknownFeatures> unknown_features =
+      ReadUnknownFeatures(request.parameters());
+  if (!unknown_features.ok()) return unknown_features.status();
   MessagePredictor::Request predict;
   v1::PredictRequest& examples = predict.message;
   examples.set_min_revision(*min_revision);
   examples.set_include_class_scores(include_class_scores);
+  examples.set_unknown_features(*unknown_features);
   InferenceBatch batch;
   absl::Status status = batch.Read(request, *examples.mutable_columns());
   if (!status.ok()) return status;
@@ -218,7 +233,7 @@ absl::Status ServerMetadata(Store& /*store*/, const oip::ServerMetadataRequest& 
   response.set_version(GetBuildInfo().version);
   for (const absl::string_view extension :
        {absl::string_view("learning"), absl::string_view("perceptron.v1.LearningService"),
-        kMinRevision})
+        kMinRevision, kUnknownFeatures})
     response.add_extensions(std::string(extension));
   return absl::OkStatus();
 }

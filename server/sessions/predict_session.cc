@@ -36,13 +36,13 @@ absl::Status MessagePredictor::Predict(const Model& model, const Request& reques
   }
   if (absl::Status status = CheckUnknownFeatures(message.unknown_features()); !status.ok())
     return status;
-  if (message.unknown_features() == ::perceptron::v1::UNKNOWN_FEATURES_REFUSE)
-    return UnsupportedField("unknown_features");
   absl::Status status = batch_.Read(request, model.settings(), ExampleBatch::Use::kPredict);
   if (!status.ok()) return status;
-  status = model.Predict(batch_.batch(), batch_.row_errors(),
-                         static_cast<uint64_t>(message.min_revision()), outcome_,
-                         message.include_class_scores());
+  Batch batch = batch_.batch();
+  batch.refuses_unknown_features =
+      message.unknown_features() == ::perceptron::v1::UNKNOWN_FEATURES_REFUSE;
+  status = model.Predict(batch, batch_.row_errors(), static_cast<uint64_t>(message.min_revision()),
+                         outcome_, message.include_class_scores());
   if (!status.ok()) return status;
   ToProto(outcome_, batch_, response);
   const bool is_refused = refuses_row_errors_ && !outcome_.row_errors.empty();

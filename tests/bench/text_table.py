@@ -35,7 +35,8 @@ DATA = pathlib.Path(__file__).resolve().parents[2] / "deploy/data/sms_spam.tsv"
 RULES = ["perceptron", "averaged-perceptron", "passive-aggressive-i", "averaged-passive-aggressive-i", "arow"]
 # The flags after `create NAME --text`.
 SPACES = {"words 1 to 2": "", "words 1 to 2, characters 2 to 4": "--characters 2-4",
-          "words 1 to 2, counts, norm kept": "--text-value count --keep-norm"}
+          "words 1 to 2, counts, norm kept": "--text-value count --keep-norm", "words 1 to 2, idf": "--idf",
+          "words 1 to 2, characters 2 to 4, idf": "--characters 2-4 --idf"}
 # Student's t for 95 %, by the number of splits.
 QUANTILE = {3: 4.303, 5: 2.776, 10: 2.262, 20: 2.093}
 

@@ -143,5 +143,45 @@ TEST_F(CtlTest, TheDimensionComesFromFiles) {
       2);
 }
 
+// Interrupted after its first pass, and repeated: what the server has is known by its number, and the
+// order is the same.
+TEST_F(CtlTest, ARepeatedShuffledRunLearnsEachExampleOfEachPassOnce) {
+  std::string lines;
+  for (int i = 0; i < 200; ++i) {
+    const int x = i * 7919 % 41 - 20;
+    const int y = i * 104729 % 37 - 18;
+    lines += (x + 2 * y + i % 3 > 0 ? "+1 1:" : "-1 1:") + std::to_string(x) +
+             " 2:" + std::to_string(y) + "\n";
+  }
+  const std::string file = Write("rows.svm", lines);
+  const auto learn = [&](const std::string& arguments) {
+    return Object(CtlOut("learn " + arguments + " -o json --index-base 1 --batch 7 " + file).out);
+  };
+  for (const char* model : {"whole", "parts", "plain", "other"})
+    Ctl("create " + std::string(model) + " --dimension 2");
+  const std::string numbered = " --producer p --start-offset 0";
+  EXPECT_EQ(Number(learn("whole --shuffle 5 --passes 3" + numbered), "examples"), 600);
+  EXPECT_EQ(Number(learn("parts --shuffle 5" + numbered), "examples"), 200);
+  const auto rest = learn("parts --shuffle 5 --passes 3" + numbered);
+  EXPECT_EQ(Number(rest, "examples"), 400);
+  EXPECT_EQ(Number(rest, "duplicates"), 200);
+  learn("plain --passes 3");
+  learn("other --shuffle 6 --passes 3");
+  const auto weights = [&](const std::string& model) {
+    return Get(model).weights().SerializeAsString();
+  };
+  EXPECT_EQ(weights("parts"), weights("whole"));
+  EXPECT_NE(weights("plain"), weights("whole"));
+  EXPECT_NE(weights("other"), weights("whole"));
+  // From the second pass on, by its own numbers.
+  Ctl("create second --dimension 2");
+  EXPECT_EQ(Number(learn("second --shuffle 5" + numbered), "examples"), 200);
+  EXPECT_EQ(Number(learn("second --shuffle 5 --passes 2 --producer p --start-offset 200 "
+                         "--passes-before 1"),
+                   "examples"),
+            400);
+  EXPECT_EQ(weights("second"), weights("whole"));
+}
+
 }  // namespace
 }  // namespace perceptrond::testing

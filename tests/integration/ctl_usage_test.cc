@@ -32,6 +32,21 @@ TEST_F(CtlTest, ANameThatIsNoModelsIsCorrected) {
   EXPECT_THAT(Ctl("create both --compose spam,iriss").out, HasSubstr("did you mean iris?"));
 }
 
+TEST_F(CtlTest, ANameThatIsAnAliasIsRecognized) {
+  Ctl("create spam --named");
+  Ctl("alias prod spam");
+  EXPECT_THAT(Ctl("get prod").out, HasSubstr("did you mean aliases/prod? 'perceptronctl list'"));
+  EXPECT_THAT(Ctl("get aliases/prdo").out,
+              HasSubstr("did you mean aliases/prod? 'perceptronctl alias'"));
+}
+
+TEST_F(CtlTest, OneOfAKindIsNamedInTheSingular) {
+  Ctl("create one --dimension 2");
+  const std::string out = Ctl("learn one - --format svmlight --index-base 1", "+1 1:1\n").out;
+  EXPECT_THAT(out, HasSubstr("1 example in "));
+  EXPECT_THAT(out, HasSubstr("1 mistake, 1 update; revision 1"));
+}
+
 TEST_F(CtlTest, TheAddressOfTheMetricsIsRecognized) {
   const CommandResult metrics =
       RunCommand(std::string(PERCEPTRONCTL_BINARY) + " list --server " +

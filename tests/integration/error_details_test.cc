@@ -199,42 +199,6 @@ TEST_F(ErrorDetailsTest, AListNamesADamagedModelAndHasTheOthers) {
   EXPECT_THAT(page, ::testing::HasSubstr("\"unreachable\":[\"models/damaged\"]"));
 }
 
-// Each field that the API lays out for a later version, in a message that is valid without it.
-TEST_F(ErrorDetailsTest, FieldsOfALaterVersionAreRefusedByTheirNames) {
-  CreateDense("m", 3);
-  const auto refused = [this](const std::string& field,
-                              const std::function<void(v1::PredictRequest&)>& set) {
-    v1::PredictRequest request;
-    request.set_model("models/m");
-    set(request);
-    v1::PredictResponse response;
-    const grpc::Status status = Predict(request, &response);
-    EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << field;
-    EXPECT_EQ(Reason(status), "UNSUPPORTED_FIELD") << field;
-    EXPECT_EQ(BadField(status), field);
-  };
-  refused("unknown_features",
-          [](auto& request) { request.set_unknown_features(v1::UNKNOWN_FEATURES_REFUSE); });
-}
-
-TEST_F(ErrorDetailsTest, SettingsOfALaterVersionCreateNoModel) {
-  const auto refused = [this](const std::string& field,
-                              const std::function<void(v1::Model&)>& set) {
-    v1::CreateModelRequest request;
-    request.set_model_id("m");
-    request.mutable_model()->mutable_feature_space()->mutable_dense()->set_dimension(3);
-    set(*request.mutable_model());
-    grpc::ClientContext context;
-    v1::Model model;
-    const grpc::Status status = models_->CreateModel(&context, request, &model);
-    EXPECT_EQ(Reason(status), "UNSUPPORTED_FIELD") << field;
-    EXPECT_EQ(BadField(status), field);
-  };
-  refused("model.feature_space.text.inverse_document_frequency", [](auto& model) {
-    model.mutable_feature_space()->mutable_text()->set_inverse_document_frequency(true);
-  });
-}
-
 TEST_F(ErrorDetailsTest, ARevisionThatIsYetToComeSaysWhenToAskAgain) {
   CreateDense("m", 3);
   v1::PredictRequest request;

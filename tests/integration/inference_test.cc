@@ -198,6 +198,27 @@ TEST_F(InferenceServiceTest, MinRevisionRefusesToAnswerFromAnOlderState) {
   EXPECT_EQ(Refusal(request), "3 INVALID_FIELD parameters[\"min_revision\"]");
 }
 
+TEST_F(InferenceServiceTest, UnknownFeaturesAreRefusedOnRequest) {
+  v1::Model settings;
+  settings.mutable_feature_space()->mutable_named();
+  Create("words", settings);
+  oip::ModelInferRequest request;
+  request.set_model_name("words");
+  oip::ModelInferRequest::InferInputTensor& names = *request.add_inputs();
+  names.set_name("names");
+  names.set_datatype("BYTES");
+  names.add_shape(1);
+  names.mutable_contents()->add_bytes_contents("zebra");
+  Answer(request);
+  auto& parameter = (*request.mutable_parameters())["unknown_features"];
+  parameter.set_string_param("ignore");
+  Answer(request);
+  parameter.set_string_param("refuse");
+  EXPECT_EQ(Refusal(request), "3 UNKNOWN_FEATURE inputs[0]");
+  parameter.set_string_param("maybe");
+  EXPECT_EQ(Refusal(request), "3 INVALID_FIELD parameters[\"unknown_features\"]");
+}
+
 TEST_F(InferenceServiceTest, AnUnknownModelAndAnInvalidNameAreDifferentErrors) {
   EXPECT_EQ(Refusal(Ones("nobody", 2)), "5 MODEL_NOT_FOUND ");
   EXPECT_EQ(Refusal(Ones("models/plane", 2)), "3 INVALID_FIELD model_name");

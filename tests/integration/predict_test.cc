@@ -149,6 +149,60 @@ TEST_F(PredictTest, ABadValueOfANameIsNamedWhereTheSenderPutIt) {
   EXPECT_EQ(BadField(status), "examples[0].named.values[1]");
 }
 
+TEST_F(PredictTest, ANameWithoutAWeightIsRefusedOnRequest) {
+  v1::Model settings;
+  settings.mutable_feature_space()->mutable_named();
+  Create("words", settings);
+  v1::LearnRequest learn;
+  learn.set_model("models/words");
+  *learn.add_examples() = NamedExample("", {{"ape", 1}, {"mule", 1}});
+  learn.mutable_examples(0)->set_label(1);
+  ASSERT_TRUE(Learn(learn).ok());
+  v1::Model over;
+  over.mutable_feature_space()->mutable_composition()->add_inputs()->set_model("models/words");
+  Create("over", over);
+  for (const char* model : {"models/words", "models/over"}) {
+    v1::PredictRequest request;
+    request.set_model(model);
+    *request.add_examples() = NamedExample("", {{"ape", 1}});
+    *request.add_examples() = NamedExample("", {{"mule", 1}, {"zebra", 1}});
+    v1::PredictResponse response;
+    EXPECT_TRUE(Predict(request, &response).ok());
+    request.set_unknown_features(v1::UNKNOWN_FEATURES_REFUSE);
+    const grpc::Status status = Predict(request, &response);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+    EXPECT_EQ(Reason(status), "UNKNOWN_FEATURE");
+    EXPECT_EQ(BadField(status), "examples[1].named");
+    EXPECT_THAT(status.error_message(), ::testing::HasSubstr("zebra"));
+    grpc::ClientContext context;
+    const auto stream = predictions_->PredictStream(&context);
+    ASSERT_TRUE(stream->Write(request));
+    ASSERT_TRUE(stream->Read(&response));
+    EXPECT_EQ(response.scores_size(), 2);
+    ASSERT_EQ(response.row_errors_size(), 1);
+    EXPECT_EQ(response.row_errors(0).row(), 1);
+    EXPECT_EQ(Reason(response.row_errors(0).status()), "UNKNOWN_FEATURE");
+    stream->WritesDone();
+    EXPECT_TRUE(stream->Finish().ok());
+    request.mutable_examples()->RemoveLast();
+    EXPECT_TRUE(Predict(request, &response).ok());
+  }
+}
+
+TEST_F(PredictTest, SlotsOfAHashedModelAreNeverUnknown) {
+  v1::Model settings;
+  settings.mutable_feature_space()->mutable_hashed()->set_bits(8);
+  Create("hashed", settings);
+  v1::PredictRequest request;
+  request.set_model("models/hashed");
+  request.set_unknown_features(v1::UNKNOWN_FEATURES_REFUSE);
+  *request.add_examples() = NamedExample("", {{"zebra", 1}});
+  v1::PredictResponse response;
+  EXPECT_TRUE(Predict(request, &response).ok());
+  request.mutable_examples(0)->mutable_sparse()->add_indices(256);
+  EXPECT_EQ(Reason(Predict(request, &response)), "INDEX_OUT_OF_RANGE");
+}
+
 TEST_F(PredictTest, AnOlderStateThanAskedForIsNotAnswered) {
   v1::PredictRequest request = ThreePoints();
   request.set_min_revision(1);

@@ -84,6 +84,10 @@ TEST_F(TextTest, SettingsOutOfRangeAreRefusedByTheirNames) {
     EXPECT_EQ(BadField(status), "model.feature_space.text." + field);
   };
   refused("bits", [](auto& text) { text.set_bits(29); });
+  refused("bits", [](auto& text) {
+    text.set_bits(25);
+    text.set_inverse_document_frequency(true);
+  });
   refused("max_words", [](auto& text) { text.set_max_words(6); });
   refused("max_words", [](auto& text) { text.set_max_words(0); });
   refused("min_characters", [](auto& text) { text.set_max_characters(3); });
@@ -237,6 +241,34 @@ TEST_F(TextTest, ARestartLeavesTheSameBits) {
   inference_ = oip::GRPCInferenceService::NewStub(channel_);
   EXPECT_EQ(Get("mail").weights().SerializeAsString(), weights);
   EXPECT_EQ(Scores("mail"), scores);
+}
+
+TEST_F(TextTest, InverseDocumentFrequenciesSurviveAKill) {
+  CreateText("mail", [](auto& text) { text.set_inverse_document_frequency(true); });
+  CreateText("plain");
+  for (const std::string model : {"mail", "plain"}) {
+    for (int i = 0; i < 14; ++i) ASSERT_TRUE(Learn(InColumns(model)).ok());
+  }
+  const std::vector<float> scores = Scores("mail");
+  EXPECT_NE(scores, Scores("plain"));
+  const v1::Model before = Get("mail");
+  EXPECT_TRUE(before.feature_space().text().inverse_document_frequency());
+  EXPECT_EQ(before.report().examples(), 70U);
+  server_.Kill();
+  Restart();
+  EXPECT_EQ(Get("mail").revision(), before.revision());
+  EXPECT_EQ(Scores("mail"), scores);
+  // The contributions are those of the scaled values.
+  v1::ExplainRequest request;
+  request.set_model("models/mail");
+  request.add_examples()->set_text(kMail[0].text);
+  request.set_max_features(1000);
+  grpc::ClientContext context;
+  v1::ExplainResponse response;
+  ASSERT_TRUE(predictions_->Explain(&context, request, &response).ok());
+  double sum = response.explanations(0).bias();
+  for (const auto& one : response.explanations(0).contributions()) sum += one.contribution();
+  EXPECT_NEAR(sum, scores[0], 1e-5);
 }
 
 TEST_F(TextTest, TheInferenceProtocolTakesATensorOfTexts) {

@@ -166,10 +166,10 @@ std::string Latencies(const LatencyHistogram& latency) {
 }
 
 std::string Mistakes(const BenchReport& report) {
-  std::string text = absl::StrCat("  ", Grouped(report.tally.mistakes), " mistakes, ",
+  std::string text = absl::StrCat("  ", Counted(report.tally.mistakes, "mistakes"), ", ",
                                   Percent(report.mistake_share()),
                                   " (requested: ", Percent(report.requested_mistakes), "); ",
-                                  Grouped(report.tally.updates), " updates\n");
+                                  Counted(report.tally.updates, "updates"), "\n");
   if (std::abs(report.mistake_share() - report.requested_mistakes) > kMistakesTolerance) {
     absl::StrAppend(
         &text,

@@ -48,8 +48,8 @@ std::string Describe(const v1::Contestant& contestant) {
   const std::string error =
       contestant.has_error() ? absl::StrFormat("%.4f", contestant.error()) : "unknown";
   return absl::StrCat(PrintableInLine(contestant.model()), "  error ", error, " over ",
-                      contestant.examples(), " examples, at revision ", contestant.revision(),
-                      "\n");
+                      Counted(contestant.examples(), "examples"), ", at revision ",
+                      contestant.revision(), "\n");
 }
 
 std::string DescribeOutcome(const v1::ChallengeAliasResponse& response, bool dry_run) {

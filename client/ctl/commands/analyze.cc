@@ -130,11 +130,15 @@ std::string DescribeResult(const v1::AnalysisResult& result, uint64_t updates) {
                         PrintableInLine(result.end_reason()));
   Bound(result, updates, &text);
   if (result.support_vectors_size() > 0) {
-    absl::StrAppend(&text, "  ", Grouped(result.support_vectors_size()), " support vectors\n");
+    absl::StrAppend(&text, "  ",
+                    result.support_vectors_size() == 1
+                        ? "1 support vector"
+                        : absl::StrCat(Grouped(result.support_vectors_size()), " support vectors"),
+                    "\n");
   }
   if (result.certificate_size() > 0) {
-    absl::StrAppend(&text, "  the combination has ", Grouped(result.certificate_size()),
-                    " examples, each with a positive whole multiplier\n");
+    absl::StrAppend(&text, "  the combination has ", Counted(result.certificate_size(), "examples"),
+                    ", each with a positive whole multiplier\n");
   }
   if (result.has_separator_margin()) {
     int weights = 0;
@@ -155,8 +159,7 @@ Progress MakeProgress(const v1::AnalysisProgress& progress) {
   shown.figures.push_back(StageText(progress.stage()));
   if (progress.queue_position() > 0)
     shown.figures.push_back(absl::StrCat(progress.queue_position(), " analyses ahead"));
-  if (progress.examples() > 0)
-    shown.figures.push_back(absl::StrCat(Grouped(progress.examples()), " examples"));
+  if (progress.examples() > 0) shown.figures.push_back(Counted(progress.examples(), "examples"));
   if (progress.working_examples() > 0)
     shown.figures.push_back(
         absl::StrCat(Grouped(progress.working_examples()), " in the working set"));

@@ -15,6 +15,7 @@
 #include "client/ctl/commands/analyze.h"
 #include "client/ctl/commands/learn_summary.h"
 #include "client/ctl/commands/producer_lease.h"
+#include "client/ctl/commands/shuffled_rows.h"
 #include "client/ctl/input.h"
 #include "client/ctl/input_thread.h"
 #include "client/ctl/interrupt.h"
@@ -34,6 +35,8 @@ struct LearnRunOptions {
   // Default 1, with until_converged 1000.
   std::optional<int64_t> passes;
   bool until_converged = false;
+  // The seed.
+  std::optional<uint64_t> shuffle;
   bool analyze = false;
   AnalysisFlags analysis_limits;
   size_t batch = 512;
@@ -66,12 +69,15 @@ class LearnRun {
   Outcome LearnPasses();
   Outcome LearnPass(int64_t pass);
   Outcome PushAll(int64_t pass, InputThread* input);
+  // The same of the rows in memory, in the order of the pass.
+  Outcome PushShuffled(int64_t pass);
+  Outcome Push(const InputRow& row);
   Outcome MarkPass(int64_t pass);
   Outcome Finish(Outcome outcome);
   Outcome StreamFailed(const absl::Status& status) const;
 
   void OnAnswer(const LearnAnswer& answer);
-  void DrawProgress(int64_t pass, const InputThread& input);
+  void DrawProgress(int64_t pass, std::optional<double> fraction);
   void Summarize(const Outcome& outcome);
   // Analyzes the stored examples after a successful run.
   Outcome Analyze();
@@ -81,6 +87,8 @@ class LearnRun {
   const Client client_;
   std::unique_ptr<Input> input_;
   std::unique_ptr<ProducerLease> lease_;
+  // With --shuffle, once they are read.
+  std::optional<ShuffledRows> shuffled_;
   LearnSummary summary_;
   RowErrors row_errors_{options_.input.skip_bad_lines};
   Connectivity connectivity_;
@@ -141,7 +149,7 @@ Outcome LearnRun::Open() {
   const absl::StatusOr<v1::Model> model = client_.GetModel(options_.name);
   if (!model.ok()) return Failed(ErrorPrefix(), model.status());
   absl::StatusOr<std::unique_ptr<Input>> input =
-      Input::Make(options_.input, *model, true, MostPasses() > 1);
+      Input::Make(options_.input, *model, true, MostPasses() > 1 && !options_.shuffle.has_value());
   if (!input.ok()) {
     return UsageError(absl::StrCat(ErrorPrefix(), ": ", std::string(input.status().message())));
   }
@@ -163,7 +171,7 @@ Outcome LearnRun::Open() {
 Outcome LearnRun::LearnPasses() {
   Outcome outcome;
   for (int64_t pass = 1; pass <= MostPasses() && outcome.ok(); ++pass) {
-    if (pass > 1) input_->Rewind();
+    if (pass > 1 && !shuffled_.has_value()) input_->Rewind();
     outcome = LearnPass(pass);
     if (options_.until_converged && summary_.converged()) break;
   }
@@ -171,11 +179,13 @@ Outcome LearnRun::LearnPasses() {
 }
 
 Outcome LearnRun::LearnPass(int64_t pass) {
-  {
+  if (options_.shuffle.has_value()) {
+    if (Outcome outcome = PushShuffled(pass); !outcome.ok()) return outcome;
+  } else {
     InputThread input(input_.get(), [&](const InputThread& waiting) {
       // The next Push() returns any error.
       stream_->Flush().IgnoreError();
-      DrawProgress(pass, waiting);
+      DrawProgress(pass, waiting.fraction());
     });
     if (Outcome outcome = PushAll(pass, &input); !outcome.ok()) return outcome;
   }
@@ -191,18 +201,33 @@ Outcome LearnRun::LearnPass(int64_t pass) {
 
 Outcome LearnRun::PushAll(int64_t pass, InputThread* input) {
   while (const InputRow* read = input->Next()) {
-    absl::Status status = read->status;
-    if (status.ok()) {
-      status = stream_->Push(read->row, read->tag);
-      if (status.ok()) {
-        ++summary_.rows;
-        if (redraw_timer_.Due()) DrawProgress(pass, *input);
-        continue;
-      }
-      if (!stream_->status().ok()) return StreamFailed(status);
-      status = input_->AtTag(read->tag, status);
-    }
-    if (Outcome outcome = row_errors_.AddBadLine(status); !outcome.ok()) return outcome;
+    if (Outcome outcome = Push(*read); !outcome.ok()) return outcome;
+    if (redraw_timer_.Due()) DrawProgress(pass, input->fraction());
+  }
+  return {};
+}
+
+Outcome LearnRun::Push(const InputRow& row) {
+  if (!row.status.ok()) return row_errors_.AddBadLine(row.status);
+  const absl::Status status = stream_->Push(row.row, row.tag);
+  summary_.rows += status.ok() ? 1 : 0;
+  if (status.ok()) return {};
+  if (!stream_->status().ok()) return StreamFailed(status);
+  return row_errors_.AddBadLine(input_->AtTag(row.tag, status));
+}
+
+Outcome LearnRun::PushShuffled(int64_t pass) {
+  if (!shuffled_.has_value()) {
+    shuffled_.emplace(*options_.shuffle);
+    if (Outcome outcome = shuffled_->Read(input_.get(), &row_errors_); !outcome.ok())
+      return outcome;
+  }
+  // The order that a run which is repeated had, whichever pass it begins with.
+  shuffled_->Shuffle(options_.passes_before.value_or(0) + pass);
+  for (size_t i = 0; i < shuffled_->size() && !Interrupted(); ++i) {
+    if (Outcome outcome = Push((*shuffled_)[i]); !outcome.ok()) return outcome;
+    if (redraw_timer_.Due())
+      DrawProgress(pass, static_cast<double>(i) / static_cast<double>(shuffled_->size()));
   }
   return {};
 }
@@ -245,13 +270,13 @@ void LearnRun::OnAnswer(const LearnAnswer& answer) {
   }
 }
 
-void LearnRun::DrawProgress(int64_t pass, const InputThread& input) {
+void LearnRun::DrawProgress(int64_t pass, std::optional<double> fraction) {
   const std::optional<size_t> columns = ProgressColumns();
   if (!columns.has_value()) return;
   LearnPosition position;
   position.pass = pass;
   if (!options_.until_converged) position.passes = MostPasses();
-  position.read = input.fraction();
+  position.read = fraction;
   const Progress progress =
       LearnProgress(position, stream_->totals(), absl::Now() - started_, stream_->report());
   ShowProgress(ProgressLine(progress, *columns));
@@ -287,36 +312,6 @@ void LearnRun::Summarize(const Outcome& outcome) {
   }
 }
 
-constexpr char kLearnFooter[] =
-    R"(Prints a line per pass and a summary: examples, mistakes, updates, and the convergence
-report.
-
-Examples:
-  perceptronctl learn iris iris.train --format svmlight --index-base 1 --passes 3
-  perceptronctl learn spam sms.tsv --skip-lines 1 --until-converged
-  perceptronctl learn clicks log.vw.gz --producer web1 --start-offset 0
-
-Formats, one example per line:
-  svmlight  -1 3:0.5 7:2 # comment
-  vw        1 |words free win |info length:23      (features words^free, info^length)
-  csv       all columns but --label-column are features, named by the header
-  jsonl     {"named": {"names": ["free", "win"]}, "label": 1}
-  text      spam<TAB>Free entry! Win ...           (features: lower-case words and their counts)
-  ids       0.2.64f0c1a2b3.9c1f,spam               (the label of a prediction of 'predict --ids')
-Labels are -1 and 1, 0 and 1, or the label names of the model. In text without required labels, as for
-predict, a line without a tab, or with an unknown label before its first tab, is all text; if the
-model adds classes by name, the text before the first tab is a label.
-
-With -o json the summary is one object: model, producer, converged, seconds; the counts rows,
-examples, mistakes, updates, duplicates, rowErrors, lostAnswers, badLines, revision and
-acknowledgedThrough (as strings, like all 64-bit numbers in protobuf's JSON); passes (each a
-perceptron.v1.PassSummary), report (perceptron.v1.ConvergenceReport), and with --analyze analysis
-(perceptron.v1.AnalysisResult).
-
-An example beyond a dense model's dimension ends the run with exit code 2; those before it are
-learned. Ctrl-C ends the run cleanly with a summary. If the server does not answer for --timeout seconds
-(default 60), reconnecting included, learn gives up with exit code 4.)";
-
 void AddPasses(CLI::App* command, LearnRunOptions* options) {
   command->add_option("--passes", options->passes, "Number of passes over the files")
       ->check(CLI::Range(int64_t{1}, int64_t{1'000'000'000}))
@@ -324,6 +319,12 @@ void AddPasses(CLI::App* command, LearnRunOptions* options) {
   command->add_flag("--until-converged", options->until_converged,
                     "Stop after the first pass without an update; --passes is then the maximum "
                     "(default 1000), after which the exit code is 5");
+  command
+      ->add_option("--shuffle", options->shuffle,
+                   "Learn each pass in a random order, by this seed and the pass's number: all "
+                   "examples are read first, into at most 2 GiB of memory. A repeated run has the "
+                   "same order")
+      ->type_name("SEED");
   auto* analyze = command->add_flag(
       "--analyze", options->analyze,
       "Then analyze the stored examples: the best margin and the bound on updates (see "

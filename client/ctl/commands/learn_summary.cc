@@ -8,14 +8,45 @@
 
 namespace perceptrond::client {
 
+const char kLearnFooter[] =
+    R"(Prints a line per pass and a summary: examples, mistakes, updates, and the convergence
+report.
+
+Examples:
+  perceptronctl learn iris iris.train --format svmlight --index-base 1 --passes 3
+  perceptronctl learn spam sms.tsv --skip-lines 1 --until-converged
+  perceptronctl learn spam sms.tsv --passes 10 --shuffle 1
+  perceptronctl learn clicks log.vw.gz --producer web1 --start-offset 0
+
+Formats, one example per line:
+  svmlight  -1 3:0.5 7:2 # comment
+  vw        1 |words free win |info length:23      (features words^free, info^length)
+  csv       all columns but --label-column are features, named by the header
+  jsonl     {"named": {"names": ["free", "win"]}, "label": 1}
+  text      spam<TAB>Free entry! Win ...           (features: lower-case words and their counts)
+  ids       0.2.64f0c1a2b3.9c1f,spam               (the label of a prediction of 'predict --ids')
+Labels are -1 and 1, 0 and 1, or the label names of the model. In text without required labels, as for
+predict, a line without a tab, or with an unknown label before its first tab, is all text; if the
+model adds classes by name, the text before the first tab is a label.
+
+With -o json the summary is one object: model, producer, converged, seconds; the counts rows,
+examples, mistakes, updates, duplicates, rowErrors, lostAnswers, badLines, revision and
+acknowledgedThrough (as strings, like all 64-bit numbers in protobuf's JSON); passes (each a
+perceptron.v1.PassSummary), report (perceptron.v1.ConvergenceReport), and with --analyze analysis
+(perceptron.v1.AnalysisResult).
+
+An example beyond a dense model's dimension ends the run with exit code 2; those before it are
+learned. Ctrl-C ends the run cleanly with a summary. If the server does not answer for --timeout seconds
+(default 60), reconnecting included, learn gives up with exit code 4.)";
+
 std::string LearnSummary::Text() const {
   std::string text = absl::StrFormat(
-      "%s: %s examples in %.1f s (%s), %s mistakes, %s", PrintableInLine(model),
-      Grouped(totals.examples), absl::ToDoubleSeconds(elapsed), Rate(totals.examples, elapsed),
-      Grouped(totals.mistakes), DescribeUpdates(totals.updates, totals.mistakes));
-  if (totals.duplicates > 0) absl::StrAppend(&text, ", ", totals.duplicates, " duplicates");
+      "%s: %s in %.1f s (%s), %s, %s", PrintableInLine(model), Counted(totals.examples, "examples"),
+      absl::ToDoubleSeconds(elapsed), Rate(totals.examples, elapsed),
+      Counted(totals.mistakes, "mistakes"), DescribeUpdates(totals.updates, totals.mistakes));
+  if (totals.duplicates > 0) absl::StrAppend(&text, ", ", Counted(totals.duplicates, "duplicates"));
   if (totals.lost_answers > 0) {
-    absl::StrAppend(&text, ", ", totals.lost_answers, " examples whose answers were lost");
+    absl::StrAppend(&text, ", ", Counted(totals.lost_answers, "examples whose answers were lost"));
   }
   absl::StrAppend(&text, "; revision ", totals.revision, "\n");
   if (!now.has_value()) return text;
@@ -73,8 +104,8 @@ void AddState(const perceptron::v1::ConvergenceReport& report, Progress* progres
   const std::string state = StateName(report.state());
   if (!state.empty()) progress->figures.push_back(state);
   if (report.has_updates_left())
-    progress->figures.push_back(
-        absl::StrCat("at most ", Grouped(report.updates_left()), " more updates"));
+    progress->figures.push_back(absl::StrCat("at most ", Grouped(report.updates_left()), " more ",
+                                             report.updates_left() == 1 ? "update" : "updates"));
 }
 
 }  // namespace
@@ -84,11 +115,11 @@ Progress LearnProgress(const LearnPosition& position, const LearnTotals& totals,
                        const std::optional<perceptron::v1::ConvergenceReport>& report) {
   Progress progress;
   SetFraction(position, &progress);
-  progress.figures.push_back(absl::StrCat(Grouped(totals.examples), " examples"));
-  progress.figures.push_back(absl::StrCat(Grouped(totals.mistakes), " mistakes"));
+  progress.figures.push_back(Counted(totals.examples, "examples"));
+  progress.figures.push_back(Counted(totals.mistakes, "mistakes"));
   progress.figures.push_back(Rate(totals.examples + totals.duplicates, elapsed));
   if (totals.duplicates > 0) {
-    progress.figures.push_back(absl::StrCat(Grouped(totals.duplicates), " duplicates"));
+    progress.figures.push_back(Counted(totals.duplicates, "duplicates"));
   }
   if (report.has_value()) AddState(*report, &progress);
   return progress;

@@ -15,6 +15,9 @@
 
 namespace perceptrond::client {
 
+// What `learn --help` says of formats and of the result.
+extern const char kLearnFooter[];
+
 struct LearnSummary {
   std::string model;
   std::string producer;

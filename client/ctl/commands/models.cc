@@ -115,8 +115,8 @@ Outcome ConfirmDelete(const Globals& globals, const ModelOptions& options) {
   if (!model.ok()) return Failed(absl::StrCat("delete ", options.name), model.status());
   const std::string name = PrintableInLine(model->name());
   if (AskYesNo(absl::StrCat("Delete ", name, ", which has learned ",
-                            Grouped(model->report().examples()), " examples and made ",
-                            Grouped(model->report().updates()), " updates?"))) {
+                            Counted(model->report().examples(), "examples"), " and made ",
+                            Counted(model->report().updates(), "updates"), "?"))) {
     return {};
   }
   return {kExitInterrupted, absl::StrCat("delete: ", name, " is kept")};

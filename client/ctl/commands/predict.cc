@@ -318,11 +318,11 @@ void PredictRun::DrawProgress(const InputThread& input) {
   const std::optional<size_t> columns = ProgressColumns();
   if (!columns.has_value()) return;
   const uint64_t answered = answered_;
-  ShowProgress(ProgressLine(
-      {input.fraction(),
-       "",
-       {absl::StrCat(Grouped(answered), " examples"), Rate(answered, absl::Now() - started_)}},
-      *columns));
+  ShowProgress(
+      ProgressLine({input.fraction(),
+                    "",
+                    {Counted(answered, "examples"), Rate(answered, absl::Now() - started_)}},
+                   *columns));
 }
 
 void PredictRun::Summarize(const Outcome& outcome) {
@@ -333,8 +333,9 @@ void PredictRun::Summarize(const Outcome& outcome) {
   if (summary_.partial && summary_.examples == 0) return;
   std::fflush(stdout);
   if (cut_ > 0) {
-    PrintNotice(absl::StrCat(cut_, " examples have features beyond the model's dimension ",
-                             *dimension_, ", which were ignored"));
+    PrintNotice(absl::StrCat(Counted(cut_, "examples"), cut_ == 1 ? " has" : " have",
+                             " features beyond the model's dimension ", *dimension_,
+                             ", which were ignored"));
   }
   if (const std::string notice = summary_.DecideZeroLabels(); !notice.empty()) PrintNotice(notice);
   if (!options_.summary_only && IsQuiet()) return;

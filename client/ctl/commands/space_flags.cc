@@ -124,6 +124,12 @@ void SpaceFlags::AddTextFlags(CLI::App* command) {
       ->add_flag("--keep-norm", keep_norm_,
                  "With --text: do not scale the values of a text to a norm of 1")
       ->needs("--text");
+  command
+      ->add_flag("--idf", idf_,
+                 "With --text: multiply by inverse document frequencies, of the texts learned so "
+                 "far; they change at 64 texts and whenever their number has doubled. --hash-bits "
+                 "is at most 24")
+      ->needs("--text");
 }
 
 std::string SpaceFlags::ApplyText(v1::FeatureSpace::Text* text) const {
@@ -133,6 +139,7 @@ std::string SpaceFlags::ApplyText(v1::FeatureSpace::Text* text) const {
   }
   if (words_.has_value()) text->set_max_words(*words_);
   text->set_keep_norm(keep_norm_);
+  text->set_inverse_document_frequency(idf_);
   if (characters_.empty()) return "";
   const std::vector<std::string> range = absl::StrSplit(characters_, '-');
   uint32_t least = 0;

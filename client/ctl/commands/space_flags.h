@@ -36,6 +36,7 @@ class SpaceFlags {
   std::optional<uint32_t> words_;
   std::string characters_;
   bool keep_norm_ = false;
+  bool idf_ = false;
   std::vector<std::string> components_;
 };
 

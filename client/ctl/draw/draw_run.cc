@@ -178,9 +178,10 @@ Outcome DrawRun::DrawLearningCurve() {
   if (Outcome outcome = CheckLabel(); !outcome.ok()) return outcome;
   LearningCurvePicture picture;
   picture.title = Title("learning curve");
-  picture.subtitle = absl::StrCat(LearnerName(model_.learner()), ": ", model_.report().examples(),
-                                  " examples, ", model_.report().mistakes(), " mistakes, ",
-                                  model_.report().updates(), " updates");
+  picture.subtitle = absl::StrCat(LearnerName(model_.learner()), ": ",
+                                  Counted(model_.report().examples(), "examples"), ", ",
+                                  Counted(model_.report().mistakes(), "mistakes"), ", ",
+                                  Counted(model_.report().updates(), "updates"));
   for (const v1::LearningCurvePoint& point : model_.learning_curve())
     picture.points.push_back(MakePoint(point));
   picture.logarithmic = options_.logarithmic;
