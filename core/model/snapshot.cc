@@ -188,7 +188,10 @@ absl::StatusOr<StoredExamplesCopy> FromStorage(const storage::StoredRows& stored
 }
 
 storage::Snapshot MakeSnapshot(const ModelReader& reader) {
-  const ModelState& state = reader.state();
+  return MakeSnapshot(reader.state(), reader.ledger());
+}
+
+storage::Snapshot MakeSnapshot(const ModelState& state, Ledger& ledger) {
   storage::Snapshot snapshot = WriteState(state.learner->State());
   snapshot.set_revision(state.revision);
   for (uint32_t number = 1; number <= state.names.size(); ++number)
@@ -196,9 +199,9 @@ storage::Snapshot MakeSnapshot(const ModelReader& reader) {
   for (uint32_t number = 1; number <= state.class_names.size(); ++number)
     snapshot.add_class_names(std::string(state.class_names.Name(number)));
   // Locks the ledger, which then has every update of this revision, before the examples are copied.
-  const CurvePoints points = reader.ledger().curve_points();
+  const CurvePoints points = ledger.curve_points();
   if (!points.points().empty()) *snapshot.mutable_learning_curve() = points.ToStorage();
-  const StoredExamplesCopy stored = reader.ledger().stored_examples().Copy();
+  const StoredExamplesCopy stored = ledger.stored_examples().Copy();
   if (!stored.updates.empty() || !stored.sample.empty())
     *snapshot.mutable_stored_rows() = ToStorage(stored);
   return snapshot;
