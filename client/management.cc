@@ -153,10 +153,15 @@ absl::Status ManagementClient::DeleteSnapshot(std::string_view model, std::strin
 }
 
 absl::StatusOr<v1::Model> ManagementClient::RollBackModel(
-    std::string_view model, std::string_view id, std::optional<int64_t> expected_revision) const {
+    std::string_view model, std::variant<std::string_view, int64_t> to,
+    std::optional<int64_t> expected_revision) const {
   v1::RollBackModelRequest request;
   request.set_model(ModelName(model));
-  request.set_snapshot_id(std::string(id));
+  if (const int64_t* revision = std::get_if<int64_t>(&to)) {
+    request.set_revision(*revision);
+  } else {
+    request.set_snapshot_id(std::string(std::get<std::string_view>(to)));
+  }
   if (expected_revision.has_value()) request.set_expected_revision(*expected_revision);
   return Ask(*stubs_->history, &v1::HistoryService::Stub::RollBackModel, request, timeout_);
 }

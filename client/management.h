@@ -15,6 +15,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -63,9 +64,10 @@ class ManagementClient {
   absl::StatusOr<std::vector<v1::Snapshot>> ListSnapshots(std::string_view model) const;
   // NOT_FOUND (SNAPSHOT_NOT_FOUND).
   absl::Status DeleteSnapshot(std::string_view model, std::string_view id) const;
-  // NOT_FOUND (SNAPSHOT_NOT_FOUND), FAILED_PRECONDITION (MODEL_FROZEN), ABORTED (REVISION_MISMATCH).
+  // `to`: a snapshot's id, or a revision. NOT_FOUND (SNAPSHOT_NOT_FOUND, REVISION_NOT_KEPT),
+  // FAILED_PRECONDITION (MODEL_FROZEN), ABORTED (REVISION_MISMATCH).
   absl::StatusOr<v1::Model> RollBackModel(
-      std::string_view model, std::string_view id,
+      std::string_view model, std::variant<std::string_view, int64_t> to,
       std::optional<int64_t> expected_revision = std::nullopt) const;
 
  private:

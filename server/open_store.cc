@@ -166,6 +166,7 @@ Store::Options StoreOptions(const Options& options) {
   store.limits.max_producers = options.max_producers;
   store.limits.max_model_bytes = store.max_model_bytes;
   store.snapshot_bytes = options.snapshot_bytes;
+  store.max_history_bytes = options.max_history_bytes;
   store.backup_directory = options.backup_dir;
   if (options.journal == JournalKind::kNats) {
     store.committer.counters_delay = kCountersDelay;

@@ -88,6 +88,10 @@ bool Fleet::HasOtherWriter(uint64_t model_id) const {
              absl::ToChronoNanoseconds(2 * options_.writer_timeout);
 }
 
+bool Fleet::WritesAny() const {
+  return std::any_of(roles_.begin(), roles_.end(), [](const auto& role) { return role->writes(); });
+}
+
 absl::Time Fleet::StateTimeOf(uint64_t model_id) {
   const Writer writer = WriterOf(model_id);
   Members::Clock::time_point seen = RoleOf(model_id).contact();

@@ -57,6 +57,8 @@ class Fleet {
   Followers& FollowersOf(uint64_t model_id) { return RoleOf(model_id).followers(); }
   // Whether this server writes the model.
   bool Writes(uint64_t model_id) { return RoleOf(model_id).writes(); }
+  // Whether it writes any.
+  bool WritesAny() const;
   Writer WriterOf(uint64_t model_id) const {
     return members_.WriterOf(journal_.PartitionOf(model_id));
   }

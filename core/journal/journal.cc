@@ -47,12 +47,6 @@ absl::Status Import::FinishImport() {
   return absl::FailedPreconditionError("the journal was not opened for an import");
 }
 
-absl::Status Journal::CreateWith(storage::ModelHeader& /*header*/,
-                                 const storage::Snapshot& /*snapshot*/,
-                                 const CommittedState& /*committed*/) {
-  return absl::FailedPreconditionError("servers of a fleet copy no models");
-}
-
 absl::StatusOr<Backup> Journal::BackUp(const Backups& /*backups*/, uint32_t /*keep*/) {
   return absl::FailedPreconditionError("models in memory cannot be backed up");
 }

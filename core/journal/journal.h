@@ -317,9 +317,9 @@ class Journal : public ModelHeaders,
                 public Import {
  public:
   // Adds a model as Create does, which has learned: with this state at the revision of its counters.
-  // After a crash it is whole, or not there. FAILED_PRECONDITION for a journal that several servers open.
+  // After a crash it is whole, or not there. UNAVAILABLE if this opener writes no partition.
   virtual absl::Status CreateWith(storage::ModelHeader& header, const storage::Snapshot& snapshot,
-                                  const CommittedState& committed);
+                                  const CommittedState& committed) = 0;
   // The model without what is committed from now on. A journal that only this process opens reads
   // its parts when they are asked for: nothing of the model may be committed meanwhile.
   virtual absl::StatusOr<std::unique_ptr<StoredModel>> Load(uint64_t model_id);
@@ -327,16 +327,20 @@ class Journal : public ModelHeaders,
   virtual absl::StatusOr<CommittedState> LoadCommittedState(uint64_t model_id) = 0;
   // The counters alone, by a read or two where entries are small.
   virtual absl::StatusOr<storage::Counters> LoadCounters(uint64_t model_id) = 0;
-  // As StoredModel::Replay.
+  // As StoredModel::Replay, also of records that the snapshot covers and the journal holds: those
+  // after History::begin.
   virtual absl::Status Replay(uint64_t model_id, uint64_t after_revision,
                               const ReplayCallback& replay) = 0;
 
   // Absent if there is none.
   virtual absl::StatusOr<std::optional<storage::Snapshot>> LoadSnapshot(uint64_t model_id) = 0;
   // Replaces the model's snapshot, and drops the records that end at or before its revision, which
-  // must have been committed. Atomic: after a crash either the old or the new snapshot is whole,
+  // must have been committed, or with snapshot.history() at or before where that begins. Atomic: after a crash either the old or the new snapshot is whole,
   // also if both are of one revision.
   virtual absl::Status SaveSnapshot(uint64_t model_id, const storage::Snapshot& snapshot) = 0;
+  // The history that the current snapshot was saved with; one that begins at its revision if there is
+  // none, and at 0 without a snapshot.
+  virtual absl::StatusOr<storage::History> LoadHistory(uint64_t model_id) = 0;
   // Drops records that end after `revision`, which a failed commit may have left.
   virtual absl::Status DropAfter(uint64_t model_id, uint64_t revision) = 0;
 

@@ -76,6 +76,8 @@ inline std::string KeptPrediction(uint64_t id, uint64_t number) {
   AppendNumber(key, number);
   return key;
 }
+// The history of the snapshot: a storage::History.
+inline std::string History(uint64_t id) { return OfModel('v', id); }
 inline std::string SnapshotHead(uint64_t id) { return OfModel('s', id); }
 // What the head has: the revision or slot, and the bytes of each part.
 inline std::string SnapshotHeadOf(uint64_t slot, std::span<const uint64_t> part_bytes) {

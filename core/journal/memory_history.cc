@@ -63,7 +63,6 @@ absl::Status MemoryJournal::DeleteKept(uint64_t model_id, uint64_t number) {
 absl::Status MemoryJournal::CreateWith(storage::ModelHeader& header,
                                        const storage::Snapshot& snapshot,
                                        const CommittedState& committed) {
-  if (partitions() > 1) return Journal::CreateWith(header, snapshot, committed);
   MutexLock lock(&shared_->mutex);
   const std::string& name = header.model().name();
   if (shared_->headers.contains(name))

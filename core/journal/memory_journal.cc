@@ -221,8 +221,21 @@ absl::Status MemoryJournal::SaveSnapshot(uint64_t model_id, const storage::Snaps
   if (found == shared_->models.end()) return absl::OkStatus();
   ModelData& data = found->second;
   data.snapshot = std::make_shared<const storage::Snapshot>(snapshot);
-  data.records.erase(data.records.begin(), data.records.upper_bound(snapshot.revision()));
+  const uint64_t dropped =
+      snapshot.has_history() ? snapshot.history().begin() : snapshot.revision();
+  data.records.erase(data.records.begin(), data.records.upper_bound(dropped));
   return absl::OkStatus();
+}
+
+absl::StatusOr<storage::History> MemoryJournal::LoadHistory(uint64_t model_id) {
+  MutexLock lock(&shared_->mutex);
+  const std::shared_ptr<const storage::Snapshot>& snapshot = shared_->models[model_id].snapshot;
+  if (snapshot == nullptr) return storage::History();
+  if (snapshot->has_history()) return snapshot->history();
+  storage::History none;
+  none.set_revision(snapshot->revision());
+  none.set_begin(snapshot->revision());
+  return none;
 }
 
 absl::Status MemoryJournal::DropAfter(uint64_t model_id, uint64_t revision) {

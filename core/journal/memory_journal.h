@@ -60,6 +60,7 @@ class MemoryJournal final : public Journal {
                       const ReplayCallback& replay) override;
   absl::StatusOr<std::optional<storage::Snapshot>> LoadSnapshot(uint64_t model_id) override;
   absl::Status SaveSnapshot(uint64_t model_id, const storage::Snapshot& snapshot) override;
+  absl::StatusOr<storage::History> LoadHistory(uint64_t model_id) override;
   absl::Status DropAfter(uint64_t model_id, uint64_t revision) override;
   absl::Status Announce(absl::string_view message) override;
   void Listen(std::function<void(absl::string_view message)> listener) override;

@@ -189,7 +189,7 @@ absl::Status RocksDbJournal::Delete(absl::string_view name) {
   rocksdb::WriteBatch batch;
   batch.Delete(keys::Header(name));
   batch.Delete(keys::Alive(header->id()));
-  for (const char kind : {'n', 'p', 'r', 's', 'c', 'k', 'w'}) {
+  for (const char kind : {'n', 'p', 'r', 's', 'c', 'k', 'v', 'w'}) {
     const std::string prefix = keys::OfModel(kind, header->id());
     batch.DeleteRange(prefix, keys::EndOf(prefix));
   }

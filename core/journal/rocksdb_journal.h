@@ -111,6 +111,7 @@ class RocksDbJournal final : public Journal {
                       const ReplayCallback& replay) override;
   absl::StatusOr<std::optional<storage::Snapshot>> LoadSnapshot(uint64_t model_id) override;
   absl::Status SaveSnapshot(uint64_t model_id, const storage::Snapshot& snapshot) override;
+  absl::StatusOr<storage::History> LoadHistory(uint64_t model_id) override;
   absl::Status DropAfter(uint64_t model_id, uint64_t revision) override;
   bool keeps_predictions() const override { return true; }
   absl::Status SavePredictions(uint64_t model_id,
@@ -224,7 +225,7 @@ class RocksDbJournal final : public Journal {
   // Makes a snapshot whose pieces are written the current one, and drops what it replaces; or drops
   // the pieces, if the model was deleted meanwhile.
   absl::Status MakeCurrent(uint64_t model_id, uint64_t slot, const std::string& head,
-                           Through through);
+                           const storage::Snapshot& snapshot, Through through);
   absl::Status CheckNotFailed() const;
   // Advances the watermark over a batch that was written.
   void AdvanceOver(const rocksdb::WriteBatch& batch, bool synced);

@@ -116,12 +116,29 @@ absl::Status RocksDbJournal::SaveSnapshot(uint64_t model_id, const storage::Snap
   if (!part_bytes.ok()) return part_bytes.status();
   const std::string head = keys::SnapshotHeadOf(slot, *part_bytes);
   absl::Status status =
-      MakeCurrent(model_id, slot, head, to_table ? Through::kTable : Through::kSyncedLog);
+      MakeCurrent(model_id, slot, head, snapshot, to_table ? Through::kTable : Through::kSyncedLog);
   return status.ok() && to_table ? WriteTable() : status;
 }
 
+absl::StatusOr<storage::History> RocksDbJournal::LoadHistory(uint64_t model_id) {
+  storage::History history;
+  std::string head;
+  absl::StatusOr<bool> found = Get(keys::SnapshotHead(model_id), head);
+  if (!found.ok()) return found.status();
+  if (!*found) return history;
+  const uint64_t revision = keys::ReadNumber(head) & ~kOtherSlot;
+  found = GetMessage(keys::History(model_id), history);
+  if (!found.ok()) return found.status();
+  // A server that does not know it replaced the snapshot, and dropped all records.
+  if (*found && history.revision() == revision) return history;
+  history.Clear();
+  history.set_revision(revision);
+  history.set_begin(revision);
+  return history;
+}
+
 absl::Status RocksDbJournal::MakeCurrent(uint64_t model_id, uint64_t slot, const std::string& head,
-                                         Through through) {
+                                         const storage::Snapshot& snapshot, Through through) {
   MutexLock lock(&headers_mutex_);
   std::string alive;
   absl::StatusOr<bool> found = Get(keys::Alive(model_id), alive);
@@ -132,12 +149,21 @@ absl::Status RocksDbJournal::MakeCurrent(uint64_t model_id, uint64_t slot, const
     leftovers.DeleteRange(chunks, keys::EndOf(chunks));
     return Write(leftovers, Through::kLog);
   }
-  const uint64_t revision = slot & ~kOtherSlot;
+  const uint64_t revision = snapshot.revision();
+  uint64_t dropped = revision;
   rocksdb::WriteBatch batch;
   batch.Put(keys::SnapshotHead(model_id), head);
+  if (snapshot.has_history()) {
+    dropped = snapshot.history().begin();
+    std::string bytes;
+    if (absl::Status status = Serialize(snapshot.history(), bytes); !status.ok()) return status;
+    batch.Put(keys::History(model_id), bytes);
+  } else {
+    batch.Delete(keys::History(model_id));
+  }
   // Servers that know only one part, or one slot, must not open it.
   if (head.size() > 16 || slot != revision) RaiseFormat(batch, keys::kSnapshotFormat);
-  batch.DeleteRange(keys::Record(model_id, 0), keys::Record(model_id, revision + 1));
+  batch.DeleteRange(keys::Record(model_id, 0), keys::Record(model_id, dropped + 1));
   batch.DeleteRange(keys::SnapshotChunk(model_id, 0, 0), keys::SnapshotChunk(model_id, slot, 0));
   // The pieces of unfinished snapshots too.
   batch.DeleteRange(keys::SnapshotChunk(model_id, slot + 1, 0),

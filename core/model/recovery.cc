@@ -6,8 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "core/error/error.h"
 #include "core/error/stopped.h"
-#include "core/learner/catalogue.h"
 #include "core/model/model.h"
+#include "core/model/recovery.h"
 #include "core/model/snapshot.h"
 #include "core/vector/kernels.h"
 
@@ -20,44 +20,7 @@ constexpr uint32_t kArithmeticVersion = 1;
 // What replaying an update takes besides its features, in multiply-adds.
 constexpr size_t kReplayWork = 1000;
 
-class Recovery {
- public:
-  Recovery(ModelCore& core, ModelState& state)
-      : core_(core),
-        state_(state),
-        counts_examples_(FindLearner(core.settings.learner).counts_examples) {}
-
-  absl::Status RestoreSnapshot(const storage::Snapshot& snapshot);
-  absl::Status Replay(const storage::UpdateRecord& record);
-
- private:
-  absl::Status RestoreLearner(const storage::Snapshot& snapshot);
-  absl::Status RestoreNames(const storage::Snapshot& snapshot);
-  absl::Status RestoreStoredExamples(const storage::StoredRows& stored);
-  absl::Status AddNames(const storage::UpdateRecord& record);
-  absl::Status ReplayRows(const storage::UpdateRecord& record, const Batch& batch);
-  absl::Status ReplayUpdate(const storage::UpdateRecord& record, const Batch& batch, size_t i);
-  absl::Status ReplayBatchEnd(const Row& row, int32_t label);
-  absl::Status ReplayWeightReplacement(const storage::UpdateRecord& record, const Batch& batch);
-  absl::Status ReplayRestoredState(const storage::UpdateRecord& record);
-  absl::Status ReplayCurve(const storage::UpdateRecord& record);
-  void StoreExample(const StoredUpdate& update);
-
-  bool AddClassNames(const google::protobuf::RepeatedPtrField<std::string>& names);
-  bool HasLabel(int32_t label) const;
-  size_t classes() const;
-  // Whether the row's features have weights. Index 0 of a named space stands for every unknown
-  // name, and has none.
-  bool HasWeights(const Row& row) const;
-  // The weight of unknown names is 0.
-  bool UnknownNamesHaveNoWeight() const;
-  // DATA_LOSS.
-  absl::Status Inconsistent(absl::string_view what) const;
-
-  ModelCore& core_;
-  ModelState& state_;
-  const bool counts_examples_;
-};
+}  // namespace
 
 absl::Status Recovery::Inconsistent(absl::string_view what) const {
   return absl::DataLossError(absl::StrCat("the journal of \"", core_.name,
@@ -178,7 +141,7 @@ absl::Status Recovery::AddNames(const storage::UpdateRecord& record) {
   return absl::OkStatus();
 }
 
-absl::Status Recovery::Replay(const storage::UpdateRecord& record) {
+absl::Status Recovery::Replay(const storage::UpdateRecord& record, bool whole) {
   if (record.arithmetic_version() > kArithmeticVersion) {
     return WithRetry(
         MakeError(absl::StatusCode::kUnavailable, "NEWER_ARITHMETIC",
@@ -212,8 +175,8 @@ absl::Status Recovery::Replay(const storage::UpdateRecord& record) {
   if (absl::Status status = ReplayRows(record, batch); !status.ok()) return status;
   if (core_.settings.named_classes() && state_.class_names.size() != classes())
     return Inconsistent("a class has a name and no example");
-  if (state_.learner->augmented_squared_norm() != record.squared_norm() ||
-      !std::isfinite(record.squared_norm()))
+  if (whole && (state_.learner->augmented_squared_norm() != record.squared_norm() ||
+                !std::isfinite(record.squared_norm())))
     return Inconsistent("replay ends with other weights");
   return ReplayCurve(record);
 }
@@ -252,6 +215,7 @@ absl::Status Recovery::ReplayUpdate(const storage::UpdateRecord& record, const B
     return Inconsistent("the next example calls for no update, but did when it was learned");
   state_.learner->Update(row, target, evaluation);
   ++state_.revision;
+  if (on_update_ != nullptr) on_update_(row, target);
   StoreExample({std::make_shared<const StoredRow>(SeenExample{row, label, {}}), state_.revision,
                 batch.weight(i), Saturate(evaluation.score),
                 counts_examples_ ? std::optional(age) : std::nullopt, evaluation.rival});
@@ -332,8 +296,6 @@ absl::Status Recovery::ReplayCurve(const storage::UpdateRecord& record) {
   }
   return absl::OkStatus();
 }
-
-}  // namespace
 
 absl::Status Recover(StoredModel& stored, ModelCore& core) {
   const storage::Counters& committed = stored.committed().counters;

@@ -188,7 +188,10 @@ absl::StatusOr<StoredExamplesCopy> FromStorage(const storage::StoredRows& stored
 }
 
 storage::Snapshot MakeSnapshot(const ModelReader& reader) {
-  const ModelState& state = reader.state();
+  return MakeSnapshot(reader.state(), reader.ledger());
+}
+
+storage::Snapshot MakeSnapshot(const ModelState& state, Ledger& ledger) {
   storage::Snapshot snapshot = WriteState(state.learner->State());
   snapshot.set_revision(state.revision);
   for (uint32_t number = 1; number <= state.names.size(); ++number)
@@ -200,9 +203,9 @@ storage::Snapshot MakeSnapshot(const ModelReader& reader) {
   if (const DocumentCounter* const documents = reader.core().documents.get())
     *snapshot.mutable_document_counts() = ToStorage(documents->Copy());
   // Locks the ledger, which then has every update of this revision, before the examples are copied.
-  const CurvePoints points = reader.ledger().curve_points();
+  const CurvePoints points = ledger.curve_points();
   if (!points.points().empty()) *snapshot.mutable_learning_curve() = points.ToStorage();
-  const StoredExamplesCopy stored = reader.ledger().stored_examples().Copy();
+  const StoredExamplesCopy stored = ledger.stored_examples().Copy();
   if (!stored.updates.empty() || !stored.sample.empty())
     *snapshot.mutable_stored_rows() = ToStorage(stored);
   return snapshot;

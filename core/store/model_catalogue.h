@@ -85,7 +85,7 @@ class ModelCatalogue {
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Adds a model with the settings of another, the copy of a state. Returns its settings.
   // ALREADY_EXISTS (MODEL_EXISTS), unless the same non-empty request_id made the one that exists;
-  // RESOURCE_EXHAUSTED (MODEL_LIMIT); FAILED_PRECONDITION (FLEET_UNSUPPORTED).
+  // RESOURCE_EXHAUSTED (MODEL_LIMIT).
   absl::StatusOr<::perceptron::v1::Model> CreateCopy(storage::ModelHeader source,
                                                      absl::string_view new_name,
                                                      const std::string& request_id,

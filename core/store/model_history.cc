@@ -5,9 +5,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "core/convergence/progress.h"
 #include "core/error/error.h"
+#include "core/error/stopped.h"
+#include "core/model/past_state.h"
 #include "core/model/snapshot.h"
 #include "core/store/model_file.h"
 #include "core/store/snapshotter.h"
@@ -32,15 +35,46 @@ absl::Status RolledBack(absl::string_view name) {
       absl::Milliseconds(100));
 }
 
-absl::Status FleetUnsupported() {
-  return MakeError(absl::StatusCode::kFailedPrecondition, "FLEET_UNSUPPORTED",
-                   "servers of a fleet neither copy nor import models");
-}
-
 auto FindKept(storage::ModelHeader& header, absl::string_view id) {
   auto& kept = *header.mutable_kept_snapshots();
   return std::find_if(kept.begin(), kept.end(),
                       [&](const storage::KeptSnapshot& one) { return one.id() == id; });
+}
+
+// The newest kept snapshot that the model was at before `revision`, or at it, if all updates between
+// are held, which are those after `begin`; else the end.
+auto FindBase(storage::ModelHeader& header, uint64_t begin, uint64_t revision) {
+  auto& kept = *header.mutable_kept_snapshots();
+  auto base = kept.end();
+  for (auto one = kept.begin(); one != kept.end(); ++one) {
+    if (one->revision() <= revision) base = one;
+  }
+  if (base != kept.end() && base->revision() < revision && base->revision() < begin)
+    return kept.end();
+  return base;
+}
+
+absl::Status RevisionNotKept(const storage::ModelHeader& header, uint64_t begin, uint64_t current,
+                             uint64_t revision) {
+  // Beside the snapshots' own.
+  std::vector<std::string> revisions;
+  for (const storage::KeptSnapshot& kept : header.kept_snapshots()) {
+    if (kept.revision() >= begin) {
+      revisions.push_back(kept.revision() < current ? absl::StrCat(kept.revision(), " to ", current)
+                                                    : absl::StrCat(current));
+      break;
+    }
+    revisions.push_back(absl::StrCat(kept.revision()));
+  }
+  const std::string& name = header.model().name();
+  return MakeError(
+      absl::StatusCode::kNotFound, "REVISION_NOT_KEPT",
+      absl::StrCat("model \"", name, "\" cannot go back to revision ", revision, ": ",
+                   revisions.empty() ? "it keeps no snapshot"
+                                     : absl::StrCat("it can to ", absl::StrJoin(revisions, ", "))),
+      {{"model", name},
+       {"revision", absl::StrCat(revision)},
+       {"revisions", absl::StrJoin(revisions, ", ")}});
 }
 
 absl::Status CheckKeeps(storage::ModelHeader& header, const std::string& id) {
@@ -113,7 +147,6 @@ absl::StatusOr<ModelHistory::WholeModel> ModelHistory::Read(absl::string_view na
 
 absl::StatusOr<v1::Model> ModelHistory::Copy(absl::string_view name, absl::string_view new_name,
                                              const std::string& request_id) {
-  if (store_.fleet() != nullptr) return FleetUnsupported();
   const absl::StatusOr<WholeModel> model = Read(name);
   if (!model.ok()) return model.status();
   const ModelCopyMemory memory(store_.memory_, model->state.SpaceUsedLong());
@@ -130,7 +163,6 @@ absl::StatusOr<std::string> ModelHistory::Export(absl::string_view name) {
 
 absl::StatusOr<v1::Model> ModelHistory::Import(const std::string& file, absl::string_view new_name,
                                                const std::string& request_id) {
-  if (store_.fleet() != nullptr) return FleetUnsupported();
   const ModelCopyMemory memory(store_.memory_, 3 * file.size());
   absl::StatusOr<ModelFile> read = ReadModelFile(file, store_.options_.limits);
   if (!read.ok()) return read.status();
@@ -214,31 +246,63 @@ absl::Status ModelHistory::Delete(absl::string_view name, absl::string_view id) 
   if (absl::Status status = store_.catalogue_.ChangeKept(name, remove); !status.ok()) return status;
   // What cannot be deleted takes space alone.
   store_.journal_->DeleteKept(model_id, number).IgnoreError();
+  // A snapshot drops the records that were held for this one.
+  const std::shared_ptr<Model> loaded = store_.GetIfLoaded(name);
+  if (loaded != nullptr && loaded->core().CheckWritable().ok())
+    store_.snapshotter_->Request(loaded);
   return absl::OkStatus();
 }
 
-absl::Status ModelHistory::RollBack(absl::string_view name, absl::string_view id,
+absl::Status ModelHistory::RollBack(absl::string_view name, const RollbackTarget& target,
                                     std::optional<uint64_t> expected_revision) {
   const auto roll_back = [&](storage::ModelHeader& header) -> absl::Status {
-    const auto kept = FindKept(header, id);
-    if (kept == header.mutable_kept_snapshots()->end()) return SnapshotNotFound(name, id);
     if (header.model().state() == v1::MODEL_STATE_FROZEN) return ModelFrozen(name);
     const absl::StatusOr<std::shared_ptr<Model>> model = AcquireToWrite(name);
     if (!model.ok()) return model.status();
-    const ModelCopyMemory memory(store_.memory_, 2 * MeasureMemory(**model).state);
-    absl::StatusOr<storage::Snapshot> state = store_.journal_->LoadKept(header.id(), *kept);
-    if (!state.ok()) return JournalError(state.status(), name);
-    return CommitRollback(*model, *kept, *std::move(state), expected_revision);
+    const ModelCopyMemory memory(store_.memory_, 3 * MeasureMemory(**model).state);
+    absl::StatusOr<PastState> past = Find(header, *model, target);
+    if (!past.ok()) return past.status();
+    return CommitRollback(*model, *std::move(past), expected_revision);
   };
   return store_.catalogue_.ChangeKept(name, roll_back);
 }
 
-absl::Status ModelHistory::CommitRollback(const std::shared_ptr<Model>& model,
-                                          const storage::KeptSnapshot& kept,
-                                          storage::Snapshot state,
+absl::StatusOr<PastState> ModelHistory::Find(storage::ModelHeader& header,
+                                             const std::shared_ptr<Model>& model,
+                                             const RollbackTarget& target) {
+  auto kept = header.mutable_kept_snapshots()->end();
+  if (!target.revision.has_value()) {
+    kept = FindKept(header, target.id);
+    if (kept == header.mutable_kept_snapshots()->end())
+      return SnapshotNotFound(model->name(), target.id);
+  } else {
+    // What is learned is in the journal once it is committed.
+    if (absl::Status status = store_.committer_->Commit(model); !status.ok()) return status;
+    const absl::StatusOr<storage::History> history = store_.journal_->LoadHistory(header.id());
+    if (!history.ok()) return JournalError(history.status(), model->name());
+    kept = FindBase(header, history->begin(), *target.revision);
+    if (*target.revision > model->revision() || kept == header.mutable_kept_snapshots()->end())
+      return RevisionNotKept(header, history->begin(), model->revision(), *target.revision);
+  }
+  absl::StatusOr<storage::Snapshot> state = store_.journal_->LoadKept(header.id(), *kept);
+  if (!state.ok()) return JournalError(state.status(), model->name());
+  PastState past{*std::move(state), kept->counters()};
+  if (target.revision.value_or(kept->revision()) == kept->revision()) return past;
+  const auto records = [&](uint64_t after_revision, const ReplayCallback& replay) {
+    return store_.journal_->Replay(header.id(), after_revision, replay);
+  };
+  absl::StatusOr<PastState> found = ReplayTo(*target.revision, std::move(past), header, records);
+  // They were dropped meanwhile, or a server that does not know of them did.
+  if (absl::IsNotFound(found.status()))
+    return RevisionNotKept(header, model->revision(), model->revision(), *target.revision);
+  if (found.ok()) return found;
+  return Stopped() ? StoppedError() : JournalError(found.status(), model->name());
+}
+
+absl::Status ModelHistory::CommitRollback(const std::shared_ptr<Model>& model, PastState past,
                                           std::optional<uint64_t> expected_revision) {
   const std::string name = model->name();
-  const absl::StatusOr<double> norm = NormOf(model->settings(), state);
+  const absl::StatusOr<double> norm = NormOf(model->settings(), past.state);
   if (!norm.ok()) return JournalError(norm.status(), name);
   const auto check_revision = [&](uint64_t revision) {
     if (expected_revision.value_or(revision) == revision) return absl::OkStatus();
@@ -257,14 +321,15 @@ absl::Status ModelHistory::CommitRollback(const std::shared_ptr<Model>& model,
   if (status.ok()) {
     JournalEntry entry;
     entry.model_id = model->id();
-    entry.counters = RollBackCounters(*committed, kept.counters());
+    entry.counters = RollBackCounters(*committed, past.counters);
     storage::UpdateRecord& record = entry.records.emplace_back();
     record.set_first_revision(entry.counters.report().updates());
     record.add_labels(0);
     record.set_squared_norm(*norm);
     record.set_arithmetic_version(1);
-    state.clear_learning_curve();
-    *record.mutable_restored_state() = std::move(state);
+    past.state.clear_learning_curve();
+    *record.mutable_restored_state() = std::move(past.state);
+    *record.mutable_restored_counters() = entry.counters;
     const absl::StatusOr<CommitOutcome> outcome = store_.journal_->Commit({&entry, 1}, {});
     status = outcome.status();
     if (outcome.ok() && outcome->written == 0)

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "core/model/past_state.h"
 #include "core/store/store.h"
 
 namespace perceptrond {
@@ -46,10 +47,16 @@ class ModelHistory {
   absl::StatusOr<std::vector<storage::KeptSnapshot>> List(absl::string_view name);
   // NOT_FOUND (SNAPSHOT_NOT_FOUND).
   absl::Status Delete(absl::string_view name, absl::string_view id);
-  // Gives the model the state of a kept snapshot, as a new revision. Durable on return. Streams that
-  // learn end; what was learned and not acknowledged may be lost. NOT_FOUND (SNAPSHOT_NOT_FOUND);
-  // ABORTED (REVISION_MISMATCH); FAILED_PRECONDITION (MODEL_FROZEN).
-  absl::Status RollBack(absl::string_view name, absl::string_view id,
+  // A kept snapshot, or with `revision` the state right after the update that made it.
+  struct RollbackTarget {
+    std::string id;
+    std::optional<uint64_t> revision = std::nullopt;
+  };
+  // Gives the model an earlier state, as a new revision. Durable on return. Streams that learn end;
+  // what was learned and not acknowledged may be lost. NOT_FOUND (SNAPSHOT_NOT_FOUND,
+  // REVISION_NOT_KEPT); ABORTED (REVISION_MISMATCH); FAILED_PRECONDITION (MODEL_FROZEN). O(state, and
+  // records since the kept snapshot).
+  absl::Status RollBack(absl::string_view name, const RollbackTarget& target,
                         std::optional<uint64_t> expected_revision);
 
  private:
@@ -66,8 +73,9 @@ class ModelHistory {
   // the journal has its last state. It goes on predicting if `predicts`.
   absl::Status CommitAndClose(const std::shared_ptr<Model>& model, const absl::Status& why,
                               bool predicts);
-  absl::Status CommitRollback(const std::shared_ptr<Model>& model,
-                              const storage::KeptSnapshot& kept, storage::Snapshot state,
+  absl::StatusOr<PastState> Find(storage::ModelHeader& header, const std::shared_ptr<Model>& model,
+                                 const RollbackTarget& target);
+  absl::Status CommitRollback(const std::shared_ptr<Model>& model, PastState past,
                               std::optional<uint64_t> expected_revision);
 
   Store& store_;

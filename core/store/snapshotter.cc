@@ -11,10 +11,11 @@
 namespace perceptrond {
 
 Snapshotter::Snapshotter(Journal& journal, Committers& committer, MemoryBudget& memory,
-                         FailureCallback on_failure)
+                         uint64_t max_history_bytes, FailureCallback on_failure)
     : journal_(journal),
       committer_(committer),
       memory_(memory),
+      max_history_bytes_(max_history_bytes),
       on_failure_(std::move(on_failure)),
       thread_([this] { Run(); }) {}
 
@@ -83,6 +84,7 @@ absl::Status Snapshotter::Take(const std::shared_ptr<Model>& model) {
   // A snapshot may cover only what is in the journal, or a crash would leave weights ahead of their
   // counters.
   if (!committer_.Commit(model).ok()) return absl::OkStatus();
+  if (absl::Status status = SetHistory(*model, covered, snapshot); !status.ok()) return status;
   if (absl::Status status = journal_.SaveSnapshot(model->id(), snapshot); !status.ok())
     return status;
   failing_.erase(model->id());
@@ -97,6 +99,41 @@ absl::Status Snapshotter::Take(const std::shared_ptr<Model>& model) {
   }
   stored.MarkSaved(sampled);
   snapshots_.fetch_add(1, std::memory_order_relaxed);
+  return absl::OkStatus();
+}
+
+absl::Status Snapshotter::SetHistory(const Model& model, uint64_t bytes,
+                                     storage::Snapshot& snapshot) {
+  const absl::StatusOr<storage::ModelHeader> header = journal_.Find(model.name());
+  // Deleted meanwhile, or renamed, and this is the last of it in memory.
+  if (absl::IsNotFound(header.status())) return absl::OkStatus();
+  if (!header.ok()) return header.status();
+  if (header->kept_snapshots().empty() || max_history_bytes_ == 0) return absl::OkStatus();
+  absl::StatusOr<storage::History> history = journal_.LoadHistory(model.id());
+  if (!history.ok()) return history.status();
+  auto& segments = *history->mutable_segments();
+  if (snapshot.revision() > history->revision()) {
+    storage::HistorySegment& newest = *segments.Add();
+    newest.set_revision(snapshot.revision());
+    newest.set_bytes(bytes);
+  }
+  history->set_revision(snapshot.revision());
+  uint64_t begin = std::max(history->begin(), header->kept_snapshots(0).revision());
+  uint64_t held = 0;
+  for (auto segment = segments.rbegin(); segment != segments.rend(); ++segment) {
+    held += segment->bytes();
+    if (held > max_history_bytes_) {
+      begin = std::max(begin, segment->revision());
+      break;
+    }
+  }
+  segments.erase(std::remove_if(segments.begin(), segments.end(),
+                                [&](const storage::HistorySegment& segment) {
+                                  return segment.revision() <= begin;
+                                }),
+                 segments.end());
+  history->set_begin(std::min(begin, snapshot.revision()));
+  *snapshot.mutable_history() = *std::move(history);
   return absl::OkStatus();
 }
 

@@ -24,8 +24,9 @@ class Snapshotter {
   // after one was taken.
   using FailureCallback = std::function<void(const std::string& model, const absl::Status& why)>;
 
+  // `max_history_bytes`: of the records before a snapshot that a model with kept snapshots keeps.
   Snapshotter(Journal& journal, Committers& committer, MemoryBudget& memory,
-              FailureCallback on_failure);
+              uint64_t max_history_bytes, FailureCallback on_failure);
   ~Snapshotter();
   // Finishes the snapshot in progress and drops the others: they only shorten replay. Later
   // requests are ignored.
@@ -44,11 +45,15 @@ class Snapshotter {
   void Run() ABSL_LOCKS_EXCLUDED(mutex_);
   // Errors of the journal; OutOfMemory.
   absl::Status Take(const std::shared_ptr<Model>& model);
+  // Sets which records before the snapshot are still held: those after the oldest kept snapshot, but the
+  // oldest of them that are too many. `bytes`: of those since the snapshot before.
+  absl::Status SetHistory(const Model& model, uint64_t bytes, storage::Snapshot& snapshot);
   void OnFailure(const Model& model, const absl::Status& why);
 
   Journal& journal_;
   Committers& committer_;
   MemoryBudget& memory_;
+  const uint64_t max_history_bytes_;
   const FailureCallback on_failure_;
   std::atomic<uint64_t> snapshots_ = 0;
   std::atomic<uint64_t> failures_ = 0;

@@ -29,8 +29,8 @@ Store::Store(std::unique_ptr<Journal> journal, const Options& options)
       *journal_, options_.committer,
       [this](Model& model, const absl::Status& why) { OnCommitFailure(model, why); },
       [this](const std::shared_ptr<Model>& model) { OnCommit(model); });
-  snapshotter_ =
-      std::make_unique<Snapshotter>(*journal_, *committer_, memory_, options_.on_snapshot_failure);
+  snapshotter_ = std::make_unique<Snapshotter>(
+      *journal_, *committer_, memory_, options_.max_history_bytes, options_.on_snapshot_failure);
   if (options_.fleet != nullptr) JoinFleet();
 }
 

@@ -60,6 +60,9 @@ class Store {
     // A snapshot is taken when a model's journal has grown by this, and by twice the size of its
     // state.
     uint64_t snapshot_bytes = 4 << 20;
+    // The most bytes of update records before its latest snapshot that a model with kept snapshots
+    // keeps, to be rolled back to the revisions between them; the oldest are dropped first.
+    uint64_t max_history_bytes = uint64_t{256} << 20;
     // Of a journal that several servers open; null for one of this server alone.
     std::shared_ptr<const FleetOptions> fleet;
     // Where CreateBackup makes backups. Empty: nowhere.

@@ -195,6 +195,11 @@ std::vector<Flag> MakeFlags(Options* o) {
       "snapshot-bytes", &o->snapshot_bytes, 4 * kKiB, kTiB,
       "Size of a model's journal at which the server writes a snapshot, if that is also more than\n"
       "twice the size of the model. A smaller size makes loading faster and writes more.");
+  flags.Bytes(
+      "max-history-bytes", &o->max_history_bytes, 0, kTiB,
+      "The most bytes of updates before its latest snapshot that a model with kept snapshots\n"
+      "keeps in the journal, to be rolled back to each revision since the oldest of them. Beyond\n"
+      "it the oldest are dropped, and the kept snapshots' own revisions stay; 0 keeps none.");
   flags.MetricsAddress(
       "metrics-address", &o->metrics_address,
       "Address to serve Prometheus metrics on, over HTTP at /metrics; off serves none.\n"

@@ -66,6 +66,7 @@ struct Options {
   absl::Duration max_analysis_time = absl::Minutes(15);
   uint64_t max_queued_analyses = 64;
   uint64_t snapshot_bytes = uint64_t{4} << 20;
+  uint64_t max_history_bytes = uint64_t{256} << 20;
   // Empty if metrics are off.
   std::string metrics_address = "127.0.0.1:7601";
   // Names by which metrics and page may be asked for. Empty: on loopback none, elsewhere any.

@@ -26,6 +26,7 @@ constexpr char kName[] = "perceptrond";
 struct Entry {
   const char* method;
   Without without_writer;
+  RunsAt runs_at = RunsAt::kWriter;
 };
 
 // Methods that need the newest state of a model or change it. All others run where they arrive.
@@ -38,6 +39,9 @@ constexpr Entry kEntries[] = {
     {"perceptron.v1.ModelService.DeleteModel", Without::kFail},
     {"perceptron.v1.ModelService.GetModel", Without::kHere},
     {"perceptron.v1.ModelService.WatchModel", Without::kHere},
+    {"perceptron.v1.HistoryService.CopyModel", Without::kFail, RunsAt::kSourceWriter},
+    {"perceptron.v1.HistoryService.ImportModel", Without::kFail, RunsAt::kAnyWriter},
+    {"perceptron.v1.HistoryService.ExportModel", Without::kHere},
     {"perceptron.v1.HistoryService.RenameModel", Without::kFail},
     {"perceptron.v1.HistoryService.CreateSnapshot", Without::kFail},
     {"perceptron.v1.HistoryService.DeleteSnapshot", Without::kFail},
@@ -126,8 +130,8 @@ FleetServer::FleetServer(const Backend& backend, const Router& router, FleetServ
       if (found == std::end(kEntries)) continue;
       MethodAccess names(method);
       const std::string path = names.path();
-      routed_.push_back(std::make_unique<RoutedMethod>(
-          RoutedMethod{std::move(names), found->without_writer, router_.Find(path)}));
+      routed_.push_back(std::make_unique<RoutedMethod>(RoutedMethod{
+          std::move(names), found->without_writer, found->runs_at, router_.Find(path)}));
       methods_.emplace(path, routing_.Wrap(*routed_.back()));
     }
   }

@@ -41,6 +41,11 @@ class RoutingReactor final : public Reactor, public std::enable_shared_from_this
     NamedModels named;
     // A malformed message, or one without a model, is for the method to refuse.
     if (!method_.names.Read(first_, named) || named.model.empty()) return RunHere();
+    if (method_.runs_at == RunsAt::kAnyWriter) return Go(routing_.FindAnyWriter());
+    if (method_.runs_at == RunsAt::kSourceWriter) {
+      if (named.also_read.empty()) return RunHere();
+      named.model = *named.also_read.begin();
+    }
     call_.timing().model = named.model.substr(0, CallTiming::kMaxNameBytes);
     if (std::optional<Destination> known = routing_.FindLoaded(named.model, method_.without_writer))
       return Go(*known);
@@ -150,6 +155,12 @@ Destination Routing::Find(const std::string& model, Without without_writer) cons
   if (absl::IsNotFound(header.status())) return {};
   if (!header.ok()) return Nowhere(header.status());
   return FindById(header->id(), model, without_writer);
+}
+
+Destination Routing::FindAnyWriter() const {
+  if (store_.fleet()->WritesAny()) return {};
+  // That of the first partition.
+  return FindById(0, "", Without::kFail);
 }
 
 Destination Routing::FindById(uint64_t id, const std::string& model, Without without_writer) const {

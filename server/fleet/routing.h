@@ -34,9 +34,20 @@ enum class Without : uint8_t {
   kHere,
 };
 
+// Where a method runs.
+enum class RunsAt : uint8_t {
+  // On the writer of the model that it names.
+  kWriter,
+  // On the writer of the model that it reads, and makes another one of.
+  kSourceWriter,
+  // On a server that writes some models: it makes one.
+  kAnyWriter,
+};
+
 struct RoutedMethod {
   MethodAccess names;
   Without without_writer = Without::kFail;
+  RunsAt runs_at = RunsAt::kWriter;
   // What runs here.
   Call::Method here;
 };
@@ -56,6 +67,8 @@ class Routing {
 
   // Where a message that names this model goes. May read the journal.
   Destination Find(const std::string& model, Without without_writer) const;
+  // This server if it writes any models, else another that does.
+  Destination FindAnyWriter() const;
   // The same for a model in memory; absent if it is not.
   std::optional<Destination> FindLoaded(const std::string& model, Without without_writer) const;
 

@@ -118,15 +118,22 @@ absl::Status DeleteSnapshot(Store& store, const v1::DeleteSnapshotRequest& reque
 absl::Status RollBackModel(Store& store, const v1::RollBackModelRequest& request,
                            v1::Model& response) {
   if (absl::Status status = CheckNoAlias(request.model(), "model"); !status.ok()) return status;
-  if (absl::Status status = CheckSnapshotId(request.snapshot_id()); !status.ok()) return status;
+  ModelHistory::RollbackTarget target{request.snapshot_id()};
+  if (request.has_revision()) {
+    if (request.revision() < 0) return InvalidField("INVALID_FIELD", "revision", "is below 0");
+    if (!target.id.empty())
+      return InvalidField("INVALID_FIELD", "snapshot_id", "is there, and so is revision");
+    target.revision = static_cast<uint64_t>(request.revision());
+  } else if (absl::Status status = CheckSnapshotId(target.id); !status.ok()) {
+    return status;
+  }
   std::optional<uint64_t> expected;
   if (request.has_expected_revision()) {
     if (request.expected_revision() < 0)
       return InvalidField("INVALID_FIELD", "expected_revision", "is below 0");
     expected = static_cast<uint64_t>(request.expected_revision());
   }
-  absl::Status status =
-      ModelHistory(store).RollBack(request.model(), request.snapshot_id(), expected);
+  absl::Status status = ModelHistory(store).RollBack(request.model(), target, expected);
   return status.ok() ? AnswerWithModel(store, request.model(), response) : status;
 }
 

@@ -47,9 +47,17 @@ TEST_F(CtlHistoryTest, ASnapshotIsKeptListedAndRestored) {
   const std::string weights = Weights("a");
   const std::string other = Write("other.svm", "+1 1:-3 2:1\n-1 1:5\n+1 1:-2 2:-9\n");
   ExpectFine("learn a " + other + " --passes 3 --index-base 1");
-  EXPECT_NE(Weights("a"), weights);
+  const std::string learned = Weights("a");
+  const std::string revision = absl::StrCat(Json<v1::Model>("get a").revision());
+  EXPECT_NE(learned, weights);
   ExpectFine("rollback a k");
   EXPECT_EQ(Weights("a"), weights);
+  ExpectFine("rollback a --revision " + revision);
+  EXPECT_EQ(Weights("a"), learned);
+  ExpectFine("rollback a k");
+  EXPECT_THAT(Ctl("rollback a --revision 99999").out, HasSubstr("REVISION_NOT_KEPT"));
+  EXPECT_EQ(Ctl("rollback a").exit_code, 2);
+  EXPECT_EQ(Ctl("rollback a k --revision 1").exit_code, 2);
   EXPECT_THAT(CtlOut("snapshot a").out, HasSubstr("models/a/snapshots/k"));
   EXPECT_THAT(Ctl("rollback a none").out, HasSubstr("SNAPSHOT_NOT_FOUND"));
   EXPECT_THAT(Ctl("rollback a k --expected-revision 1").out, HasSubstr("REVISION_MISMATCH"));

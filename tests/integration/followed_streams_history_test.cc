@@ -116,7 +116,7 @@ TEST_P(FleetHistory, AnAliasThatOneServerMovesIsFollowedByAll) {
   EXPECT_TRUE(Eventually([&] { return ModelOf(follower, "x.y") == "models/two"; }));
 }
 
-TEST_P(FleetHistory, ARenamedModelIsFoundByItsNewNameAndNoCopyIsMade) {
+TEST_P(FleetHistory, ARenamedModelIsFoundByItsNewName) {
   const Rule& rule = GetParam();
   servers().CreateInFleet("old", SettingsOf(rule));
   Member& writer = servers().WriterOf("old");
@@ -136,14 +136,86 @@ TEST_P(FleetHistory, ARenamedModelIsFoundByItsNewNameAndNoCopyIsMade) {
     EXPECT_EQ(member.Get("new").uid(), uid);
     EXPECT_TRUE(Eventually([&] { return ModelOf(member, "name") == "models/new"; }));
   }
+}
+
+TEST_P(FleetHistory, ARevisionBetweenSnapshotsIsRestoredFromAnyServer) {
+  const Rule& rule = GetParam();
+  const Messages all(rule);
+  servers().CreateInFleet("h", SettingsOf(rule));
+  Member& writer = servers().WriterOf("h");
+  Member& follower = servers().FollowerOf("h");
+  const grpc::Status kept = Keep(follower, "h", "k");
+  ASSERT_TRUE(kept.ok()) << kept.error_message();
+  std::vector<v1::LearnStreamRequest> messages = all.messages;
+  messages.resize(40);
+  Learn(follower, "h", rule, messages, 1, "first");
+  const int64_t revision = follower.Get("h").revision();
+  const std::vector<float> scores = Scores(writer, "h", revision);
+  Learn(follower, "h", rule, messages, 5, "second");
+  const int64_t newest = follower.Get("h").revision();
+  ASSERT_GT(newest, revision);
+  v1::RollBackModelRequest request;
+  request.set_model("models/h");
+  request.set_revision(revision);
+  grpc::ClientContext context;
+  v1::Model after;
+  const grpc::Status rolled_back =
+      v1::HistoryService::NewStub(follower.channel)->RollBackModel(&context, request, &after);
+  ASSERT_TRUE(rolled_back.ok()) << rolled_back.error_message();
+  EXPECT_EQ(after.revision(), newest + 1);
+  for (Member& member : servers().members())
+    EXPECT_EQ(Scores(member, "h", after.revision()), scores);
+}
+
+TEST_P(FleetHistory, ACopyMadeOnAnyServerIsEqualOnAllAndLearnsByItself) {
+  const Rule& rule = GetParam();
+  const Messages all(rule);
+  servers().CreateInFleet("h", SettingsOf(rule));
+  Member& writer = servers().WriterOf("h");
+  Member& follower = servers().FollowerOf("h");
+  std::vector<v1::LearnStreamRequest> messages = all.messages;
+  messages.resize(40);
+  Learn(follower, "h", rule, messages, 1, "first");
+  const v1::Model source = follower.Get("h");
+  const std::vector<float> scores = Scores(writer, "h", source.revision());
   v1::CopyModelRequest copy;
-  copy.set_name("models/new");
+  copy.set_name("models/h");
   copy.set_new_name("models/copy");
-  grpc::ClientContext copy_context;
-  v1::Model none;
-  EXPECT_EQ(
-      Reason(v1::HistoryService::NewStub(follower.channel)->CopyModel(&copy_context, copy, &none)),
-      "FLEET_UNSUPPORTED");
+  copy.set_request_id("once");
+  for (Member* member : {&follower, &writer}) {
+    // The second is the same request.
+    grpc::ClientContext context;
+    v1::Model made;
+    const grpc::Status status =
+        v1::HistoryService::NewStub(member->channel)->CopyModel(&context, copy, &made);
+    ASSERT_TRUE(status.ok()) << status.error_message();
+    EXPECT_EQ(made.revision(), source.revision());
+  }
+  v1::ExportModelRequest out;
+  out.set_name("models/h");
+  v1::ExportModelResponse file;
+  grpc::ClientContext out_context;
+  ASSERT_TRUE(
+      v1::HistoryService::NewStub(follower.channel)->ExportModel(&out_context, out, &file).ok());
+  v1::ImportModelRequest in;
+  in.set_new_name("models/imported");
+  in.set_file(file.file());
+  v1::Model imported;
+  grpc::ClientContext in_context;
+  const grpc::Status status =
+      v1::HistoryService::NewStub(follower.channel)->ImportModel(&in_context, in, &imported);
+  ASSERT_TRUE(status.ok()) << status.error_message();
+  for (const char* id : {"copy", "imported"}) {
+    for (Member& member : servers().members()) {
+      EXPECT_EQ(Scores(member, id, source.revision()), scores) << id;
+      EXPECT_EQ(member.Get(id).report().examples(), source.report().examples()) << id;
+    }
+    Learn(follower, id, rule, messages, 5, "second");
+    const int64_t last = follower.Get(id).revision();
+    ASSERT_GT(last, source.revision()) << id;
+    EXPECT_EQ(Scores(follower, id, last), Scores(writer, id, last)) << id;
+  }
+  EXPECT_EQ(follower.Get("h").revision(), source.revision());
 }
 
 INSTANTIATE_TEST_SUITE_P(Perceptron, FleetHistory,

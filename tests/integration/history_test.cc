@@ -83,6 +83,43 @@ TEST_F(HistoryTest, ARollbackIsDurableWhenItIsAnswered) {
   EXPECT_EQ(Weights("a"), kept.weights().SerializeAsString());
 }
 
+TEST_F(HistoryTest, ARevisionAfterTheOldestSnapshotIsRestored) {
+  LearnRows("a", 0, 50);
+  const int64_t kept = Get("a").revision();
+  ASSERT_TRUE(Keep("a", "k").ok());
+  LearnRows("a", 50, 60);
+  const v1::Model then = Get("a");
+  ASSERT_GT(then.revision(), kept);
+  LearnRows("a", 60, 200);
+  CrashAndRestart();
+  const v1::Model before = Get("a");
+  v1::RollBackModelRequest request;
+  request.set_model("models/a");
+  const auto roll_back = [&](int64_t revision, v1::Model& model) {
+    request.set_revision(revision);
+    grpc::ClientContext context;
+    return history_->RollBackModel(&context, request, &model);
+  };
+  v1::Model after;
+  for (const int64_t none : {kept - 1, before.revision() + 1}) {
+    const grpc::Status refused = roll_back(none, after);
+    EXPECT_EQ(Reason(refused), "REVISION_NOT_KEPT");
+    EXPECT_THAT(refused.error_message(),
+                ::testing::HasSubstr(absl::StrCat(kept, " to ", before.revision())));
+  }
+  EXPECT_EQ(BadField(roll_back(-1, after)), "revision");
+  const grpc::Status status = roll_back(then.revision(), after);
+  ASSERT_TRUE(status.ok()) << status.error_message();
+  EXPECT_EQ(after.revision(), before.revision() + 1);
+  EXPECT_EQ(after.report().weight_norm(), then.report().weight_norm());
+  for (const bool crashed : {false, true}) {
+    if (crashed) CrashAndRestart();
+    EXPECT_EQ(Weights("a"), then.weights().SerializeAsString()) << crashed;
+  }
+  request.set_snapshot_id("k");
+  EXPECT_EQ(BadField(roll_back(kept, after)), "snapshot_id");
+}
+
 TEST_F(HistoryTest, AProducerGoesOnAfterARollbackAndNothingIsLearnedTwice) {
   RawLearnStream stream(*learning_, "a", "p");
   stream.Open();

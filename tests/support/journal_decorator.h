@@ -89,6 +89,9 @@ class JournalDecorator : public Journal {
   absl::Status SaveSnapshot(uint64_t model_id, const storage::Snapshot& snapshot) override {
     return base_->SaveSnapshot(model_id, snapshot);
   }
+  absl::StatusOr<storage::History> LoadHistory(uint64_t model_id) override {
+    return base_->LoadHistory(model_id);
+  }
   absl::Status DropAfter(uint64_t model_id, uint64_t revision) override {
     return base_->DropAfter(model_id, revision);
   }

@@ -5,6 +5,7 @@
 #include <optional>
 #include <sstream>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -24,6 +25,7 @@ struct HistoryOptions {
   std::string other;
   std::string etag;
   std::optional<int64_t> expected_revision;
+  std::optional<int64_t> revision;
   bool remove = false;
 };
 
@@ -187,23 +189,34 @@ Examples:
 void AddRollback(CLI::App* app, const Globals* globals, Action* action) {
   auto options = std::make_shared<HistoryOptions>();
   CLI::App* command = app->add_subcommand(
-      "rollback", "Go back to a kept snapshot's weights and theorem, as a new revision");
+      "rollback", "Go back to earlier weights and their theorem, as a new revision");
   AddModelName(command, options.get());
+  CLI::Option* const id = command
+                              ->add_option("ID", options->other,
+                                           "The snapshot's ID; 'perceptronctl snapshot' lists them")
+                              ->check(Utf8());
   command
-      ->add_option("ID", options->other, "The snapshot's ID; 'perceptronctl snapshot' lists them")
-      ->required()
-      ->check(Utf8());
+      ->add_option("--revision", options->revision,
+                   "Instead of ID: a revision from that of the oldest snapshot on, for as long as\n"
+                   "the server holds the updates between (its --max-history-bytes)")
+      ->check(CLI::NonNegativeNumber)
+      ->excludes(id);
   command->add_option("--expected-revision", options->expected_revision,
                       "Only if the model is at this revision");
   command->footer(R"(Streams that learn end and resume; predictions go on.
 
-Example:
-  perceptronctl rollback spam before-import)");
+Examples:
+  perceptronctl rollback spam before-import
+  perceptronctl rollback spam --revision 1200)");
   command->callback([=] {
+    if (options->other.empty() && !options->revision.has_value())
+      throw CLI::ValidationError("rollback needs a snapshot's ID or --revision");
     *action = [=] {
-      return ShowModel(*globals, absl::StrCat("rollback ", options->name),
-                       ConnectPatiently(*globals).RollBackModel(options->name, options->other,
-                                                                options->expected_revision));
+      std::variant<std::string_view, int64_t> to = options->other;
+      if (options->revision.has_value()) to = *options->revision;
+      return ShowModel(
+          *globals, absl::StrCat("rollback ", options->name),
+          ConnectPatiently(*globals).RollBackModel(options->name, to, options->expected_revision));
     };
   });
 }

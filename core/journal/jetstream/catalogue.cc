@@ -233,6 +233,7 @@ absl::Status Catalogue::Change(const MakeEntry& make) {
 
 absl::Status Catalogue::Create(storage::ModelHeader& header) {
   const std::string& name = header.model().name();
+  const uint64_t reserved = header.id();
   return Change([&](const Models& models,
                     uint64_t next) -> absl::StatusOr<std::unique_ptr<storage::CatalogueEntry>> {
     const auto found = models.find(name);
@@ -242,11 +243,35 @@ absl::Status Catalogue::Create(storage::ModelHeader& header) {
         return absl::AlreadyExistsError(absl::StrCat(name, " exists"));
       return nullptr;
     }
-    header.set_id(next);
+    header.set_id(reserved > 0 ? reserved : next);
     auto entry = std::make_unique<storage::CatalogueEntry>();
     *entry->mutable_model() = header;
     return entry;
   });
+}
+
+absl::StatusOr<uint64_t> Catalogue::ReserveId(const std::function<bool(uint64_t id)>& fits) {
+  storage::CatalogueEntry entry;
+  entry.set_reserves_id(true);
+  const NewMessage message{SubjectOf(entry), entry.SerializeAsString(), ""};
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    const absl::StatusOr<uint64_t> last = CatchUp();
+    if (!last.ok()) return last;
+    std::vector<NewMessage> messages{message};
+    while (!fits(*last + messages.size())) {
+      if (messages.size() == settings_.partitions())
+        return absl::UnavailableError("this server writes no partition now; ask another one");
+      messages.push_back(message);
+    }
+    const absl::StatusOr<AppendOutcome> outcome = stream_.Append(messages, *last, kTimeout);
+    if (absl::IsUnknown(outcome.status())) continue;
+    if (!outcome.ok()) return outcome.status();
+    if (outcome->stale || outcome->written < messages.size()) continue;
+    // Earlier ones say nothing more.
+    stream_.DeleteUpTo(message.subject, outcome->sequence - 1).IgnoreError();
+    return outcome->sequence;
+  }
+  return absl::UnavailableError("NATS: the catalogue is changed by others all the time");
 }
 
 absl::Status Catalogue::Replace(const storage::ModelHeader& header) {

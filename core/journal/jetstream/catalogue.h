@@ -36,8 +36,11 @@ class Catalogue {
   static absl::StatusOr<storage::FleetSettings> ReadSettings(const Stream& stream);
   ~Catalogue();
 
-  // Adds a model and sets header.id. ALREADY_EXISTS.
+  // Adds a model and sets header.id, unless that is reserved. ALREADY_EXISTS.
   absl::Status Create(storage::ModelHeader& header);
+  // An id for a model that is to be created: the next one that fits, of which there must be one among
+  // as many in a row as there are partitions.
+  absl::StatusOr<uint64_t> ReserveId(const std::function<bool(uint64_t id)>& fits);
   // Overwrites the header of the model with that name and id. NOT_FOUND.
   absl::Status Replace(const storage::ModelHeader& header);
   // Returns the header of the model that was. NOT_FOUND.

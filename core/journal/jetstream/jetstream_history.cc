@@ -1,10 +1,14 @@
-// A fleet's journal: aliases, other names and kept snapshots of models.
+// A fleet's journal: aliases, other names, kept snapshots, earlier revisions and copies of models.
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "core/journal/jetstream/jetstream_journal.h"
 
 namespace perceptrond {
+
+using jetstream::StoredEntries;
 
 absl::Status JetStreamJournal::Rename(absl::string_view before,
                                       const storage::ModelHeader& header) {
@@ -47,6 +51,51 @@ absl::StatusOr<storage::Snapshot> JetStreamJournal::LoadKept(uint64_t model_id,
 absl::Status JetStreamJournal::DeleteKept(uint64_t model_id, uint64_t number) {
   if (absl::Status status = CheckWritable(); !status.ok()) return status;
   return snapshots_->DeleteAll(absl::StrCat(KeptPiecesOf(model_id), ".", number));
+}
+
+absl::Status JetStreamJournal::Replay(uint64_t model_id, uint64_t after_revision,
+                                      const ReplayCallback& replay) {
+  const absl::StatusOr<StoredEntries> entries =
+      PartitionFor(model_id).Read(model_id, after_revision);
+  if (!entries.ok()) return entries.status();
+  return entries->Replay(std::max(after_revision, entries->GetHistory().begin()), replay);
+}
+
+absl::StatusOr<storage::History> JetStreamJournal::LoadHistory(uint64_t model_id) {
+  const absl::StatusOr<StoredEntries> entries = PartitionFor(model_id).Read(model_id);
+  if (!entries.ok()) return entries.status();
+  return entries->GetHistory();
+}
+
+absl::Status JetStreamJournal::CreateWith(storage::ModelHeader& header,
+                                          const storage::Snapshot& snapshot,
+                                          const CommittedState& committed) {
+  if (absl::Status status = CheckWritable(); !status.ok()) return status;
+  // Only the writer of a partition may append a snapshot to it.
+  const absl::StatusOr<uint64_t> id =
+      catalogue_->ReserveId([&](uint64_t id) { return PartitionFor(id).is_writer(); });
+  if (!id.ok()) return id.status();
+  header.set_id(*id);
+  storage::SnapshotHead head;
+  head.set_revision(snapshot.revision());
+  // Any entry before those of the model, which has none yet.
+  head.set_sequence(1);
+  *head.mutable_counters() = committed.counters;
+  head.mutable_positions()->Assign(committed.positions.begin(), committed.positions.end());
+  head.set_pieces(absl::StrCat(snapshot.revision(), "-", absl::GetCurrentTimeNanos()));
+  const std::string subject = absl::StrCat(PiecesOf(*id), ".", head.pieces());
+  const absl::StatusOr<WrittenPieces> written = WritePieces(subject, snapshot);
+  if (!written.ok()) return written.status();
+  head.mutable_part_bytes()->Assign(written->part_bytes.begin(), written->part_bytes.end());
+  absl::Status status = PartitionFor(*id).SetSnapshot(*id, head, 0);
+  // The catalogue comes last: before that a crash leaves what no model has, and takes space alone.
+  if (status.ok()) status = catalogue_->Create(header);
+  if (absl::IsUnknown(status)) return absl::UnavailableError(status.message());
+  if (absl::IsAlreadyExists(status)) {
+    PartitionFor(*id).Delete(*id).IgnoreError();
+    snapshots_->DeleteAll(subject).IgnoreError();
+  }
+  return status;
 }
 
 }  // namespace perceptrond

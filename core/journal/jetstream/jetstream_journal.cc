@@ -43,14 +43,7 @@ class FleetModel final : public StoredModel {
     // An entry that a snapshot covers in part has records that it covers whole.
     if (entries_.head.has_value())
       after_revision = std::max<uint64_t>(after_revision, entries_.head->revision());
-    for (const auto& [sequence, entry] : entries_.entries) {
-      for (const storage::UpdateRecord& record : entry.records()) {
-        if (LastRevision(record) <= after_revision) continue;
-        if (absl::Status status = replay(record, record.ByteSizeLong()); !status.ok())
-          return status;
-      }
-    }
-    return absl::OkStatus();
+    return entries_.Replay(after_revision, replay);
   }
 
  private:
@@ -331,12 +324,6 @@ absl::StatusOr<storage::Counters> JetStreamJournal::LoadCounters(uint64_t model_
   return std::move(state->counters);
 }
 
-absl::Status JetStreamJournal::Replay(uint64_t model_id, uint64_t after_revision,
-                                      const ReplayCallback& replay) {
-  const absl::StatusOr<std::unique_ptr<StoredModel>> stored = Load(model_id);
-  return stored.ok() ? (*stored)->Replay(after_revision, replay) : stored.status();
-}
-
 absl::StatusOr<std::optional<storage::Snapshot>> JetStreamJournal::LoadSnapshot(uint64_t model_id) {
   const absl::StatusOr<std::unique_ptr<StoredModel>> stored = Load(model_id);
   if (!stored.ok()) return stored.status();
@@ -358,13 +345,21 @@ absl::Status JetStreamJournal::SaveSnapshot(uint64_t model_id, const storage::Sn
   head.set_sequence(sequence);
   *head.mutable_counters() = state.counters;
   head.mutable_positions()->Assign(state.positions.begin(), state.positions.end());
+  uint64_t last_deleted = sequence;
+  if (snapshot.has_history()) {
+    storage::History& history = *head.mutable_history() = snapshot.history();
+    for (storage::HistorySegment& segment : *history.mutable_segments()) {
+      if (segment.revision() == snapshot.revision()) segment.set_sequence(sequence);
+    }
+    last_deleted = entries->LastCovered(history.begin());
+  }
   head.set_pieces(absl::StrCat(snapshot.revision(), "-", absl::GetCurrentTimeNanos()));
   const std::string subject = absl::StrCat(PiecesOf(model_id), ".", head.pieces());
   const absl::StatusOr<WrittenPieces> written = WritePieces(subject, snapshot);
   if (!written.ok()) return written.status();
   head.mutable_part_bytes()->Assign(written->part_bytes.begin(), written->part_bytes.end());
   const uint64_t first = written->first;
-  const absl::Status status = PartitionFor(model_id).SetSnapshot(model_id, head);
+  const absl::Status status = PartitionFor(model_id).SetSnapshot(model_id, head, last_deleted);
   if (!status.ok()) {
     // The head may be there nevertheless, or come: then the pieces belong to it.
     if (absl::IsUnknown(status)) return absl::UnavailableError(status.message());

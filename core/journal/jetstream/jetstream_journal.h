@@ -77,6 +77,9 @@ class JetStreamJournal final : public Journal {
                       const ReplayCallback& replay) override;
   absl::StatusOr<std::optional<storage::Snapshot>> LoadSnapshot(uint64_t model_id) override;
   absl::Status SaveSnapshot(uint64_t model_id, const storage::Snapshot& snapshot) override;
+  absl::StatusOr<storage::History> LoadHistory(uint64_t model_id) override;
+  absl::Status CreateWith(storage::ModelHeader& header, const storage::Snapshot& snapshot,
+                          const CommittedState& committed) override;
   // A failed commit leaves nothing that is read.
   absl::Status DropAfter(uint64_t /*model_id*/, uint64_t /*revision*/) override {
     return absl::OkStatus();

@@ -166,31 +166,6 @@ class PartitionTail final : public JournalTail {
 
 }  // namespace
 
-CommittedState StoredEntries::StateAt(uint64_t sequence) const {
-  CommittedState state;
-  std::map<std::string, const storage::ProducerPosition*> positions;
-  const auto move = [&](const auto& moved) {
-    for (const storage::ProducerPosition& position : moved) positions[position.id()] = &position;
-  };
-  const storage::Counters* counters = nullptr;
-  state.epoch = head_epoch;
-  if (head.has_value()) {
-    counters = &head->counters();
-    move(head->positions());
-    state.sequence = head->sequence();
-  }
-  for (const auto& [own, entry] : entries) {
-    if (own > sequence) break;
-    counters = &entry.counters();
-    move(entry.positions());
-    state.sequence = own;
-    state.epoch = entry.epoch();
-  }
-  if (counters != nullptr) state.counters = *counters;
-  for (const auto& [id, position] : positions) state.positions.push_back(*position);
-  return state;
-}
-
 std::string Partition::EntriesOf(uint64_t model_id) const {
   return absl::StrCat(stream_->options().subject, ".m.", model_id);
 }
@@ -320,7 +295,8 @@ absl::StatusOr<std::optional<StreamMessage>> Partition::LastWhole(
   return all->empty() ? std::optional<StreamMessage>() : all->back();
 }
 
-absl::StatusOr<StoredEntries> Partition::Read(uint64_t model_id) {
+absl::StatusOr<StoredEntries> Partition::Read(uint64_t model_id,
+                                              std::optional<uint64_t> after_revision) {
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     StoredEntries stored;
     const absl::StatusOr<std::optional<StreamMessage>> head = LastWhole(HeadOf(model_id));
@@ -336,9 +312,10 @@ absl::StatusOr<StoredEntries> Partition::Read(uint64_t model_id) {
       stored.head = std::move(*log.mutable_snapshot());
       stored.head_epoch = log.epoch();
     }
-    const absl::StatusOr<std::vector<StreamMessage>> messages = ReadRange(
-        *stream_, EntriesOf(model_id), stored.head.has_value() ? stored.head->sequence() : 0,
-        last->has_value() ? (*last)->sequence : 0);
+    uint64_t after = stored.head.has_value() ? stored.head->sequence() : 0;
+    if (after_revision.has_value()) after = stored.LastCovered(*after_revision);
+    const absl::StatusOr<std::vector<StreamMessage>> messages =
+        ReadRange(*stream_, EntriesOf(model_id), after, last->has_value() ? (*last)->sequence : 0);
     const absl::StatusOr<std::optional<StreamMessage>> again = stream_->Last(HeadOf(model_id));
     if (!again.ok()) return again.status();
     // A new snapshot deletes entries.
@@ -368,7 +345,8 @@ absl::StatusOr<std::optional<storage::Counters>> Partition::LastCounters(uint64_
   return *valid ? std::optional(std::move(*log.mutable_counters())) : std::nullopt;
 }
 
-absl::Status Partition::SetSnapshot(uint64_t model_id, const storage::SnapshotHead& head) {
+absl::Status Partition::SetSnapshot(uint64_t model_id, const storage::SnapshotHead& head,
+                                    uint64_t last_deleted) {
   uint64_t first = 0;
   {
     MutexLock lock(&mutex_);
@@ -385,7 +363,7 @@ absl::Status Partition::SetSnapshot(uint64_t model_id, const storage::SnapshotHe
       return absl::UnavailableError("another server writes this model now");
     first = outcome->first;
   }
-  absl::Status status = stream_->DeleteUpTo(EntriesOf(model_id), head.sequence());
+  absl::Status status = stream_->DeleteUpTo(EntriesOf(model_id), last_deleted);
   if (status.ok() && first > 1) status = stream_->DeleteUpTo(HeadOf(model_id), first - 1);
   return status;
 }

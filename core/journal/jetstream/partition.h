@@ -30,6 +30,11 @@ struct StoredEntries {
   // Counters and positions after the entry with this sequence number, or of the head before it.
   // O(entries).
   CommittedState StateAt(uint64_t sequence) const;
+  // The sequence number of the last entry that snapshots up to this revision cover; 0: there is none.
+  uint64_t LastCovered(uint64_t revision) const;
+  // As Journal::LoadHistory and Replay.
+  storage::History GetHistory() const;
+  absl::Status Replay(uint64_t after_revision, const ReplayCallback& replay) const;
   uint64_t last_sequence() const {
     return entries.empty() ? (head.has_value() ? head->sequence() : 0) : entries.back().first;
   }
@@ -52,16 +57,24 @@ class Partition {
   absl::StatusOr<uint64_t> LastSequence() const { return stream_->LastSequence(); }
   absl::StatusOr<std::unique_ptr<JournalTail>> Tail(uint64_t after) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Everything of a model that was committed before this call.
-  absl::StatusOr<StoredEntries> Read(uint64_t model_id) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Everything of a model that was committed before this call. `after_revision`: also entries that
+  // the snapshot covers and that are held, from the one after that revision at the latest.
+  absl::StatusOr<StoredEntries> Read(uint64_t model_id,
+                                     std::optional<uint64_t> after_revision = std::nullopt)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // The counters of its last entry, by a read or two. Absent if that does not have them alone: it
   // is in parts, of a writer that was superseded, or there is none.
   absl::StatusOr<std::optional<storage::Counters>> LastCounters(uint64_t model_id)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // Makes a snapshot, whose pieces are there, the model's, and deletes the entries up to its own.
-  // ABORTED if this opener is not the writer.
-  absl::Status SetSnapshot(uint64_t model_id, const storage::SnapshotHead& head)
-      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Makes a snapshot, whose pieces are there, the model's, and deletes the entries up to the one with
+  // the sequence number `last_deleted`. UNAVAILABLE if this opener is not the writer.
+  absl::Status SetSnapshot(uint64_t model_id, const storage::SnapshotHead& head,
+                           uint64_t last_deleted) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whether this opener is the writer, as far as it knows.
+  bool is_writer() ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    return own_last_.has_value();
+  }
   // Deletes everything of the model.
   absl::Status Delete(uint64_t model_id);
 

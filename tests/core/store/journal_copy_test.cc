@@ -174,7 +174,7 @@ TEST_F(JournalCopyTest, HasAliasesAndKeptSnapshots) {
   EXPECT_EQ((*journal)->aliases().size(), 1U);
   EXPECT_EQ((*journal)->aliases().ModelOf("aliases/x").value(), name);
   Store store(*std::move(journal), Store::Options());
-  ASSERT_OK(ModelHistory(store).RollBack(name, "k", std::nullopt));
+  ASSERT_OK(ModelHistory(store).RollBack(name, {"k"}, std::nullopt));
   storage::Snapshot before;
   storage::Snapshot after;
   ASSERT_TRUE(before.ParseFromString(kept));

@@ -85,7 +85,7 @@ TEST_P(RollbackOfEachRule, LearnsOnAsIfWhatItUndidHadNeverCome) {
   const uint64_t revision = Get(kName)->revision();
   const uint64_t examples = store_->Get(kName)->report.examples();
   ASSERT_GT(revision, 0U);
-  ASSERT_OK(History().RollBack(kName, "kept", revision));
+  ASSERT_OK(History().RollBack(kName, {"kept"}, revision));
   EXPECT_EQ(Get(kName)->revision(), revision + 1);
   EXPECT_EQ(WeightBytes(*Get(kName)), kept);
   EXPECT_EQ(store_->Get(kName)->report.examples(), examples);
@@ -159,7 +159,7 @@ TEST_F(HistoryTest, ASecondRollbackMayGoBeyondTheFirst) {
   }
   for (const size_t to : {2, 0, 1, 0, 2}) {
     const uint64_t revision = Get(kName)->revision();
-    ASSERT_OK(History().RollBack(kName, absl::StrCat("k", to), std::nullopt));
+    ASSERT_OK(History().RollBack(kName, {absl::StrCat("k", to)}, std::nullopt));
     EXPECT_EQ(WeightBytes(*Get(kName)), weights[to]);
     EXPECT_EQ(Get(kName)->revision(), revision + 1);
     Reopen();
@@ -179,7 +179,7 @@ TEST_F(HistoryTest, ARollbackUndoesAWeightReplacementForTheTheorem) {
   ASSERT_OK(Get(kName)->ReplaceWeights(weights, std::nullopt).status());
   ASSERT_OK(store_->committer().Commit(Get(kName)));
   EXPECT_FALSE(store_->Get(kName)->report.has_margin_ceiling());
-  ASSERT_OK(History().RollBack(kName, "k", std::nullopt));
+  ASSERT_OK(History().RollBack(kName, {"k"}, std::nullopt));
   EXPECT_EQ(store_->Get(kName)->report.margin_ceiling(), ceiling);
   EXPECT_EQ(store_->Get(kName)->report.updates(), 3U);
 }
@@ -205,16 +205,17 @@ TEST_F(HistoryTest, AProofByExamplesThatCountLessIsNotKept) {
 TEST_F(HistoryTest, ARollbackIsRefusedWhereItWouldSurprise) {
   Create(kName);
   LearnRow(kName, row_);
-  EXPECT_EQ(testing::ReasonOf(History().RollBack(kName, "k", std::nullopt)), "SNAPSHOT_NOT_FOUND");
+  EXPECT_EQ(testing::ReasonOf(History().RollBack(kName, {"k"}, std::nullopt)),
+            "SNAPSHOT_NOT_FOUND");
   ASSERT_OK(History().Keep(kName, "k").status());
   EXPECT_EQ(testing::ReasonOf(History().Keep(kName, "k").status()), "SNAPSHOT_EXISTS");
-  EXPECT_EQ(testing::ReasonOf(History().RollBack(kName, "k", 7)), "REVISION_MISMATCH");
+  EXPECT_EQ(testing::ReasonOf(History().RollBack(kName, {"k"}, 7)), "REVISION_MISMATCH");
   const auto freeze = [](v1::Model& model) {
     model.set_state(v1::MODEL_STATE_FROZEN);
     return absl::OkStatus();
   };
   ASSERT_OK(store_->Change(kName, {}, freeze).status());
-  EXPECT_EQ(testing::ReasonOf(History().RollBack(kName, "k", std::nullopt)), "MODEL_FROZEN");
+  EXPECT_EQ(testing::ReasonOf(History().RollBack(kName, {"k"}, std::nullopt)), "MODEL_FROZEN");
   EXPECT_EQ(Get(kName)->revision(), 1U);
   EXPECT_EQ(testing::ReasonOf(History().Keep("models/none", "k").status()), "MODEL_NOT_FOUND");
 }
@@ -293,7 +294,7 @@ TEST_F(HistoryTest, ARenamedModelKeepsWhatItIs) {
   EXPECT_EQ(Get("models/b")->uid(), uid);
   EXPECT_EQ(testing::StateBytes(*Get("models/b")), state);
   LearnRow("models/b", testing::Columns().AddDense({-5, 1}, 1));
-  ASSERT_OK(History().RollBack("models/b", "k", std::nullopt));
+  ASSERT_OK(History().RollBack("models/b", {"k"}, std::nullopt));
   Create(kName);
   Reopen();
   EXPECT_EQ(Get("models/b")->revision(), 3U);
@@ -335,7 +336,7 @@ TEST(HistoryOnDisk, OutlivesTheServer) {
       ASSERT_OK(ModelHistory(store).Keep(kName, "k").status());
       kept = WeightBytes(**store.Acquire(kName));
       learn(2, -1);
-      ASSERT_OK(ModelHistory(store).RollBack(kName, "k", 2));
+      ASSERT_OK(ModelHistory(store).RollBack(kName, {"k"}, 2));
       ASSERT_OK(ModelHistory(store).Copy(kName, "models/copy", "").status());
       ASSERT_OK(ModelHistory(store).Rename(kName, "models/renamed", ""));
     }

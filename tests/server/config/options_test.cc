@@ -94,6 +94,8 @@ TEST_F(OptionsTest, EveryFlagIsTaken) {
                                 "8",
                                 "--snapshot-bytes",
                                 "64kib",
+                                "--max-history-bytes",
+                                "3MiB",
                                 "--metrics-address",
                                 "127.0.0.2:9",
                                 "--metrics-hosts",
@@ -164,6 +166,7 @@ TEST_F(OptionsTest, EveryFlagIsTaken) {
   EXPECT_EQ(options.max_analysis_time, absl::Minutes(20));
   EXPECT_EQ(options.max_queued_analyses, 8u);
   EXPECT_EQ(options.snapshot_bytes, 65536u);
+  EXPECT_EQ(options.max_history_bytes, uint64_t{3} << 20);
   EXPECT_EQ(options.metrics_address, "127.0.0.2:9");
   EXPECT_THAT(options.metrics_hosts, ElementsAre("p", "p.example"));
   EXPECT_EQ(options.metrics_max_models, 0u);
@@ -298,6 +301,7 @@ INSTANTIATE_TEST_SUITE_P(
         RangeCase{"max-analysis-time", {"100ms", "720h"}, {"99ms", "721h"}, "from 100ms to 720h"},
         RangeCase{"max-queued-analyses", {"1", "10000"}, {"0", "10001"}, "from 1 to 10000"},
         RangeCase{"snapshot-bytes", {"4KiB", "1TiB"}, {"4095", "2TiB"}, "from 4KiB to 1TiB"},
+        RangeCase{"max-history-bytes", {"0", "1TiB"}, {"2TiB"}, "from 0 to 1TiB"},
         RangeCase{"metrics-address",
                   {"127.0.0.1:0", "[::1]:7601", "[::]:1", "off"},
                   {"127.0.0.1", "7601", "[::1]", "unix:/x", "127.0.0.1:70000", "127.0.0.1:80s"},
