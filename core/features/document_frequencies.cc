@@ -17,7 +17,7 @@ float Inverse(uint64_t documents, uint64_t with_slot) {
 }  // namespace
 
 InverseDocumentFrequencies::InverseDocumentFrequencies(uint32_t slots, DocumentCounts counts)
-    : counts_(std::move(counts)), values_(slots, Inverse(counts_.documents, 0)) {
+    : counts_(std::move(counts)), values_(slots, 1.0F) {
   for (size_t i = 0; i < counts_.slots.size(); ++i)
     values_[counts_.slots[i]] = Inverse(counts_.documents, counts_.counts[i]);
 }

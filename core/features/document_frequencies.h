@@ -1,6 +1,8 @@
 // Inverse document frequencies of a text space: a slot weighs more the fewer texts have it (Sparck
 // Jones, A statistical interpretation of term specificity, 1972). Smoothed as scikit-learn's
-// TfidfTransformer does: ln((1 + n) / (1 + df)) + 1 for a slot that df of n texts have.
+// TfidfTransformer does: ln((1 + n) / (1 + df)) + 1 for a slot that df of n texts have. 1 for a slot
+// that none has: there TfidfVectorizer leaves the n-gram out, which a stream must be able to learn, and
+// the greatest frequency would let what is unknown dominate the norm.
 #pragma once
 
 #include <atomic>

@@ -208,6 +208,7 @@ TEST_F(InferenceServiceTest, UnknownFeaturesAreRefusedOnRequest) {
   names.set_name("names");
   names.set_datatype("BYTES");
   names.add_shape(1);
+  names.add_shape(1);
   names.mutable_contents()->add_bytes_contents("zebra");
   Answer(request);
   auto& parameter = (*request.mutable_parameters())["unknown_features"];

@@ -27,7 +27,7 @@ TEST(InverseDocumentFrequencies, AreScikitLearns) {
   EXPECT_FLOAT_EQ(frequencies.of(1), 1.9162907F);
   EXPECT_FLOAT_EQ(frequencies.of(2), 1.5108256F);
   // No document has it.
-  EXPECT_FLOAT_EQ(frequencies.of(3), static_cast<float>(std::log(5.0) + 1));
+  EXPECT_EQ(frequencies.of(3), 1);
   const uint32_t indices[] = {0, 2};
   const float values[] = {1, 2};
   float scaled[2];
