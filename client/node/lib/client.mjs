@@ -6,7 +6,7 @@ import { connect, connectTo } from './connection.mjs';
 import { pack } from './columns.mjs';
 import { LearnStream } from './learn_stream.mjs';
 import { predict } from './predict_stream.mjs';
-import { Labels, batches, placeOf } from './rows.mjs';
+import { Labels, batches, positionOf } from './rows.mjs';
 import { Backoff, LearningService, ModelService, PerceptrondError, PredictionService, isTransient, toError, unary } from './rpc.mjs';
 
 const MOST_UNTIL_CONVERGED = 1000;
@@ -147,7 +147,7 @@ export class Client {
     for await (const [rows, answer] of this.predictStream(model, examples, { batch })) {
       if (answer.rowErrors.length > 0) {
         const [{ row, status }] = answer.rowErrors;
-        throw new PerceptrondError({ ...status, message: `${placeOf(rows[row], predictions.labels.length + row)}: ${status.message}` });
+        throw new PerceptrondError({ ...status, message: `${positionOf(rows[row], predictions.labels.length + row)}: ${status.message}` });
       }
       predictions.revision = predictions.labels.length > 0 ? Math.min(predictions.revision, answer.revision) : answer.revision;
       for (const label of answer.predictedLabels) predictions.labels.push(names.nameOrNumber(label));

@@ -8,7 +8,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { pack } from './columns.mjs';
 import { NAME_TABLE_SIZE, NameTable } from './name_table.mjs';
-import { placeOf } from './rows.mjs';
+import { positionOf } from './rows.mjs';
 import { Backoff, ProtocolError, StatusError, describeStatus, reason, withRetries } from './rpc.mjs';
 
 /**
@@ -140,12 +140,12 @@ export class Window {
     try {
       return this.#names.pack(rows);
     } catch (error) {
-      // The error of the first row that cannot be packed, with its place.
+      // The error of the first row that cannot be packed, with its position.
       rows.forEach((row, i) => {
         try {
           pack([row]);
         } catch (ofRow) {
-          ofRow.message = `${placeOf(row, this.rowOf(firstOffset + i))}: ${ofRow.message}`;
+          ofRow.message = `${positionOf(row, this.rowOf(firstOffset + i))}: ${ofRow.message}`;
           throw ofRow;
         }
       });
@@ -174,7 +174,7 @@ export class Window {
     for (const name of ['examples', 'mistakes', 'updates', 'duplicates']) this.totals[name] += result[name];
     if (result.rowErrors.length > 0 && this.totals.rowErrors === 0) {
       const [{ row, status }] = result.rowErrors;
-      this.totals.firstRowError = `${placeOf(rows[row], this.rowOf(firstOffset + row))}: ${describeStatus(status)}`;
+      this.totals.firstRowError = `${positionOf(rows[row], this.rowOf(firstOffset + row))}: ${describeStatus(status)}`;
     }
     this.totals.rowErrors += result.rowErrors.length;
     if (result.completedPass) {

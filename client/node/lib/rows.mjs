@@ -75,7 +75,7 @@ export class Labels {
 }
 
 /** Where a row is in what a user gave: the line of its file (row.line, from 1), or its number. */
-export function placeOf(row, number) {
+export function positionOf(row, number) {
   return row?.line === undefined ? `row ${number}` : `line ${row.line}`;
 }
 

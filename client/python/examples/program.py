@@ -61,7 +61,7 @@ def reconnecting(error: PerceptrondError) -> None:
 
 def code_of(totals: Totals) -> int:
     if totals.row_errors:
-        complain(f"{totals.row_errors} examples had validation errors; the first: {totals.first_row_error_place}: {totals.first_row_error}")
+        complain(f"{totals.row_errors} examples had validation errors; the first: {totals.first_row_error_position}: {totals.first_row_error}")
         return ROW_ERRORS
     return 0
 

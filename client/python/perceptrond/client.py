@@ -136,7 +136,7 @@ class Client:
         until_converged: stop after a pass without an update.
         window: most unanswered examples. progress: a callback, or True for a line on standard error.
 
-        A row with a validation error is left out; totals.row_errors counts them, and totals.first_row_error_place names the
+        A row with a validation error is left out; totals.row_errors counts them, and totals.first_row_error_position names the
         first: "row 12" of the examples, from 0, or "line 13" of the file if Row.line is set."""
         data = examples_of(examples, labels, weights, ids, batch)
         plan = calls.Passes(data, passes, until_converged, resumes=producer is not None)

@@ -35,11 +35,11 @@ class PerceptrondError(Exception):
         return cls(status_of(error))
 
     @classmethod
-    def at(cls, place: str, status: status_pb2.Status) -> "PerceptrondError":
-        """Of a row: the message begins with its place."""
+    def at(cls, position: str, status: status_pb2.Status) -> "PerceptrondError":
+        """Of a row: the message begins with its position."""
         placed = status_pb2.Status()
         placed.CopyFrom(status)
-        placed.message = f"{place}: {status.message}"
+        placed.message = f"{position}: {status.message}"
         return cls(placed)
 
     @classmethod

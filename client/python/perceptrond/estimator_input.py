@@ -58,7 +58,8 @@ def read(X: Any, kind: str) -> Input:
         return Input(kind, named)
     if kind == TEXTS:
         return Input(kind, list(_checked(X, str, "a text")))
-    return Input(kind, [_features(row, number) for number, row in enumerate(_checked(X, Mapping, "a dict"))])
+    # Of dicts first: a Mapping takes ten times as long to tell.
+    return Input(kind, [_features(row, number) for number, row in enumerate(_checked(X, (dict, Mapping), "a dict"))])
 
 
 def _named(X: Any, matrix: Any) -> NamedMatrix:

@@ -43,7 +43,9 @@ def pack_matrix(matrix: Any, labels: Optional[Sequence[Any]] = None, batch: int 
     begin = 0
     for columns, rows in parts:
         of_message = slice(begin, begin + rows)
-        if as_labels is not None:
+        if as_labels is not None and as_labels.dtype.kind in "iu":
+            columns.labels.extend(as_labels[of_message].tolist())
+        elif as_labels is not None:
             pack_labels(as_labels[of_message].tolist(), columns)
         if as_weights is not None:
             merge_packed(columns, _Columns.WEIGHTS_FIELD_NUMBER, as_weights[of_message].tobytes())

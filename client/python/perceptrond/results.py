@@ -5,7 +5,7 @@ from typing import Optional, Union
 
 from .errors import PerceptrondError
 from .labels import Labels
-from .rows import place
+from .rows import position_of
 from .v1 import prediction_service_pb2, report_pb2
 from .window import Examples, Totals
 
@@ -48,7 +48,7 @@ class Predictions:
         """Appends the rows of an answer. Raises PerceptrondError for a row with a validation error."""
         if answer.row_errors:
             row = answer.row_errors[0].row
-            raise PerceptrondError.at(place(message, row, len(self.labels) + row), answer.row_errors[0].status)
+            raise PerceptrondError.at(position_of(message, row, len(self.labels) + row), answer.row_errors[0].status)
         self.revision = min(self.revision, answer.revision) if self.labels else answer.revision
         self.labels += map(names.name_or_number, answer.predicted_labels)
         self.scores += answer.scores

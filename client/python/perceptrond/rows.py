@@ -24,9 +24,9 @@ class Row(NamedTuple):
     line: Optional[int] = None
 
 
-def place(examples: Any, position: int, number: int) -> str:
-    """Where a row is in what a user gave: the line of its file, or its number. position: in its message, of Rows or columns."""
-    line = examples[position].line if isinstance(examples, (list, tuple)) else None
+def position_of(examples: Any, index: int, number: int) -> str:
+    """Where a row is in what a user gave: the line of its file, or its number. index: in its message, of Rows or columns."""
+    line = examples[index].line if isinstance(examples, (list, tuple)) else None
     return f"row {number}" if line is None else f"line {line}"
 
 

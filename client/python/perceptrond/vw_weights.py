@@ -151,7 +151,7 @@ def _classes(options: str, text: str) -> int:
 def _lines(text: str) -> Iterator[_Line]:
     started = False
     for number, line in enumerate(text.splitlines(), 1):
-        # ":0" ends the header; after ":1" (--save_resume) come more lines of it, and behind a weight what its rule remembers.
+        # ":0" ends the header; after ":1" (--save_resume) come more lines of it, and after a weight what its rule remembers.
         started = started or line in (":0", ":1")
         position, colon, values = line.rpartition(":")
         name, _, slot = position.rpartition(":")

@@ -128,7 +128,7 @@ def to_sklearn(linear: LinearClassifier) -> Any:
 
 
 def from_sklearn(estimator: Any) -> LinearClassifier:
-    """Reads any fitted linear classifier of scikit-learn, alone or behind a DictVectorizer. ValueError for others."""
+    """Reads any fitted linear classifier of scikit-learn, alone or after a DictVectorizer. ValueError for others."""
     from . import sklearn_weights
     return sklearn_weights.read(estimator)
 

@@ -16,7 +16,7 @@ import grpc
 from .columns import copy, count, pack
 from .errors import PerceptrondError, describe_status
 from .name_table import NameTable
-from .rows import Row, place
+from .rows import Row, position_of
 from .v1 import example_pb2, learning_service_pb2, report_pb2
 
 
@@ -49,7 +49,7 @@ class Totals:
     first_row_error_offset: int = -1
     first_row_error: str = ""
     # Where that row is in what the user gave: "row 12", from 0, or "line 13" of a file.
-    first_row_error_place: str = ""
+    first_row_error_position: str = ""
     lost_answers: int = 0
 
 
@@ -176,14 +176,14 @@ class Window:
         return columns
 
     def _at_its_row(self, message: _Message, error: Exception) -> Exception:
-        """The error of the first row that cannot be packed, with its place."""
+        """The error of the first row that cannot be packed, with its position."""
         first = message.first_offset or 0
-        for position in range(message.rows):
+        for index in range(message.rows):
             try:
-                pack(message.examples[position:position + 1])  # Rows
+                pack(message.examples[index:index + 1])  # Rows
             except (ArithmeticError, AttributeError, TypeError, ValueError) as of_row:
                 return (TypeError if isinstance(of_row, (AttributeError, TypeError)) else ValueError)(
-                    f"{place(message.examples, position, self.row_of(first + position))}: {of_row}")
+                    f"{position_of(message.examples, index, self.row_of(first + index))}: {of_row}")
         return error
 
     def _settle(self, next_offset: int) -> None:
@@ -208,7 +208,7 @@ class Window:
             row = result.row_errors[0].row
             offset = (message.first_offset or 0) + row
             self.totals.first_row_error_offset = offset
-            self.totals.first_row_error_place = place(message.examples, row, self.row_of(offset))
+            self.totals.first_row_error_position = position_of(message.examples, row, self.row_of(offset))
             self.totals.first_row_error = describe_status(result.row_errors[0].status)
         self.totals.row_errors += len(result.row_errors)
         if result.HasField("completed_pass"):

@@ -110,7 +110,7 @@ describe('the package', () => {
     await assert.rejects(client.predict('spam', [{ features: { a: NaN } }]), { reason: 'NON_FINITE_VALUE' });
   });
 
-  it('names a row with an error by its place in what was given', async () => {
+  it('names a row with an error by its position in what was given', async () => {
     await client.create('places', spam);
     const rows = [{ features: { a: 1 }, label: 'spam' }, { features: { b: 1 }, label: 'ham' }, { features: { a: NaN }, label: 'spam' }];
     for (const options of [{ batch: 1 }, { batch: 2, passes: 2 }, { batch: 2, producer: 'file' }]) {

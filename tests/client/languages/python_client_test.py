@@ -216,21 +216,21 @@ class LearnTest(ServedTest):
         self.assertEqual((totals.row_errors, totals.examples, totals.first_row_error_offset), (1, 1, 0))
         self.assertIn("INVALID_ARGUMENT (NON_FINITE_VALUE)", totals.first_row_error)
 
-    def test_a_row_with_an_error_is_named_by_its_place_in_what_was_given(self):
+    def test_a_row_with_an_error_is_named_by_its_position_in_what_was_given(self):
         self.create("spam", **SPAM)
         rows, labels = [{"a": 1.0}, {"b": 1.0}, {"a": float("nan")}, {"c": 1.0}], ["spam", "ham"] * 2
         for arguments in ({"batch": 1}, {"passes": 2, "batch": 3}, {"producer": "file", "batch": 2}):
             with self.subTest(arguments):
-                self.assertEqual(self.client.learn("spam", rows, labels, **arguments).totals.first_row_error_place, "row 2")
+                self.assertEqual(self.client.learn("spam", rows, labels, **arguments).totals.first_row_error_position, "row 2")
         of_file = [Row(row, label, line=10 + number) for number, (row, label) in enumerate(zip(rows, labels))]
-        self.assertEqual(self.client.learn("spam", iter(of_file), batch=2).totals.first_row_error_place, "line 12")
+        self.assertEqual(self.client.learn("spam", iter(of_file), batch=2).totals.first_row_error_position, "line 12")
         with self.assertRaisesRegex(PerceptrondError, r"NON_FINITE_VALUE\): row 2: "):
             self.client.predict("spam", rows, batch=2)
         with self.assertRaisesRegex(PerceptrondError, r"NON_FINITE_VALUE\): line 12: "):
             self.client.predict("spam", of_file, batch=1)
         self.create("dense", features=1)
         matrix = numpy.array([[0.0], [1.0], [numpy.inf]])
-        self.assertEqual(self.client.learn("dense", matrix, [1, -1, 1], batch=1).totals.first_row_error_place, "row 2")
+        self.assertEqual(self.client.learn("dense", matrix, [1, -1, 1], batch=1).totals.first_row_error_position, "row 2")
 
     def test_a_row_that_cannot_be_sent_is_named(self):
         self.create("spam", **SPAM)
