@@ -141,21 +141,21 @@ TEST_P(FleetHistory, ARenamedModelIsFoundByItsNewName) {
 TEST_P(FleetHistory, ARevisionBetweenSnapshotsIsRestoredFromAnyServer) {
   const Rule& rule = GetParam();
   const Messages all(rule);
-  servers().CreateInFleet("h", SettingsOf(rule));
-  Member& writer = servers().WriterOf("h");
-  Member& follower = servers().FollowerOf("h");
-  const grpc::Status kept = Keep(follower, "h", "k");
+  servers().CreateInFleet("revised", SettingsOf(rule));
+  Member& writer = servers().WriterOf("revised");
+  Member& follower = servers().FollowerOf("revised");
+  const grpc::Status kept = Keep(follower, "revised", "k");
   ASSERT_TRUE(kept.ok()) << kept.error_message();
   std::vector<v1::LearnStreamRequest> messages = all.messages;
   messages.resize(40);
-  Learn(follower, "h", rule, messages, 1, "first");
-  const int64_t revision = follower.Get("h").revision();
-  const std::vector<float> scores = Scores(writer, "h", revision);
-  Learn(follower, "h", rule, messages, 5, "second");
-  const int64_t newest = follower.Get("h").revision();
+  Learn(follower, "revised", rule, messages, 1, "first");
+  const int64_t revision = follower.Get("revised").revision();
+  const std::vector<float> scores = Scores(writer, "revised", revision);
+  Learn(follower, "revised", rule, messages, 5, "second");
+  const int64_t newest = follower.Get("revised").revision();
   ASSERT_GT(newest, revision);
   v1::RollBackModelRequest request;
-  request.set_model("models/h");
+  request.set_model("models/revised");
   request.set_revision(revision);
   grpc::ClientContext context;
   v1::Model after;
@@ -164,22 +164,22 @@ TEST_P(FleetHistory, ARevisionBetweenSnapshotsIsRestoredFromAnyServer) {
   ASSERT_TRUE(rolled_back.ok()) << rolled_back.error_message();
   EXPECT_EQ(after.revision(), newest + 1);
   for (Member& member : servers().members())
-    EXPECT_EQ(Scores(member, "h", after.revision()), scores);
+    EXPECT_EQ(Scores(member, "revised", after.revision()), scores);
 }
 
 TEST_P(FleetHistory, ACopyMadeOnAnyServerIsEqualOnAllAndLearnsByItself) {
   const Rule& rule = GetParam();
   const Messages all(rule);
-  servers().CreateInFleet("h", SettingsOf(rule));
-  Member& writer = servers().WriterOf("h");
-  Member& follower = servers().FollowerOf("h");
+  servers().CreateInFleet("source", SettingsOf(rule));
+  Member& writer = servers().WriterOf("source");
+  Member& follower = servers().FollowerOf("source");
   std::vector<v1::LearnStreamRequest> messages = all.messages;
   messages.resize(40);
-  Learn(follower, "h", rule, messages, 1, "first");
-  const v1::Model source = follower.Get("h");
-  const std::vector<float> scores = Scores(writer, "h", source.revision());
+  Learn(follower, "source", rule, messages, 1, "first");
+  const v1::Model source = follower.Get("source");
+  const std::vector<float> scores = Scores(writer, "source", source.revision());
   v1::CopyModelRequest copy;
-  copy.set_name("models/h");
+  copy.set_name("models/source");
   copy.set_new_name("models/copy");
   copy.set_request_id("once");
   for (Member* member : {&follower, &writer}) {
@@ -192,7 +192,7 @@ TEST_P(FleetHistory, ACopyMadeOnAnyServerIsEqualOnAllAndLearnsByItself) {
     EXPECT_EQ(made.revision(), source.revision());
   }
   v1::ExportModelRequest out;
-  out.set_name("models/h");
+  out.set_name("models/source");
   v1::ExportModelResponse file;
   grpc::ClientContext out_context;
   ASSERT_TRUE(
@@ -215,7 +215,7 @@ TEST_P(FleetHistory, ACopyMadeOnAnyServerIsEqualOnAllAndLearnsByItself) {
     ASSERT_GT(last, source.revision()) << id;
     EXPECT_EQ(Scores(follower, id, last), Scores(writer, id, last)) << id;
   }
-  EXPECT_EQ(follower.Get("h").revision(), source.revision());
+  EXPECT_EQ(follower.Get("source").revision(), source.revision());
 }
 
 INSTANTIATE_TEST_SUITE_P(Perceptron, FleetHistory,

@@ -79,5 +79,76 @@ TEST_P(JournalConformance, KeptSnapshotsStayWhileTheModelsOwnIsReplaced) {
   EXPECT_TRUE(absl::IsDataLoss(journal_->LoadKept(header.id(), kept[2]).status()));
 }
 
+TEST_P(JournalConformance, ASnapshotWithAHistoryDropsOnlyWhatComesBeforeThat) {
+  const uint64_t id = CreateModel(*journal_, "a").id();
+  EXPECT_EQ(journal_->LoadHistory(id)->begin(), 0U);
+  for (const uint64_t first : {1U, 4U, 7U, 10U})
+    ASSERT_OK(CommitOne(*journal_, MakeEntry(id, {MakeRecord(first, 3)})));
+  storage::Snapshot snapshot = MakeSnapshot(6, 10);
+  storage::History& history = *snapshot.mutable_history();
+  history.set_revision(6);
+  history.set_begin(3);
+  history.add_segments()->set_revision(6);
+  ASSERT_OK(journal_->SaveSnapshot(id, snapshot));
+  EXPECT_THAT(Revisions(id), ElementsAre(6, 9, 12));
+  EXPECT_EQ(journal_->LoadHistory(id)->begin(), 3U);
+  // A load replays what the snapshot lacks alone.
+  const auto stored = journal_->Load(id);
+  ASSERT_OK(stored.status());
+  EXPECT_EQ((*stored)->TakeSnapshot().value()->revision(), 6U);
+  std::vector<uint64_t> replayed;
+  ASSERT_OK((*stored)->Replay(6, [&](const storage::UpdateRecord& record, size_t /*bytes*/) {
+    replayed.push_back(LastRevision(record));
+    return absl::OkStatus();
+  }));
+  EXPECT_THAT(replayed, ElementsAre(9, 12));
+  // It goes on where the one before ended.
+  storage::History next = *journal_->LoadHistory(id);
+  snapshot = MakeSnapshot(9, 10);
+  next.set_revision(9);
+  next.set_begin(6);
+  next.mutable_segments(0)->set_revision(9);
+  *snapshot.mutable_history() = next;
+  ASSERT_OK(journal_->SaveSnapshot(id, snapshot));
+  EXPECT_THAT(Revisions(id), ElementsAre(9, 12));
+  EXPECT_EQ(journal_->LoadHistory(id)->segments(0).revision(), 9U);
+  ASSERT_OK(journal_->SaveSnapshot(id, MakeSnapshot(12, 10)));
+  EXPECT_THAT(Revisions(id), IsEmpty());
+  EXPECT_EQ(journal_->LoadHistory(id)->begin(), 12U);
+}
+
+TEST_P(JournalConformance, AModelThatIsCreatedWithAStateIsWholeAndGoesOn) {
+  const uint64_t other = CreateModel(*journal_, "other").id();
+  ASSERT_OK(CommitOne(*journal_, MakeEntry(other, {MakeRecord(1, 3)})));
+  const storage::Snapshot snapshot = MakeSnapshot(7, 300'000);
+  CommittedState committed;
+  committed.counters.mutable_report()->set_updates(7);
+  committed.positions.emplace_back().set_id("p");
+  committed.positions.back().set_next_offset(90);
+  const auto create = [&](const std::string& name) {
+    storage::ModelHeader header;
+    header.mutable_model()->set_name(name);
+    EXPECT_OK(journal_->CreateWith(header, snapshot, committed));
+    return header;
+  };
+  const storage::ModelHeader header = create("a");
+  EXPECT_NE(header.id(), other);
+  EXPECT_EQ(Bytes(*journal_->Find("a")), Bytes(header));
+  EXPECT_TRUE(Bytes(**journal_->LoadSnapshot(header.id())) == Bytes(snapshot));
+  EXPECT_EQ(journal_->LoadCounters(header.id())->report().updates(), 7U);
+  EXPECT_EQ(journal_->LoadCommittedState(header.id())->positions.at(0).next_offset(), 90);
+  EXPECT_THAT(Revisions(header.id()), IsEmpty());
+  // A name that exists: what was written before that was noticed is of no model.
+  storage::ModelHeader again;
+  again.mutable_model()->set_name("a");
+  EXPECT_TRUE(absl::IsAlreadyExists(journal_->CreateWith(again, snapshot, committed)));
+  EXPECT_EQ(Bytes(*journal_->Find("a")), Bytes(header));
+  EXPECT_EQ(*journal_->Count(), 2U);
+  EXPECT_NE(create("b").id(), header.id());
+  ASSERT_OK(CommitOne(*journal_, MakeEntry(header.id(), {MakeRecord(8, 2)})));
+  EXPECT_THAT(Revisions(header.id()), ElementsAre(9));
+  EXPECT_THAT(Revisions(other), ElementsAre(3));
+}
+
 }  // namespace
 }  // namespace perceptrond

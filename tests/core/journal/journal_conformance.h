@@ -249,44 +249,6 @@ TEST_P(JournalConformance, ASnapshotDropsWhatItCoversAndOnlyThat) {
   EXPECT_FALSE(journal_->LoadSnapshot(other)->has_value());
 }
 
-TEST_P(JournalConformance, ASnapshotWithAHistoryDropsOnlyWhatComesBeforeThat) {
-  const uint64_t id = CreateModel(*journal_, "a").id();
-  EXPECT_EQ(journal_->LoadHistory(id)->begin(), 0U);
-  for (const uint64_t first : {1U, 4U, 7U, 10U})
-    ASSERT_OK(CommitOne(*journal_, MakeEntry(id, {MakeRecord(first, 3)})));
-  storage::Snapshot snapshot = MakeSnapshot(6, 10);
-  storage::History& history = *snapshot.mutable_history();
-  history.set_revision(6);
-  history.set_begin(3);
-  history.add_segments()->set_revision(6);
-  ASSERT_OK(journal_->SaveSnapshot(id, snapshot));
-  EXPECT_THAT(Revisions(id), ElementsAre(6, 9, 12));
-  EXPECT_EQ(journal_->LoadHistory(id)->begin(), 3U);
-  // A load replays what the snapshot lacks alone.
-  const auto stored = journal_->Load(id);
-  ASSERT_OK(stored.status());
-  EXPECT_EQ((*stored)->TakeSnapshot().value()->revision(), 6U);
-  std::vector<uint64_t> replayed;
-  ASSERT_OK((*stored)->Replay(6, [&](const storage::UpdateRecord& record, size_t /*bytes*/) {
-    replayed.push_back(LastRevision(record));
-    return absl::OkStatus();
-  }));
-  EXPECT_THAT(replayed, ElementsAre(9, 12));
-  // It goes on where the one before ended.
-  storage::History next = *journal_->LoadHistory(id);
-  snapshot = MakeSnapshot(9, 10);
-  next.set_revision(9);
-  next.set_begin(6);
-  next.mutable_segments(0)->set_revision(9);
-  *snapshot.mutable_history() = next;
-  ASSERT_OK(journal_->SaveSnapshot(id, snapshot));
-  EXPECT_THAT(Revisions(id), ElementsAre(9, 12));
-  EXPECT_EQ(journal_->LoadHistory(id)->segments(0).revision(), 9U);
-  ASSERT_OK(journal_->SaveSnapshot(id, MakeSnapshot(12, 10)));
-  EXPECT_THAT(Revisions(id), IsEmpty());
-  EXPECT_EQ(journal_->LoadHistory(id)->begin(), 12U);
-}
-
 TEST_P(JournalConformance, TheLatestSnapshotReplacesTheOneBeforeWhateverTheirSizes) {
   const uint64_t id = CreateModel(*journal_, "a").id();
   uint64_t revision = 0;
