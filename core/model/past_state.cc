@@ -135,6 +135,7 @@ class PastReplay {
       progress_.AddWeightReplacement(record.first_revision());
       if (core_.plan.counts_examples) examples_ = record.ages(0);
     }
+    if (record.has_document_frequencies()) progress_.AddInputChange(record.first_revision());
     for (const uint32_t end : record.batch_ends()) {
       if (record.first_revision() + end > last) break;
       if (record.first_revision() + end <= noted_to_) continue;
@@ -149,7 +150,7 @@ class PastReplay {
 
   void TakeState() {
     is_taken_ = true;
-    past_.state = MakeSnapshot(state_, core_.ledger);
+    past_.state = MakeSnapshot(core_, state_);
     past_.counters = progress_.counters();
     ConvergenceReport& report = *past_.counters.mutable_report();
     // Rows counted for the batch before its end, which itself is none.

@@ -188,10 +188,10 @@ absl::StatusOr<StoredExamplesCopy> FromStorage(const storage::StoredRows& stored
 }
 
 storage::Snapshot MakeSnapshot(const ModelReader& reader) {
-  return MakeSnapshot(reader.state(), reader.ledger());
+  return MakeSnapshot(reader.core(), reader.state());
 }
 
-storage::Snapshot MakeSnapshot(const ModelState& state, Ledger& ledger) {
+storage::Snapshot MakeSnapshot(const ModelCore& core, const ModelState& state) {
   storage::Snapshot snapshot = WriteState(state.learner->State());
   snapshot.set_revision(state.revision);
   for (uint32_t number = 1; number <= state.names.size(); ++number)
@@ -200,12 +200,12 @@ storage::Snapshot MakeSnapshot(const ModelState& state, Ledger& ledger) {
     snapshot.add_class_names(std::string(state.class_names.Name(number)));
   if (state.frequencies != nullptr)
     *snapshot.mutable_document_frequencies() = ToStorage(state.frequencies->counts());
-  if (const DocumentCounter* const documents = reader.core().documents.get())
+  if (const DocumentCounter* const documents = core.documents.get())
     *snapshot.mutable_document_counts() = ToStorage(documents->Copy());
   // Locks the ledger, which then has every update of this revision, before the examples are copied.
-  const CurvePoints points = ledger.curve_points();
+  const CurvePoints points = core.ledger.curve_points();
   if (!points.points().empty()) *snapshot.mutable_learning_curve() = points.ToStorage();
-  const StoredExamplesCopy stored = ledger.stored_examples().Copy();
+  const StoredExamplesCopy stored = core.ledger.stored_examples().Copy();
   if (!stored.updates.empty() || !stored.sample.empty())
     *snapshot.mutable_stored_rows() = ToStorage(stored);
   return snapshot;

@@ -33,8 +33,8 @@ absl::StatusOr<StoredExamplesCopy> FromStorage(const ::perceptron::storage::v1::
 // The state of one revision: weights, names, classes, learning curve, stored examples. The time is
 // not set. O(weights and stored examples).
 storage::Snapshot MakeSnapshot(const ModelReader& reader);
-// The same of a state that the caller has locked, and its ledger.
-storage::Snapshot MakeSnapshot(const ModelState& state, Ledger& ledger);
+// The same of a model's state, which the caller has locked.
+storage::Snapshot MakeSnapshot(const ModelCore& core, const ModelState& state);
 inline storage::Snapshot MakeSnapshot(const Model& model) {
   return MakeSnapshot(ModelReader(model, ComponentAccess::kNone));
 }
