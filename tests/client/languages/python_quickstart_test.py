@@ -39,6 +39,14 @@ class QuickstartTest(ServedTest):
         self.assertIn('perceptrond_model_examples_total{model_name="spam"} 1115', get(f"http://{self.server.metrics}/metrics").splitlines())
         self.client.delete("spam")
 
+    def test_the_program_of_the_readme_runs(self):
+        program = re.search(r"```python\n(.*?)```", (ROOT / "client/python/README.md").read_text(), re.DOTALL)[1].replace("127.0.0.1:7600", self.server.address)
+        done = self.follow([sys.executable, "-B", "-c", f"from sklearn.datasets import load_iris\nX, y = load_iris(return_X_y=True)\n{program}"])
+        self.assertEqual(done.stdout, "['spam']\n")
+        self.await_models("spam", "spam-2")
+        self.client.delete("spam")
+        self.client.delete("spam-2")
+
     def test_the_readme_leads_from_pip_install_to_the_dashboard_within_five_minutes(self):
         """The commands as they are, but for the installation of Debian's packages, in a copy: pip writes beside the sources."""
         copy = self.directory / "repository"
