@@ -199,10 +199,12 @@ TEST_F(SeveralModelsTest, EachExampleIsLearnedOnceByEachModelAcrossKills) {
       least = std::min(least, opened.next_offset());
     // Correct rows may be lost with the process only before they were acknowledged.
     ASSERT_GE(least, acknowledged);
+    acknowledged = least;
     const auto first = static_cast<int>(least / 10);
-    for (int n = first; n < kMessages; ++n) stream.Send(Message(n, 10 * n));
+    const int end = kill < 3 ? std::min(first + 30, kMessages) : kMessages;
+    for (int n = first; n < end; ++n) stream.Send(Message(n, 10 * n));
     // Unanswered messages are learned by some models, by others not.
-    for (int n = first; n < kMessages; ++n) {
+    for (int n = first; n < end; ++n) {
       if (kill < 3 && n == first + 15) break;
       for (const v1::LearnResult& result : Results(stream, 3)) {
         ASSERT_FALSE(result.has_error()) << result.error().message();
