@@ -1,4 +1,5 @@
 // perceptronctl: aliases, copies, names, files and rollbacks.
+#include "absl/strings/str_cat.h"
 #include "perceptron/v1/alias_service.pb.h"
 #include "perceptron/v1/history_service.pb.h"
 #include "tests/integration/ctl_fixture.h"
