@@ -150,10 +150,8 @@ TEST_F(CtlTest, EveryLearnerOfTheApiCanBeCreatedLearnsAndSaysItsName) {
 
 TEST_F(CtlTest, TheLearnerWithoutSettingsShowsItsMembersAndBoundAndRefusesWhatItHasNot) {
   ASSERT_EQ(Ctl("create easy --dimension 2 --learner auto").exit_code, 0);
-  ASSERT_EQ(Ctl("learn easy - --format svmlight --index-base 1 --until-converged", and_).exit_code,
-            0);
+  ASSERT_EQ(Ctl("learn easy - --format svmlight --index-base 1", and_).exit_code, 0);
   const v1::Model model = Json<v1::Model>("get easy");
-  EXPECT_EQ(model.report().state(), v1::CONVERGENCE_STATE_CONVERGED);
   ASSERT_EQ(model.members_size(), 8);
   EXPECT_EQ(model.members(0).learner(), "arow, regularization 0.1");
   double votes = 0;
