@@ -131,7 +131,7 @@ FleetServer::FleetServer(const Backend& backend, const Router& router, FleetServ
       MethodAccess names(method);
       const std::string path = names.path();
       routed_.push_back(std::make_unique<RoutedMethod>(RoutedMethod{
-          std::move(names), found->without_writer, found->runs_at, router_.Find(path)}));
+          std::move(names), found->without_writer, router_.Find(path), found->runs_at}));
       methods_.emplace(path, routing_.Wrap(*routed_.back()));
     }
   }

@@ -47,9 +47,9 @@ enum class RunsAt : uint8_t {
 struct RoutedMethod {
   MethodAccess names;
   Without without_writer = Without::kFail;
-  RunsAt runs_at = RunsAt::kWriter;
   // What runs here.
   Call::Method here;
+  RunsAt runs_at = RunsAt::kWriter;
 };
 
 // Everything must outlive the calls.
