@@ -273,7 +273,7 @@ TEST_F(RevisionRollback, RecordsGoWithTheSnapshotThatTheyWereHeldFor) {
   TakeSnapshot(*store_, kName);
   const auto held = [&] {
     std::vector<uint64_t> revisions;
-    EXPECT_OK(journal_->Replay(store_->FindId(kName).value(), 0,
+    EXPECT_OK(journal_->Replay(store_->catalogue().Find(kName)->id(), 0,
                                [&](const storage::UpdateRecord& record, size_t /*bytes*/) {
                                  revisions.push_back(LastRevision(record));
                                  return absl::OkStatus();
