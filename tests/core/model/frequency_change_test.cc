@@ -213,9 +213,10 @@ TEST_F(FrequencyChange, ADamagedRecordIsDataLoss) {
   EXPECT_TRUE(absl::IsDataLoss(Model::Load(header_, *others_, ModelLimits()).status()));
 }
 
-class EachRule : public FrequencyChange, public ::testing::WithParamInterface<std::string> {};
+class FrequenciesEachRule : public FrequencyChange,
+                            public ::testing::WithParamInterface<std::string> {};
 
-TEST_P(EachRule, IsReplayedAndFollowedToTheBit) {
+TEST_P(FrequenciesEachRule, IsReplayedAndFollowedToTheBit) {
   Create(Settings(GetParam()));
   const std::unique_ptr<JournalTail> tail =
       others_->Tail(0, others_->LastSequence(0).value()).value();
@@ -248,7 +249,7 @@ std::vector<std::string> Rules() {
   return rules;
 }
 
-INSTANTIATE_TEST_SUITE_P(Catalogue, EachRule, ::testing::ValuesIn(Rules()),
+INSTANTIATE_TEST_SUITE_P(Catalogue, FrequenciesEachRule, ::testing::ValuesIn(Rules()),
                          [](const auto& info) { return testing::TestName(info.param); });
 
 }  // namespace
