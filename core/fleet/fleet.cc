@@ -92,24 +92,37 @@ bool Fleet::WritesAny() const {
   return std::any_of(roles_.begin(), roles_.end(), [](const auto& role) { return role->writes(); });
 }
 
+bool Fleet::WritesNow(uint64_t model_id) {
+  const PartitionRole& role = RoleOf(model_id);
+  return role.writes() && IsInContact(role.stats());
+}
+
 absl::Time Fleet::StateTimeOf(uint64_t model_id) {
   const Writer writer = WriterOf(model_id);
-  Members::Clock::time_point seen = RoleOf(model_id).contact();
-  if (writer.epoch > 0) seen = std::min(seen, writer.seen);
+  const PartitionRole& role = RoleOf(model_id);
+  Members::Clock::time_point seen = role.contact();
+  if (writer.epoch > 0 && !role.writes()) seen = std::min(seen, writer.seen);
   return absl::Now() - absl::FromChrono(Members::Clock::now() - seen);
 }
 
 bool Fleet::can_commit() const {
   return std::all_of(roles_.begin(), roles_.end(), [&](const auto& role) {
     const PartitionRole::Stats stats = role->stats();
-    return stats.answers && stats.since_contact < 2 * options_.writer_timeout;
+    return stats.answers && IsInContact(stats);
   });
 }
 
 std::vector<PartitionRole::Stats> Fleet::stats() const {
   std::vector<PartitionRole::Stats> stats;
-  for (const std::unique_ptr<PartitionRole>& role : roles_) stats.push_back(role->stats());
+  for (const std::unique_ptr<PartitionRole>& role : roles_) {
+    PartitionRole::Stats& one = stats.emplace_back(role->stats());
+    one.writes = one.writes && IsInContact(one);
+  }
   return stats;
+}
+
+bool Fleet::IsInContact(const PartitionRole::Stats& stats) const {
+  return stats.since_contact < 2 * options_.writer_timeout;
 }
 
 void Fleet::Announce() {

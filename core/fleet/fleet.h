@@ -57,6 +57,9 @@ class Fleet {
   Followers& FollowersOf(uint64_t model_id) { return RoleOf(model_id).followers(); }
   // Whether this server writes the model.
   bool Writes(uint64_t model_id) { return RoleOf(model_id).writes(); }
+  // Whether it writes the model as far as is known now: it has read the log to its end lately, where it
+  // would have found the take-over of another server.
+  bool WritesNow(uint64_t model_id);
   // Whether it writes any.
   bool WritesAny() const;
   Writer WriterOf(uint64_t model_id) const {
@@ -67,7 +70,7 @@ class Fleet {
   // Whether another server writes the model, and was heard of lately: else a third would have taken
   // over.
   bool HasOtherWriter(uint64_t model_id) const;
-  // The time that the state of a model that another server writes has here: its writer was alive
+  // The time that the state of a model has here, for which WritesNow is false: its writer was alive
   // then, and the log has been read to its end since.
   absl::Time StateTimeOf(uint64_t model_id);
   // Whether what is learned can be committed, as far as is known: the log of each partition was
@@ -78,6 +81,7 @@ class Fleet {
   void Leave();
   const std::string& address() const { return options_.address; }
 
+  // `writes` as WritesNow.
   std::vector<PartitionRole::Stats> stats() const;
   // As Members::FindAddress.
   std::string FindAddress(const std::function<bool(const std::string& address)>& is_wanted) const {
@@ -87,6 +91,8 @@ class Fleet {
   size_t servers() const { return members_.alive(Members::Clock::now()); }
 
  private:
+  // Whether the log of a role with these was read to its end lately.
+  bool IsInContact(const PartitionRole::Stats& stats) const;
   PartitionRole& RoleOf(uint64_t model_id) { return *roles_[journal_.PartitionOf(model_id)]; }
   void Announce();
   void SendHeartbeats() ABSL_LOCKS_EXCLUDED(mutex_);

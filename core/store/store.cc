@@ -245,7 +245,7 @@ absl::StatusOr<ModelSummary> Store::Get(absl::string_view name) {
 void Store::SetStateTime(uint64_t model_id, ModelSummary& summary) {
   if (fleet_ == nullptr) return;
   if (!summary.in_memory) summary.epoch = fleet_->WriterOf(model_id).epoch;
-  if (!fleet_->Writes(model_id)) summary.stale_since = fleet_->StateTimeOf(model_id);
+  if (!fleet_->WritesNow(model_id)) summary.stale_since = fleet_->StateTimeOf(model_id);
 }
 
 absl::StatusOr<ModelSummary> Store::ListedSummary(const storage::ModelHeader& header) {

@@ -215,11 +215,21 @@ class FleetTest(unittest.TestCase):
         self.assertLessEqual(int(report["report"]["examples"]), 30 * SERVERS * len(rows))
         self.assertGreaterEqual(int(report["report"]["examples"]), (1 - MOST_LOST) * 30 * SERVERS * len(rows))
         self.assertLessEqual(int(report["report"]["updates"]), MUSHROOM_BOUND)
-        print(f"mushrooms: {report['report']['updates']} updates", flush=True)
+        alone = self.updates_alone(rows)
+        print(f"mushrooms: {report['report']['updates']} updates; by one server {min(alone)} to {max(alone)}", flush=True)
+        # Of 21 equal draws one of the fleet is outside the range of the others in two of 21 runs: half a range more.
+        half = (max(alone) - min(alone)) / 2
+        self.assertGreaterEqual(int(report["report"]["updates"]), min(alone) - half)
+        self.assertLessEqual(int(report["report"]["updates"]), max(alone) + half)
         # CONVERGED is right, and no pass anywhere changes anything any more.
         answers = {self.answer(i, "predict", "mushrooms", self.directory / "mushrooms.svm", "--format", "svmlight", "--index-base",
                                1, "--summary", "-o", "json", "--min-revision", report["revision"]) for i in range(SERVERS)}
         self.assertEqual([json.loads(answer)["errors"] for answer in answers], ["0"])
+        # Each server's copy has the same weights: the scores of each feature alone.
+        (self.directory / "units.svm").write_text("".join(f"1 {i}:1\n" for i in range(1, 128)))
+        scores = {self.answer(i, "predict", "mushrooms", self.directory / "units.svm", "--format", "svmlight", "--index-base", 1, "-o", "json",
+                              "--min-revision", report["revision"]) for i in range(SERVERS)}
+        self.assertEqual(len(scores), 1)
         weights = self.weights("mushrooms")
         for i in range(SERVERS):
             self.answer(i, "learn", "mushrooms", self.directory / "mushrooms.svm", "--format", "svmlight", "--index-base", 1,
@@ -229,6 +239,26 @@ class FleetTest(unittest.TestCase):
         for i in range(SERVERS):
             self.restart(i, signal.SIGTERM)
         self.assertEqual(self.weights("mushrooms"), weights)
+
+    def updates_alone(self, rows):
+        """Of one server, for 20 orders of the rows, until it converges."""
+        address = f"127.0.0.1:{free_ports(1)[0]}"
+        alone = self.enterContext(Program([PERCEPTROND, "--journal", "memory", "--address", address, "--metrics-address", "off"], self.directory / "alone.log"))
+
+        def answer(*arguments):
+            done = subprocess.run([PERCEPTRONCTL, "--server", address, *map(str, arguments)], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return done.stdout
+
+        alone.said("serving")
+        updates = []
+        for order in range(20):
+            random.Random(100 + order).shuffle(rows)
+            (self.directory / "order.svm").write_text("".join(rows))
+            answer("create", f"order{order}", "--dimension", 127)
+            answer("learn", f"order{order}", self.directory / "order.svm", "--format", "svmlight", "--index-base", 1, "--passes", 30, "--until-converged")
+            updates.append(int(json.loads(answer("get", f"order{order}", "-o", "json"))["report"]["updates"]))
+        return updates
 
     def weights(self, model):
         return json.loads(self.answer(0, "get", model, "--weights", "-o", "json"))["weights"]

@@ -18,9 +18,10 @@ import unittest
 import warnings
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tests/deploy")]
+sys.path[:0] = [str(ROOT / "tests/deploy"), str(ROOT / "tests/integration/fleet")]
 
 from certificates import Authority
+from nats_client import NatsClient
 from nats_jwt import Operator
 from processes import Program, free_ports, wait_for
 
@@ -284,6 +285,31 @@ class NatsAccessTest(unittest.TestCase):
         said = self.ended(*self.flags("--nats-credentials", wrong), nats=nats)
         self.assertIn("Authorization Violation", said)
         self.assertNotIn(user.seed, said)
+
+    def test_streams_with_settings_that_lose_entries_are_refused_by_these(self):
+        port = free_ports(1)[0]
+        nats = Program(["nats-server", "-a", "127.0.0.1", "-p", port, "-js", "-sd", self.directory / "plain"], self.directory / "plain.log")
+        self.addCleanup(nats.kill)
+        nats.said("Server is ready")
+
+        def start(fleet):
+            return self.program(fleet, "--journal", f"nats://127.0.0.1:{port}", "--fleet", fleet, "--fleet-partitions", 1, "--fleet-replicas", 1,
+                                "--fleet-address", f"127.0.0.1:{free_ports(1)[0]}")
+
+        wrong = {"max_age": 10**12, "max_msgs": 1000, "max_msg_size": 1000, "no_ack": True, "deny_delete": True, "allow_rollup_hdrs": True,
+                 "discard": "old", "storage": "memory"}
+        for setting, value in {**wrong, "max_bytes": 1 << 30}.items():
+            fleet = "f_" + setting
+            stream = {"name": f"{fleet}-p0", "subjects": [f"{fleet}.p0.>"], "num_replicas": 1, "storage": "file", "discard": "new", "retention": "limits"}
+            with NatsClient(port) as client:
+                self.assertNotIn("error", client.api(f"STREAM.CREATE.{fleet}-p0", **{**stream, setting: value}))
+            with self.subTest(setting=setting):
+                server = start(fleet)
+                if setting in wrong:
+                    self.assertEqual(server.process.wait(60), 1, self.said(server))
+                    self.assertRegex(self.said(server), f"stream {fleet}-p0 has settings that a journal cannot use: {setting}( is not new)?; change")
+                else:
+                    self.serving(server)
 
     def test_a_password_in_the_address_is_refused_and_not_repeated(self):
         for url in ("nats://u:hunter2@localhost:4222", "nats://a:1,nats://u:hun@ter2@localhost:4222"):

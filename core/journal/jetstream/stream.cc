@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <limits>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 
@@ -35,6 +37,33 @@ natsStatus Make(const NewMessage& from, const std::string& reply, std::optional<
   if (status == NATS_OK && !from.traceparent.empty())
     status = natsMsgHeader_Set(made, kTraceHeader, from.traceparent.c_str());
   return status;
+}
+
+// The settings of a stream that was found which no journal can use; empty if there are none. A limit of its bytes is the
+// operator's to set: beyond it appends fail.
+std::string WrongSettings(const jsStreamConfig& found, const jsStreamConfig& wanted,
+                          bool any_replicas) {
+  std::vector<std::string> wrong;
+  const auto check = [&wrong](bool right, const std::string& what) {
+    if (!right) wrong.push_back(what);
+  };
+  check(any_replicas || found.Replicas == wanted.Replicas,
+        absl::StrCat("num_replicas is ", found.Replicas, ", not ", wanted.Replicas));
+  check(found.SubjectsLen == 1 && std::string(found.Subjects[0]) == wanted.Subjects[0],
+        absl::StrCat("subjects are not ", wanted.Subjects[0], " alone"));
+  check(found.Storage == wanted.Storage, "storage");
+  check(found.Discard == wanted.Discard, "discard is not new");
+  check(found.Retention == wanted.Retention, "retention is not limits");
+  check(found.MaxAge == 0, "max_age");
+  check(found.MaxMsgs <= 0, "max_msgs");
+  check(found.MaxMsgsPerSubject <= 0, "max_msgs_per_subject");
+  check(found.MaxMsgSize <= 0, "max_msg_size");
+  check(!found.NoAck, "no_ack");
+  check(!found.Sealed, "sealed");
+  check(!found.DenyDelete, "deny_delete");
+  check(!found.AllowRollup, "allow_rollup_hdrs");
+  check(found.Mirror == nullptr && found.SourcesLen == 0, "mirror or sources");
+  return absl::StrJoin(wrong, ", ");
 }
 
 // The number after `"name":` in an answer of JetStream's, which is JSON; absent if it has none.
@@ -196,17 +225,12 @@ absl::Status Stream::CreateOrCheck() {
                                                      options_.replicas,
                                                      " servers with JetStream and space for it"));
   }
-  const jsStreamConfig& found = *info->Config;
-  const bool same = (options_.must_exist || found.Replicas == options_.replicas) &&
-                    found.Storage == config.Storage && found.Discard == js_DiscardNew &&
-                    found.Retention == js_LimitsPolicy && found.MaxAge == 0 && found.MaxMsgs <= 0 &&
-                    found.MaxMsgsPerSubject <= 0 && found.SubjectsLen == 1 &&
-                    subjects == found.Subjects[0];
+  const std::string wrong = WrongSettings(*info->Config, config, options_.must_exist);
   jsStreamInfo_Destroy(info);
-  if (same) return absl::OkStatus();
+  if (wrong.empty()) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
-      "NATS: stream ", options_.name, " has other settings than it must have: ", options_.replicas,
-      " replicas, subjects ", subjects, ", discard new, no limit of age or number"));
+      "NATS: stream ", options_.name, " has settings that a journal cannot use: ", wrong,
+      "; change them with NATS's tools, or delete the stream if it is empty"));
 }
 
 absl::StatusOr<AppendOutcome> Stream::Append(std::span<const NewMessage> messages,

@@ -168,6 +168,25 @@ class OneNatsServerLost(FleetCase):
 
 
 class Ways(FleetCase):
+    def test_a_writer_without_nats_says_since_when_its_state_may_be_old(self):
+        """An idle one: no commit shows it that another server has taken over."""
+        fleet = self.fleet
+        self.assertIsNone(wait_for("it learns", lambda: [learn(fleet, 0, self.model)])[0])
+        former = fleet.writer(self.model)
+        others = [i for i in range(SIZE) if i != former]
+        request = model_service_pb2.GetModelRequest(name=f"models/{self.model}")
+        self.assertFalse(fleet.stubs[former].models.GetModel(request, timeout=10).HasField("stale_since"))
+        cut = time.time()
+        fleet.cut_from_nats(former, Faults.BLACK_HOLE)
+        writer = fleet.writer(self.model, others)
+        stale = wait_for("it says so", lambda: next((found for found in [fleet.stubs[former].models.GetModel(request, timeout=10)] if found.HasField("stale_since")), None))
+        # Of the last moment that it read the log.
+        self.assertLess(abs(stale.stale_since.ToNanoseconds() / 1e9 - cut), 5)
+        wait_for("one server writes it", lambda: fleet.writers(self.model) == [writer])
+        self.assertFalse(fleet.stubs[writer].models.GetModel(request, timeout=10).HasField("stale_since"))
+        fleet.heal()
+        wait_for("it follows", lambda: learn(fleet, former, self.model) is None)
+
     def test_one_server_does_not_reach_the_writer(self):
         self.begin()
         writer = self.fleet.writer(self.model)
