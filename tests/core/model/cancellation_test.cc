@@ -249,13 +249,13 @@ TEST(OneRow, IsCheckedWithinItsKernel) {
   testing::SetLearner(*settings.mutable_learner(), "kernel-perceptron");
   LoneModel lone(settings);
   // Random labels: most rows are mistakes.
-  const Columns rows(RandomRows(300, 2000, 20'000));
+  const Columns rows(RandomRows(500, 10'000, 20'000));
   {
     MutexLock turn(&lone.producer.turn);
     lone.Learn(rows.batch());
   }
   ASSERT_GT(lone.model->revision(), 100U);
-  const Columns row(RandomRows(1, 2000, 20'000, 2));
+  const Columns row(RandomRows(1, 10'000, 20'000, 2));
   const CountChecks token;
   const CancellationScope scope(&token);
   PredictOutcome outcome;
