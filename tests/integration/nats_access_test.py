@@ -299,7 +299,7 @@ class NatsAccessTest(unittest.TestCase):
         wrong = {"max_age": 10**12, "max_msgs": 1000, "max_msg_size": 1000, "no_ack": True, "deny_delete": True, "allow_rollup_hdrs": True,
                  "discard": "old", "storage": "memory"}
         for setting, value in {**wrong, "max_bytes": 1 << 30}.items():
-            fleet = "f_" + setting
+            fleet = setting.replace("_", "-")
             stream = {"name": f"{fleet}-p0", "subjects": [f"{fleet}.p0.>"], "num_replicas": 1, "storage": "file", "discard": "new", "retention": "limits"}
             with NatsClient(port) as client:
                 self.assertNotIn("error", client.api(f"STREAM.CREATE.{fleet}-p0", **{**stream, setting: value}))
