@@ -325,13 +325,13 @@ std::string PredictSummary::DecideZeroLabels() {
   const uint64_t zeros = zero_labelled.confusion.total();
   if (zeros == 0) return "";
   if (labelled.confusion.negatives() > 0 || labelled.confusion.positives() == 0) {
-    return absl::StrCat("label 0 is counted as no label, ", zeros, " times, ",
+    return absl::StrCat("label 0 is counted as no label, ", Counted(zeros, "times"), ", ",
                         labelled.confusion.negatives() > 0 ? "since -1 is a label too"
                                                            : "since there is no other label",
                         "; --zero-is-negative counts it as -1");
   }
   labelled.Merge(zero_labelled);
-  return absl::StrCat("label 0 is counted as -1, ", zeros, " times");
+  return absl::StrCat("label 0 is counted as -1, ", Counted(zeros, "times"));
 }
 
 std::string PredictSummary::Text() const {

@@ -70,8 +70,8 @@ absl::Status RevisionNotKept(const storage::ModelHeader& header, uint64_t begin,
   return MakeError(
       absl::StatusCode::kNotFound, "REVISION_NOT_KEPT",
       absl::StrCat("model \"", name, "\" cannot go back to revision ", revision, ": ",
-                   revisions.empty() ? "it keeps no snapshot"
-                                     : absl::StrCat("it can to ", absl::StrJoin(revisions, ", "))),
+                   revisions.empty() ? "it keeps no snapshot; make one first"
+                                     : absl::StrCat("it keeps ", absl::StrJoin(revisions, ", "))),
       {{"model", name},
        {"revision", absl::StrCat(revision)},
        {"revisions", absl::StrJoin(revisions, ", ")}});

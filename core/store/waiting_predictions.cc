@@ -1,5 +1,7 @@
 #include "core/store/waiting_predictions.h"
 
+#include <xxhash.h>
+
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -42,10 +44,7 @@ bool PredictionId::Parse(absl::string_view text) {
 }
 
 uint32_t ServerTag(absl::string_view address) {
-  // FNV-1a.
-  uint32_t hash = 2166136261U;
-  for (const char c : address) hash = (hash ^ static_cast<uint8_t>(c)) * 16777619U;
-  return address.empty() ? 0 : std::max(hash, 1U);
+  return address.empty() ? 0 : std::max(XXH32(address.data(), address.size(), 0), 1U);
 }
 
 WaitingPredictions::WaitingPredictions(KeptPredictions& journal, MemoryBudget& budget,

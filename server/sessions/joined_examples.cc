@@ -1,5 +1,7 @@
 #include "server/sessions/joined_examples.h"
 
+#include <google/protobuf/io/coded_stream.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -13,6 +15,9 @@ namespace perceptrond {
 namespace {
 
 namespace v1 = ::perceptron::v1;
+// Of a number of 32 bits.
+constexpr size_t kMostVarintBytes = 5;
+
 using FeaturesCase = NestedExample::FeaturesCase;
 using TargetCase = NestedExample::TargetCase;
 
@@ -149,13 +154,12 @@ absl::Status JoinedExamples::Read(const NestedExamples& examples, bool has_colum
   codes_.assign(rows, ValidationCode::kNone);
   std::string message;
   const auto append = [&message](absl::string_view example) {
+    using google::protobuf::io::CodedOutputStream;
     constexpr uint32_t kTag = FieldReader::BytesTag(v1::LearnRequest::kExamplesFieldNumber);
-    static_assert(kTag < 128, "a tag of one byte");
-    message.push_back(static_cast<char>(kTag));
-    for (size_t size = example.size();; size >>= 7) {
-      message.push_back(static_cast<char>(size < 128 ? size : (size & 127) | 128));
-      if (size < 128) break;
-    }
+    uint8_t head[2 * kMostVarintBytes];
+    uint8_t* end = CodedOutputStream::WriteVarint32ToArray(kTag, head);
+    end = CodedOutputStream::WriteVarint32ToArray(static_cast<uint32_t>(example.size()), end);
+    message.append(reinterpret_cast<const char*>(head), static_cast<size_t>(end - head));
     absl::StrAppend(&message, example);
   };
   size_t next = 0;

@@ -32,7 +32,7 @@ absl::Status MessagePredictor::Predict(const Model& model, const Request& reques
   if (message.include_prediction_ids() && !model.settings().stored_predictions.has_value()) {
     return InvalidField("INVALID_FIELD", "include_prediction_ids",
                         "the model keeps no predictions for later labels; create it with "
-                        "stored_predictions");
+                        "stored_predictions (perceptronctl create --keep-predictions 24h)");
   }
   if (absl::Status status = CheckUnknownFeatures(message.unknown_features()); !status.ok())
     return status;

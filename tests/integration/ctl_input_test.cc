@@ -69,7 +69,7 @@ TEST_F(CtlTest, LabelsZeroAndOneAreTakenWithANotice) {
   // Where it can mean "no label".
   const std::string unlabelled =
       Ctl("predict m - --summary" + kSvmlight, "0 1:1\n1 1:1 2:1\n-1 2:1\n").out;
-  EXPECT_THAT(unlabelled, HasSubstr("label 0 is counted as no label, 1 times"));
+  EXPECT_THAT(unlabelled, HasSubstr("label 0 is counted as no label, 1 time"));
   EXPECT_THAT(unlabelled, HasSubstr("errors: 0 of 2"));
 }
 

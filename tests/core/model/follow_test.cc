@@ -9,6 +9,7 @@
 #include "core/store/store.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/support/each_learner.h"
 #include "tests/support/learners.h"
 #include "tests/support/traffic.h"
 
@@ -76,14 +77,8 @@ TEST_P(EachRule, IsEqualToTheBitAfterEachMessage) {
   EXPECT_EQ(StateBytes(*follower), StateBytes(*Load()));
 }
 
-std::vector<std::string> Rules() {
-  std::vector<std::string> rules;
-  for (const CatalogueEntry& entry : Catalogue()) rules.emplace_back(entry.name);
-  return rules;
-}
-
 INSTANTIATE_TEST_SUITE_P(Catalogue, EachRule,
-                         ::testing::Combine(::testing::ValuesIn(Rules()),
+                         ::testing::Combine(::testing::ValuesIn(testing::LearnerNames()),
                                             ::testing::Values(Space::kDense, Space::kHashed,
                                                               Space::kNamed)),
                          [](const auto& info) {

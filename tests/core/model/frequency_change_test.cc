@@ -14,6 +14,7 @@
 #include "core/store/store.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/support/each_learner.h"
 #include "tests/support/learners.h"
 #include "tests/support/models.h"
 
@@ -243,13 +244,8 @@ TEST_P(FrequenciesEachRule, IsReplayedAndFollowedToTheBit) {
   EXPECT_EQ(State(*follower).document_frequencies().documents(), 128U);
 }
 
-std::vector<std::string> Rules() {
-  std::vector<std::string> rules;
-  for (const CatalogueEntry& entry : Catalogue()) rules.emplace_back(entry.name);
-  return rules;
-}
-
-INSTANTIATE_TEST_SUITE_P(Catalogue, FrequenciesEachRule, ::testing::ValuesIn(Rules()),
+INSTANTIATE_TEST_SUITE_P(Catalogue, FrequenciesEachRule,
+                         ::testing::ValuesIn(testing::LearnerNames()),
                          [](const auto& info) { return testing::TestName(info.param); });
 
 }  // namespace

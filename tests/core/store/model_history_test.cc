@@ -13,6 +13,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/store/store_fixture.h"
+#include "tests/support/each_learner.h"
 #include "tests/support/learners.h"
 #include "tests/support/status.h"
 #include "tests/support/temp_dir.h"
@@ -63,9 +64,8 @@ class HistoryTest : public StoreTest {
   }
 };
 
-class RollbackOfEachRule
-    : public HistoryTest,
-      public ::testing::WithParamInterface<std::tuple<Space, const CatalogueEntry*>> {};
+class RollbackOfEachRule : public HistoryTest,
+                           public ::testing::WithParamInterface<testing::SpaceAndLearner> {};
 
 TEST_P(RollbackOfEachRule, LearnsOnAsIfWhatItUndidHadNeverCome) {
   const auto& [space, entry] = GetParam();
@@ -131,21 +131,7 @@ TEST_P(RollbackOfEachRule, AModelFromAFileIsEqualToTheBit) {
   EXPECT_EQ(testing::StateBytes(*Get("models/b")), testing::StateBytes(*Get(kName)));
 }
 
-std::vector<const CatalogueEntry*> Rules() {
-  std::vector<const CatalogueEntry*> rules;
-  for (const CatalogueEntry& entry : Catalogue()) rules.push_back(&entry);
-  return rules;
-}
-
-INSTANTIATE_TEST_SUITE_P(All, RollbackOfEachRule,
-                         ::testing::Combine(::testing::Values(Space::kDense, Space::kHashed,
-                                                              Space::kNamed),
-                                            ::testing::ValuesIn(Rules())),
-                         [](const auto& info) {
-                           std::string name(std::get<1>(info.param)->name);
-                           for (char& c : name) c = std::isalnum(c) ? c : '_';
-                           return testing::SpaceName(std::get<0>(info.param)) + "_" + name;
-                         });
+INSTANTIATE_TEST_SUITE_P(All, RollbackOfEachRule, testing::EachSpaceAndLearner(), testing::NameOf);
 
 TEST_F(HistoryTest, ASecondRollbackMayGoBeyondTheFirst) {
   Create(kName);

@@ -14,6 +14,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/store/store_fixture.h"
+#include "tests/support/each_learner.h"
 #include "tests/support/eventually.h"
 #include "tests/support/learners.h"
 #include "tests/support/status.h"
@@ -101,9 +102,8 @@ struct Moment {
   uint32_t row = 0;
 };
 
-class RevisionOfEachRule
-    : public StoreTest,
-      public ::testing::WithParamInterface<std::tuple<Space, const CatalogueEntry*>> {
+class RevisionOfEachRule : public StoreTest,
+                           public ::testing::WithParamInterface<testing::SpaceAndLearner> {
  protected:
   static constexpr size_t kKeptAt = 15;
   static constexpr size_t kMessages = 60;
@@ -165,21 +165,7 @@ TEST_P(RevisionOfEachRule, IsThatOfARunThatLearnedNoMore) {
   }
 }
 
-std::vector<const CatalogueEntry*> Rules() {
-  std::vector<const CatalogueEntry*> rules;
-  for (const CatalogueEntry& entry : Catalogue()) rules.push_back(&entry);
-  return rules;
-}
-
-INSTANTIATE_TEST_SUITE_P(All, RevisionOfEachRule,
-                         ::testing::Combine(::testing::Values(Space::kDense, Space::kHashed,
-                                                              Space::kNamed),
-                                            ::testing::ValuesIn(Rules())),
-                         [](const auto& info) {
-                           std::string name(std::get<1>(info.param)->name);
-                           for (char& c : name) c = std::isalnum(c) ? c : '_';
-                           return testing::SpaceName(std::get<0>(info.param)) + "_" + name;
-                         });
+INSTANTIATE_TEST_SUITE_P(All, RevisionOfEachRule, testing::EachSpaceAndLearner(), testing::NameOf);
 
 class RevisionRollback : public StoreTest {
  protected:
@@ -240,7 +226,7 @@ TEST_F(RevisionRollback, IsRefusedWithTheRevisionsThatThereAre) {
   for (const uint64_t revision : {0, 1, 5}) {
     const absl::Status status = RollBack(revision);
     EXPECT_EQ(testing::ReasonOf(status), "REVISION_NOT_KEPT");
-    EXPECT_THAT(status.message(), HasSubstr("it can to 2 to 4")) << revision;
+    EXPECT_THAT(status.message(), HasSubstr("it keeps 2 to 4")) << revision;
   }
   EXPECT_EQ(Get(*store_, kName)->revision(), 4U);
   ASSERT_OK(RollBack(3));
@@ -260,7 +246,7 @@ TEST_F(RevisionRollback, TheOldestRecordsAreDroppedBeyondTheLimit) {
   Update();
   const absl::Status status = RollBack(1);
   EXPECT_EQ(testing::ReasonOf(status), "REVISION_NOT_KEPT");
-  EXPECT_THAT(status.message(), HasSubstr("it can to 0, 3 to 4"));
+  EXPECT_THAT(status.message(), HasSubstr("it keeps 0, 3 to 4"));
   ASSERT_OK(RollBack(4));
   ASSERT_OK(RollBack(0));
 }
