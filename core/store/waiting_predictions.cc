@@ -1,7 +1,5 @@
 #include "core/store/waiting_predictions.h"
 
-#include <xxhash.h>
-
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -12,6 +10,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
+#include "core/features/names.h"
 #include "core/sync/thread_name.h"
 
 namespace perceptrond {
@@ -44,7 +43,7 @@ bool PredictionId::Parse(absl::string_view text) {
 }
 
 uint32_t ServerTag(absl::string_view address) {
-  return address.empty() ? 0 : std::max(XXH32(address.data(), address.size(), 0), 1U);
+  return address.empty() ? 0 : std::max(static_cast<uint32_t>(HashName(address)), 1U);
 }
 
 WaitingPredictions::WaitingPredictions(KeptPredictions& journal, MemoryBudget& budget,
