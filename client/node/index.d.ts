@@ -7,13 +7,16 @@ export type Label = number | string;
 /** Features by name, or in a Map by index, 0 to 2^32 - 1. Values are finite float32. */
 export type Features = Record<string, number> | Map<string, number> | Map<number, number>;
 
-export interface Example {
-  features: Features;
+/** Features; or for a model of texts a text; or, to learn a label that comes later, an id of Predictions. */
+export type Input = { features: Features; text?: undefined; predictionId?: undefined } | { text: string; features?: undefined; predictionId?: undefined }
+  | { predictionId: string; features?: undefined; text?: undefined };
+
+export type Example = Input & {
   /** Required to learn, ignored by predictions. */
   label?: Label;
   /** The line of the file that it was read from, from 1, which errors name. */
   line?: number;
-}
+};
 
 export type Examples = Iterable<Example> | AsyncIterable<Example>;
 
@@ -42,7 +45,7 @@ export interface ConvergenceReport {
 
 /** What create() takes, as in model.proto. Ranges and defaults are there. */
 export interface ModelSettings {
-  featureSpace: { dense: { dimension: number } } | { hashed: { bits: number } } | { named: { maxFeatures?: number } } | Record<string, unknown>;
+  featureSpace: { dense: { dimension: number } } | { hashed: { bits: number } } | { named: { maxFeatures?: number } } | { text: Record<string, unknown> } | Record<string, unknown>;
   /** That of -1 first; of several classes in their order. */
   labelNames?: string[];
   /** Default: the perceptron for two labels. */
@@ -50,6 +53,7 @@ export interface ModelSettings {
   description?: string;
   marginOfInterest?: number;
   storedExamples?: Record<string, unknown>;
+  storedPredictions?: Record<string, unknown>;
 }
 
 export interface Model extends Required<Pick<ModelSettings, 'featureSpace' | 'labelNames' | 'description' | 'marginOfInterest'>> {
@@ -106,6 +110,8 @@ export interface Predictions {
   scores: number[];
   /** Empty for learners without probabilities. */
   probabilities: number[];
+  /** With ids: one an example, for Example.predictionId. */
+  ids: string[];
   /** The oldest state that predicted a row. */
   revision: number;
 }
@@ -158,13 +164,13 @@ export class Client {
   /** Ends learning, or allows it again. */
   freeze(model: string, frozen?: boolean): Promise<Model>;
 
-  /** Learns examples, each exactly once a pass, also across restarts of the server. Rows with validation errors are left out and counted. */
+  /** Learns examples, each exactly once a pass, also across restarts of the server. Rows with validation errors are left out and counted, with a warning of the process. */
   learn(model: string, examples: Examples, options?: LearnOptions): Promise<Learned>;
 
-  /** Predicts all examples. Throws for the first row with a validation error. */
-  predict(model: string, examples: Examples, options?: { batch?: number }): Promise<Predictions>;
+  /** Predicts all examples. Throws for the first row with a validation error. ids: the server keeps the features, if the model has storedPredictions. */
+  predict(model: string, examples: Examples, options?: { batch?: number; ids?: boolean }): Promise<Predictions>;
   /** Yields rows with their answer, in order, as they come. */
-  predictStream(model: string, examples: Examples, options?: { batch?: number; window?: number }): AsyncIterableIterator<[Example[], PredictResponse]>;
+  predictStream(model: string, examples: Examples, options?: { batch?: number; window?: number; ids?: boolean }): AsyncIterableIterator<[Example[], PredictResponse]>;
   /** What each feature contributes to the scores of at most 100 examples; maxFeatures: 1 to 10,000, default 20. */
   explain(model: string, examples: Example[], options?: { maxFeatures?: number }): Promise<{ explanations: Record<string, unknown>[]; revision: number }>;
 

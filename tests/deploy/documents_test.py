@@ -4,7 +4,7 @@
 
 A block marked ```sh is run; a block marked ```text right after it is its output, where "..." stands for any text and a
 line "..." for any lines. Each page is one session of bash, in a directory that looks like the repository's root.
-Indented blocks are for the reader alone.
+Indented blocks are for the reader alone. `env` is what client/python/README.md makes: the test clients_environment did.
 """
 
 import os
@@ -14,6 +14,8 @@ import subprocess
 import sys
 import tempfile
 import unittest
+
+from processes import free_ports
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BLOCKS = re.compile(r"^```sh\n(.*?)^```\n(?:```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
@@ -32,22 +34,24 @@ def pattern(shown):
 
 
 class Session:
-    """A reader's shell. Servers that it starts listen on a socket in its directory."""
+    """A reader's shell. Servers that it starts listen on a socket in its directory, with metrics at a port of their own."""
 
     def __init__(self, directory):
         self.directory = pathlib.Path(directory)
-        (self.directory / "deploy").symlink_to(ROOT / "deploy")
+        built = pathlib.Path(sys.argv[1]).resolve().parent
         (self.directory / "build").mkdir()
-        (self.directory / "build/bin").symlink_to(pathlib.Path(sys.argv[1]).resolve().parent)
+        for name, target in (("deploy", ROOT / "deploy"), ("client", ROOT / "client"), ("build/bin", built), ("env", built.parent / "client/environment")):
+            (self.directory / name).symlink_to(target)
+        self.metrics = f"127.0.0.1:{free_ports(1)[0]}"
         address = f"unix:{directory}/socket"
-        addresses = {"PERCEPTROND_ADDRESS": address, "PERCEPTROND_SERVER": address, "PERCEPTROND_METRICS_ADDRESS": "off",
-                  "XDG_STATE_HOME": directory, "PATH": f"{self.directory}/build/bin:{os.environ['PATH']}"}
+        addresses = {"PERCEPTROND_ADDRESS": address, "PERCEPTROND_SERVER": address, "PERCEPTROND_METRICS_ADDRESS": self.metrics,
+                  "XDG_STATE_HOME": directory, "PYTHONDONTWRITEBYTECODE": "1", "PATH": f"{self.directory}/build/bin:{os.environ['PATH']}"}
         self.bash = subprocess.Popen(["bash"], cwd=directory, env={**os.environ, **addresses}, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                      stderr=subprocess.STDOUT, text=True)
 
     def run(self, commands):
         """Exit code of the last command and what all of them printed."""
-        self.bash.stdin.write(f"{commands}printf '\\n%s %s\\n' '{END}' $?\n")
+        self.bash.stdin.write(f"{commands.replace('127.0.0.1:7601', self.metrics)}printf '\\n%s %s\\n' '{END}' $?\n")
         self.bash.stdin.flush()
         printed = ""
         for line in self.bash.stdout:

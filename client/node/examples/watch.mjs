@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 import { common, connect, parse, reconnecting, run, seconds, sentence, whole } from './program.mjs';
-import { Backoff, ModelService, withRetries } from '../lib/rpc.mjs';
+import { Backoff, ModelService, readable, withRetries } from '../lib/rpc.mjs';
 
 const USAGE = `Prints a line whenever the report of a model has changed, until interrupted or the model is deleted.
 
@@ -20,7 +20,7 @@ async function main() {
   const stub = await connect(ModelService, flags);
   const backoff = new Backoff(flags.giveUpAfter);
   await withRetries(backoff, async () => {
-    const call = stub.watchModel({ name: `models/${id}`, minInterval });
+    const call = readable(stub.watchModel({ name: `models/${id}`, minInterval }));
     for await (const { model } of call) {
       backoff.progress();
       console.log(sentence(model));

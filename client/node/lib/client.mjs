@@ -7,20 +7,25 @@ import { pack } from './columns.mjs';
 import { LearnStream } from './learn_stream.mjs';
 import { predict } from './predict_stream.mjs';
 import { Labels, batches, positionOf } from './rows.mjs';
-import { Backoff, LearningService, ModelService, PerceptrondError, PredictionService, isTransient, toError, unary } from './rpc.mjs';
+import { Backoff, LearningService, ModelService, PerceptrondError, PredictionService, isTransient, readable, toError, unary } from './rpc.mjs';
 
 const MOST_UNTIL_CONVERGED = 1000;
 
 const nameOf = (model) => (model.startsWith('models/') ? model : `models/${model}`);
 
-/** As the streams take rows: features in a Map. */
-function asRow({ features, label, line }) {
-  return { features: features instanceof Map ? features : new Map(Object.entries(features)), label, line };
+/** As the streams take rows: features in a Map, which is empty beside a text or an id. */
+function asRow({ features, text, predictionId, label, line }, number) {
+  const given = [typeof features === 'object' && features, typeof text === 'string', typeof predictionId === 'string'];
+  if (given.filter(Boolean).length !== 1) throw new RangeError(`${positionOf({ line }, number)}: expected features (an object or a Map), a text or a predictionId`);
+  return { features: features instanceof Map ? features : new Map(Object.entries(features ?? {})), text, predictionId, label, line };
 }
 
 async function* asRows(examples, first = 0) {
   let number = 0;
-  for await (const example of examples) if (number++ >= first) yield asRow(example);
+  for await (const example of examples) {
+    if (number >= first) yield asRow(example, number);
+    number += 1;
+  }
 }
 
 /** Runs an asynchronous generator, whose errors become PerceptrondError. */
@@ -120,7 +125,10 @@ export class Client {
         onProgress({ pass: number + 1, sent, rows, lastPass });
       }
       const completed = stream.passes;
-      return { totals: await stream.finish(), passes: completed, lastPass };
+      const totals = await stream.finish();
+      // What is learned of the others may be biased.
+      if (totals.rowErrors > 0) process.emitWarning(`${totals.rowErrors} of ${totals.rowErrors + totals.examples} examples were not learned; the first, ${totals.firstRowError}`);
+      return { totals, passes: completed, lastPass };
     } catch (error) {
       await stream?.cancel();
       throw toError(error);
@@ -141,10 +149,10 @@ export class Client {
 
   // ---- Predictions ----
 
-  async predict(model, examples, { batch = 1000 } = {}) {
+  async predict(model, examples, { batch = 1000, ids = false } = {}) {
     const names = new Labels(await this.get(model));
-    const predictions = { labels: [], scores: [], probabilities: [], revision: 0 };
-    for await (const [rows, answer] of this.predictStream(model, examples, { batch })) {
+    const predictions = { labels: [], scores: [], probabilities: [], ids: [], revision: 0 };
+    for await (const [rows, answer] of this.predictStream(model, examples, { batch, ids })) {
       if (answer.rowErrors.length > 0) {
         const [{ row, status }] = answer.rowErrors;
         throw new PerceptrondError({ ...status, message: `${positionOf(rows[row], predictions.labels.length + row)}: ${status.message}` });
@@ -153,13 +161,14 @@ export class Client {
       for (const label of answer.predictedLabels) predictions.labels.push(names.nameOrNumber(label));
       predictions.scores.push(...answer.scores);
       predictions.probabilities.push(...answer.probabilities);
+      predictions.ids.push(...answer.predictionIds);
     }
     return predictions;
   }
 
-  async* predictStream(model, examples, { batch = 1000, window = 4 } = {}) {
+  async* predictStream(model, examples, { batch = 1000, window = 4, ids = false } = {}) {
     const stub = await this.#stub(PredictionService);
-    yield* converted(predict(stub, nameOf(model), batches(asRows(examples), batch), { window, giveUpAfter: this.#giveUpAfter, onReconnect: this.#onReconnect }));
+    yield* converted(predict(stub, nameOf(model), batches(asRows(examples), batch), { window, includePredictionIds: ids, giveUpAfter: this.#giveUpAfter, onReconnect: this.#onReconnect }));
   }
 
   explain(model, examples, { maxFeatures = 20 } = {}) {
@@ -175,7 +184,7 @@ export class Client {
     const stub = await this.#stub(ModelService);
     const backoff = new Backoff(this.#giveUpAfter);
     for (;;) {
-      const call = stub.watchModel(request, { deadline: deadline ?? Infinity });
+      const call = readable(stub.watchModel(request, { deadline: deadline ?? Infinity }));
       try {
         for await (const { model: now } of call) {
           backoff.progress();

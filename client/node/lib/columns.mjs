@@ -2,6 +2,8 @@
 
 /** Packs all rows into one message, with the names that occur in it. Labels are omitted unless all rows have one. */
 export function pack(rows) {
+  const whole = wholeColumn(rows);
+  if (whole) return { ...whole, ...packLabels(rows.map(({ label }) => label)) };
   if (!hasNames(rows)) return assemble(rows, number(rows, checked));
   const names = new Map();
   const numberOf = (name) => {
@@ -11,6 +13,17 @@ export function pack(rows) {
     return names.size - 1;
   };
   return { ...assemble(rows, number(rows, numberOf)), featureNames: nameColumn([...names.keys()]) };
+}
+
+/** The column of rows that are texts or ids of predictions; undefined if all have features. */
+function wholeColumn(rows) {
+  for (const [field, column] of [['text', 'texts'], ['predictionId', 'predictionIds']]) {
+    const values = rows.map((row) => row[field]);
+    if (values.every((value) => value === undefined)) continue;
+    if (values.includes(undefined)) throw new RangeError('examples have features, texts or predictionIds, all the same');
+    return { [column]: values };
+  }
+  return undefined;
 }
 
 // ---- Parts, which name_table.mjs uses too ----

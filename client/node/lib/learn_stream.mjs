@@ -9,7 +9,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { pack } from './columns.mjs';
 import { NAME_TABLE_SIZE, NameTable } from './name_table.mjs';
 import { positionOf } from './rows.mjs';
-import { Backoff, ProtocolError, StatusError, describeStatus, reason, withRetries } from './rpc.mjs';
+import { Backoff, ProtocolError, StatusError, describeStatus, readable, reason, withRetries } from './rpc.mjs';
 
 /**
  * The unanswered messages of a stream, for exactly-once learning. It has no connection; LearnStream sends the messages.
@@ -300,7 +300,7 @@ export class LearnStream {
   async #connect() {
     if (this.#ended) throw this.#ended;
     this.#moving = false;
-    const call = (this.#writer ?? this.#stub).learnStream();
+    const call = readable((this.#writer ?? this.#stub).learnStream());
     this.#call = call;
     call.write(this.#window.opening());
     try {

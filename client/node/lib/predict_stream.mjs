@@ -4,7 +4,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { NAME_TABLE_SIZE, NameTable } from './name_table.mjs';
-import { Backoff, ProtocolError, StatusError, isTransient, reason } from './rpc.mjs';
+import { Backoff, ProtocolError, StatusError, isTransient, readable, reason } from './rpc.mjs';
 
 /**
  * Yields rows with their answer (PredictResponse), in order: those of a batch, or of a part of one with many new names.
@@ -12,11 +12,11 @@ import { Backoff, ProtocolError, StatusError, isTransient, reason } from './rpc.
  * Predicting changes nothing, so what is unanswered when a connection is lost is sent again. Throws a gRPC error,
  * ProtocolError, or StatusError if a message was refused.
  *
- * window: most unanswered messages; nameTableSize: most names in the stream's table, which sends each name once, or 0:
+ * includePredictionIds: the answers have predictionIds; window: most unanswered messages; nameTableSize: most names in the stream's table, which sends each name once, or 0:
  * each message has its names; giveUpAfter: seconds without progress before giving up.
  */
 export async function* predict(stub, model, batches,
-  { window = 4, nameTableSize = NAME_TABLE_SIZE, giveUpAfter = 60, onReconnect = () => {} } = {}) {
+  { window = 4, nameTableSize = NAME_TABLE_SIZE, includePredictionIds = false, giveUpAfter = 60, onReconnect = () => {} } = {}) {
   const backoff = new Backoff(giveUpAfter);
   const remaining = batches[Symbol.asyncIterator]();
   const unanswered = [];
@@ -24,7 +24,7 @@ export async function* predict(stub, model, batches,
   let size = nameTableSize;
   for (;;) {
     try {
-      for await (const [rows, answer] of connect(stub, { model, nameTableSize: size, minRevision }, window, unanswered, remaining)) {
+      for await (const [rows, answer] of connect(stub, { model, nameTableSize: size, includePredictionIds, minRevision }, window, unanswered, remaining)) {
         backoff.progress();
         minRevision = answer.revision;
         yield [rows, answer];
@@ -52,15 +52,16 @@ async function* connect(stub, first, window, unanswered, remaining) {
   const take = async () => unanswered.shift() ?? (await remaining.next()).value;
   const sent = [];
   let names = new NameTable(0);
+  const { includePredictionIds } = first;
   let { minRevision } = first;
   let rows = await take();
   if (rows === undefined) return;
-  const call = stub.predictStream();
+  const call = readable(stub.predictStream());
   const write = (settings) => {
     const [columns, count] = names.pack(rows);
     sent.push(rows.slice(0, count));
     if (count < rows.length) unanswered.unshift(rows.slice(count));
-    call.write({ ...settings, columns, minRevision });
+    call.write({ ...settings, columns, minRevision, includePredictionIds });
   };
   try {
     // The first answer tells the size of the table; the message before it has its own names.

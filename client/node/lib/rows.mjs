@@ -1,5 +1,5 @@
 // Labels of a model, and batches of rows. A row is {features: Map of names or indices to values, label: a number, a name,
-// or undefined}.
+// or undefined}, with text or predictionId if these are in the place of features.
 
 /** A malformed line or label; the message says where and why. */
 export class BadLine extends Error {}
@@ -79,15 +79,21 @@ export function positionOf(row, number) {
   return row?.line === undefined ? `row ${number}` : `line ${row.line}`;
 }
 
-/** Yields the rows of an iterable in batches. */
+// The characters of a message of texts: so that it, and its n-grams, stay below the server's limits.
+const MOST_TEXT = 2 ** 19;
+
+/** Yields the rows of an iterable in batches of at most this many; long texts make smaller ones. */
 export async function* batches(rows, size) {
   let batch = [];
+  let length = 0;
   for await (const row of rows) {
-    batch.push(row);
-    if (batch.length === size) {
+    length += row.text?.length ?? 0;
+    if (batch.length === size || (batch.length > 0 && length > MOST_TEXT)) {
       yield batch;
       batch = [];
+      length = row.text?.length ?? 0;
     }
+    batch.push(row);
   }
   if (batch.length > 0) yield batch;
 }

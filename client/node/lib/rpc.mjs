@@ -163,6 +163,12 @@ export async function withRetries(backoff, attempt, onRetry = () => {}) {
   }
 }
 
+/** A call to be read by for await: its error ends the loop, and is no uncaught one once the loop was left. */
+export function readable(call) {
+  call.on('error', () => {});
+  return call;
+}
+
 /** A unary call that is safe to repeat, as a promise: unary(stub, 'getModel', {name}, 60). */
 export function unary(stub, method, request, giveUpAfter) {
   return withRetries(new Backoff(giveUpAfter), () => new Promise((resolve, reject) => {

@@ -116,7 +116,7 @@ class AsyncClient:
                         say(Progress(number, sent, data.rows, *calls.sums(stream.totals), None))
                     plan.end(await stream.end_pass())
                     say(Progress(number, sent, data.rows, *calls.sums(stream.totals), plan.summary))
-                return Learned(await stream.finish(), plan.completed, plan.summary)
+                return calls.learned(await stream.finish(), plan)
 
     def learn_stream(self, model: str, producer: str, *, window: int = 8192, name_table_size: int = NAME_TABLE_SIZE) -> LearnStream:
         return LearnStream(self._learning, calls.name_of(model), producer, window=window, name_table_size=name_table_size,

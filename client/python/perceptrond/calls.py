@@ -2,10 +2,12 @@
 
 import time
 import uuid
+import warnings
 from typing import Any, Mapping, Optional
 
 from .columns import copy, packed
 from .datasets import Dataset
+from .results import Learned
 from .settings import model_settings
 from .v1 import learner_pb2, model_pb2, model_service_pb2, prediction_service_pb2, report_pb2
 from .window import Totals
@@ -138,6 +140,14 @@ class Passes:
     def end(self, summary: report_pb2.PassSummary) -> None:
         self.completed += 1
         self.summary = summary
+
+
+def learned(totals: Totals, plan: Passes) -> Learned:
+    """The outcome of learn(), to be called by it. Warns of rows that were left out: what is learned of the others may be biased."""
+    if totals.row_errors > 0:
+        warnings.warn(f"{totals.row_errors} of {totals.row_errors + totals.examples} examples were not learned; the first, "
+                      f"{totals.first_row_error_position}: {totals.first_row_error}", stacklevel=3)
+    return Learned(totals, plan.completed, plan.summary)
 
 
 def sums(totals: Totals) -> tuple[int, int, int]:

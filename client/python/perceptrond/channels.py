@@ -31,6 +31,15 @@ class Target:
     # A file with a token, which is read for each call.
     token_file: Optional[Path] = None
 
+    def __post_init__(self) -> None:
+        """Raises ValueError for what is no address, or an address that gRPC would read as another."""
+        for address in self.server.split(","):
+            if address.startswith(("http://", "https://")):
+                raise ValueError(f"server {address!r} is a web address; give host:port of gRPC (perceptrond serves gRPC on port 7600, its web page on 7601)")
+            host, _, port = address.rpartition(":")
+            if port.isdecimal() and not 1 <= int(port) <= 65535 and (":" not in host or host.endswith("]")) and "/" not in address:
+                raise ValueError(f"server {address!r}: {port} is no port; ports are 1 to 65535, 7600 by default")
+
 
 def default_server() -> str:
     """$PERCEPTROND_SERVER, else 127.0.0.1:7600."""

@@ -35,7 +35,7 @@ class Client:
 
     def __init__(self, server: Optional[str] = None, *, tls_ca: Optional[Path] = None, token_file: Optional[Path] = None,
                  give_up_after: float = 60, timeout: float = 30, on_reconnect: Callable[[PerceptrondError], None] = lambda error: None):
-        """Returns at once; the first call connects. Raises OSError if a file cannot be read.
+        """Returns at once; the first call connects. Raises OSError if a file cannot be read, ValueError for a wrong address.
 
         server: host:port; host:port,host:port,... of a fleet; or unix:path. Default: $PERCEPTROND_SERVER, else
           127.0.0.1:7600.
@@ -136,7 +136,7 @@ class Client:
         until_converged: stop after a pass without an update.
         window: most unanswered examples. progress: a callback, or True for a line on standard error.
 
-        A row with a validation error is left out; totals.row_errors counts them, and totals.first_row_error_position names the
+        A row with a validation error is left out, with a warning at the end; totals.row_errors counts them, and totals.first_row_error_position names the
         first: "row 12" of the examples, from 0, or "line 13" of the file if Row.line is set."""
         data = examples_of(examples, labels, weights, ids, batch)
         plan = calls.Passes(data, passes, until_converged, resumes=producer is not None)
@@ -152,7 +152,7 @@ class Client:
                     say(Progress(number, sent, data.rows, *calls.sums(stream.totals), None))
                 plan.end(stream.end_pass())
                 say(Progress(number, sent, data.rows, *calls.sums(stream.totals), plan.summary))
-            return Learned(stream.finish(), plan.completed, plan.summary)
+            return calls.learned(stream.finish(), plan)
 
     def learn_stream(self, model: str, producer: str, *, window: int = 8192, name_table_size: int = NAME_TABLE_SIZE) -> LearnStream:
         """Opens a stream of a producer, for examples as they come. A context manager; it ends at finish() or with its block."""

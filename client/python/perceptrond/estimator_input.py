@@ -35,7 +35,9 @@ class Input(NamedTuple):
 
 
 def kind_of(X: Any) -> str:
-    """Tells by the first row."""
+    """Tells by the first row. TypeError for one text, whose rows would be its letters."""
+    if isinstance(X, str):
+        raise TypeError("X is one text; expected a list of texts")
     if hasattr(X, "columns") and hasattr(X, "dtypes"):
         from pandas.api.types import is_bool_dtype, is_numeric_dtype
         return MATRIX if all(is_numeric_dtype(kind) or is_bool_dtype(kind) for kind in X.dtypes) else FRAME

@@ -1,5 +1,6 @@
 """Settings of a model, from keyword arguments."""
 
+import difflib
 from typing import Any, Mapping, Optional, Sequence, Union
 
 from .v1 import feature_space_pb2, learner_pb2, model_pb2
@@ -21,7 +22,7 @@ def model_settings(features: Features, *, feature_options: Optional[Mapping[str,
       2^bits slots, feature_options={"bits": 20}. "text": texts, which the server splits. Or a FeatureSpace, as it is.
     labels: names of the labels, that of -1 first; of several classes those of the classes in order. Default: numbers.
     classes: 2 to 10,000; 0: two labels, -1 and +1.
-    learner: one of LEARNERS, with learner_options as the API has them: {"step_size": 0.5}.
+    learner: one of LEARNERS, also with hyphens, with learner_options as the API has them: {"step_size": 0.5}.
     prediction: one of PREDICTIONS. Default: the weights that are learned predict.
     others: bias_input, class_weights, tie_rule of Learner; description, margin_of_interest, stored_examples of Model.
 
@@ -44,9 +45,23 @@ def model_settings(features: Features, *, feature_options: Optional[Mapping[str,
     return model
 
 
-def _choose(message: Any, what: str, chosen: str, among: Sequence[str], options: Optional[Mapping[str, Any]]) -> None:
+def api_name(name: str) -> str:
+    """The API's name of what the command line calls passive-aggressive-i."""
+    return name.replace("-", "_")
+
+
+def _hint(what: str, chosen: str, among: Sequence[str]) -> str:
+    prediction, _, rule = chosen.partition("_")
+    if what == "learner" and prediction in PREDICTIONS and rule in LEARNERS:
+        return f'give prediction="{prediction}" and learner="{rule}"'
+    near = difflib.get_close_matches(chosen, among, n=1)
+    return (f"did you mean {near[0]!r}? " if near else "") + f"there are {', '.join(among)}"
+
+
+def _choose(message: Any, what: str, given: str, among: Sequence[str], options: Optional[Mapping[str, Any]]) -> None:
+    chosen = api_name(given)
     if chosen not in among:
-        raise ValueError(f"{what}={chosen!r}: there is none of this name; there are {', '.join(among)}")
+        raise ValueError(f"{what}={given!r}: there is none of this name; {_hint(what, chosen, among)}")
     getattr(message, chosen).SetInParent()
     _merge(getattr(message, chosen), options or {})
 

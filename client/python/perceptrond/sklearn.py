@@ -22,7 +22,7 @@ from .estimator_input import DICTS, FRAME, MATRIX, TEXTS, Input, find, read
 from .linear import LinearModel
 from .progress import Progress, shown
 from .served import Answers, ServedModel, shared_client
-from .settings import model_settings
+from .settings import api_name, model_settings
 from .v1 import model_pb2, report_pb2
 
 # Checks of scikit-learn's check_estimator that cannot hold, and why.
@@ -157,7 +157,7 @@ class PerceptrondClassifier(ClassifierMixin, BaseEstimator):
         answers = self._answers(X, of_classes=True)
         return answers.scores if len(self.classes_) == 2 else answers.class_scores
 
-    @available_if(lambda self: self.learner == "logistic_regression")  # type: ignore[misc]
+    @available_if(lambda self: api_name(self.learner) == "logistic_regression")  # type: ignore[misc]
     def predict_proba(self, X: Any) -> Any:
         """Returns the probability of each class: of the learner "logistic_regression" alone."""
         scores = self.decision_function(X)

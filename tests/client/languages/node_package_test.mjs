@@ -4,6 +4,7 @@
 
 import assert from 'node:assert/strict';
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -123,6 +124,35 @@ describe('the package', () => {
     await assert.rejects(client.learn('places', [rows[0], { features: new Map([[-1, 1]]), label: 1 }]), /^RangeError: row 1: index -1 is out of range/);
   });
 
+  it('learns and predicts texts, which the server splits', async () => {
+    await client.create('texts', { featureSpace: { text: {} }, labelNames: ['ham', 'spam'] });
+    const texts = [{ text: 'WIN a free prize!', label: 'spam' }, { text: 'See you at home', label: 'ham' }];
+    // Longer together than a message of texts may be.
+    const long = [0, 1, 2].map((i) => ({ text: `free ${'x'.repeat(300_000)} ${i}`, label: 'spam' }));
+    assert.equal((await client.learn('texts', [...texts, ...long], { passes: 3 })).totals.examples, 15);
+    assert.deepEqual((await client.predict('texts', [{ text: 'a PRIZE' }, { text: 'at home' }])).labels, ['spam', 'ham']);
+    const { explanations: [{ contributions }] } = await client.explain('texts', [{ text: 'prize' }]);
+    assert.equal(contributions.length, 1);
+  });
+
+  it('learns labels that come later by the ids of predictions, once', async () => {
+    await client.create('later', { ...spam, storedPredictions: { maxBytes: 2 ** 20 } });
+    const { ids } = await client.predict('later', mail, { ids: true, batch: 2 });
+    assert.equal(new Set(ids).size, 3);
+    const labels = ids.map((predictionId, i) => ({ predictionId, label: mail[i].label }));
+    assert.equal((await client.learn('later', labels)).totals.examples, 3);
+    const warned = once(process, 'warning');
+    assert.match((await client.learn('later', labels)).totals.firstRowError, /^row 0: .*UNKNOWN_PREDICTION/);
+    assert.match((await warned)[0].message, /^3 of 3 examples were not learned; the first, row 0: /);
+  });
+
+  it('refuses what is no example, and names its row', async () => {
+    for (const wrong of [{}, { features: 'free' }, { features: null }, { text: 1 }, { text: 'a', features: { a: 1 } }]) {
+      await assert.rejects(client.predict('spam', [mail[0], wrong]), /^RangeError: row 1: expected features/);
+    }
+    await assert.rejects(client.predict('spam', [mail[0], { text: 'a' }]), /^RangeError: examples have features, texts or predictionIds, all the same/);
+  });
+
   it('takes examples without a producer for new ones, and goes on with a named one where it was', async () => {
     await client.create('producers', spam);
     for (const passes of [1, 2]) assert.equal((await client.learn('producers', mail)).passes, passes);
@@ -157,6 +187,12 @@ describe('the package', () => {
     await assert.rejects(client.waitUntilConverged('idle', { timeout: 0.2 }), /idle has not converged within 0.2 s: its state is learning/);
   });
 
+  it('runs the program of the README', async () => {
+    const [, program] = fs.readFileSync(path.join(source, 'README.md'), 'utf8').match(/```js\n(.*?)```/s);
+    fs.writeFileSync(path.join(work, 'readme.mjs'), program.replace('127.0.0.1:7600', running.address).replaceAll("'spam', ", "'readme', "));
+    assert.equal(execFileSync(process.execPath, ['readme.mjs'], { cwd: work, encoding: 'utf8' }), "[ 'spam' ]\n");
+  });
+
   it('has types that accept right programs and find mistakes', () => {
     fs.writeFileSync(path.join(work, 'user.mts'), `
 import { Client, PerceptrondError, type Example } from 'perceptrond';
@@ -169,6 +205,9 @@ const share: number = totals.mistakes / (lastPass?.examples ?? 1);
 for await (const model of client.watch('spam', { interval: 0.1 })) console.log(model.report.state === 'CONVERGENCE_STATE_CONVERGED', share);
 for await (const [batch, answer] of client.predictStream('spam', rows)) console.log(batch.length, answer.scores[0] * 2);
 try { await client.get('spam'); } catch (error) { if (error instanceof PerceptrondError) console.log(error.violations[0]?.field); }
+await client.learn('texts', [{ text: 'free', label: 'spam' }, { predictionId: (await client.predict('texts', [{ text: 'a' }], { ids: true })).ids[0], label: 'ham' }]);
+// @ts-expect-error one of them
+await client.predict('spam', [{ text: 'free', features: { a: 1 } }]);
 // @ts-expect-error a number
 await client.learn('spam', rows, { passes: '2' });
 // @ts-expect-error labels

@@ -30,6 +30,17 @@ def weights_of(client, name):
     return dict(zip(vector.names, vector.values)), vector.bias
 
 
+class AddressTest(unittest.TestCase):
+    def test_what_is_no_address_is_an_error_before_any_call(self):
+        for server, said in (("http://127.0.0.1:7601", "is a web address; give host:port"), ("a:1,https://b", "is a web address"), ("a:99999", "99999 is no port"),
+                             ("[::1]:0", "0 is no port")):
+            for kind in (Client, AsyncClient):
+                with self.assertRaisesRegex(ValueError, said):
+                    kind(server)
+        for server in ("::1", "unix:/tmp/a:99999", "a:65535", "a"):
+            Client(server).close()
+
+
 class LaterLabelsTest(ServedTest):
     def test_labels_are_learned_by_the_ids_of_predictions_once(self):
         self.create("later", stored_predictions={"max_bytes": 1 << 20}, **SPAM)
@@ -40,7 +51,8 @@ class LaterLabelsTest(ServedTest):
         self.create("at-once", **SPAM)
         self.client.learn("at-once", MAIL, LABELS, batch=3)
         self.assertEqual(weights_of(self.client, "later"), weights_of(self.client, "at-once"))
-        again = self.client.learn("later", ids=predicted.ids[:1], labels=["spam"])
+        with self.assertWarnsRegex(UserWarning, r"^1 of 1 examples were not learned; the first, row 0: INVALID_ARGUMENT \(UNKNOWN_PREDICTION\)"):
+            again = self.client.learn("later", ids=predicted.ids[:1], labels=["spam"])
         self.assertEqual((again.totals.examples, again.totals.row_errors), (0, 1))
         self.assertIn("names no prediction that waits for its label", again.totals.first_row_error)
         with self.assertRaisesRegex(ValueError, "4 ids and 1 labels"):

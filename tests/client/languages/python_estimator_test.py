@@ -8,6 +8,7 @@ import contextlib
 import gc
 import io
 import pickle
+import re
 import threading
 import unittest
 import warnings
@@ -300,6 +301,21 @@ class InputTest(ServedTest):
             self.assertEqual(list(classifier.predict(examples)), labels)
         with self.assertRaisesRegex(TypeError, "hashed on the server"):
             pickle.dumps(classifier)
+
+    def test_one_text_is_not_read_as_its_letters(self):
+        learned = PerceptrondClassifier().fit(["a prize", "a lunch"], [1, 0])
+        for call in (learned.predict, lambda text: learned.fit(text, [1])):
+            with self.assertRaisesRegex(TypeError, "X is one text; expected a list of texts"):
+                call("prize")
+
+    def test_learners_have_the_command_lines_names_too_and_others_are_corrected(self):
+        X, y = load_iris(return_X_y=True)
+        estimator = PerceptrondClassifier(learner="logistic-regression").fit(X, y == 0)
+        self.assertEqual(estimator.predict_proba(X[:2]).shape, (2, 2))
+        self.assertEqual(clone(estimator).learner, "logistic-regression")
+        for learner, said in (("perceptorn", "did you mean 'perceptron'?"), ("averaged-perceptron", 'give prediction="averaged" and learner="perceptron"')):
+            with self.assertRaisesRegex(ValueError, re.escape(said)):
+                PerceptrondClassifier(learner=learner).fit(X, y)
 
     def test_labels_may_be_of_any_type(self):
         X, y = load_iris(return_X_y=True)

@@ -19,6 +19,14 @@ from python_fixture import ServedTest
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 SCRIPT = ROOT / "client/python/examples/quickstart.py"
 FIVE_MINUTES = 300
+# What the README leaves out.
+IMPORTS = """import asyncio, pickle
+from sklearn.datasets import load_iris
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
+X, y = load_iris(return_X_y=True)"""
 
 
 class QuickstartTest(ServedTest):
@@ -39,10 +47,11 @@ class QuickstartTest(ServedTest):
         self.assertIn('perceptrond_model_examples_total{model_name="spam"} 1115', get(f"http://{self.server.metrics}/metrics").splitlines())
         self.client.delete("spam")
 
-    def test_the_program_of_the_readme_runs(self):
-        program = re.search(r"```python\n(.*?)```", (ROOT / "client/python/README.md").read_text(), re.DOTALL)[1].replace("127.0.0.1:7600", self.server.address)
-        done = self.follow([sys.executable, "-B", "-c", f"from sklearn.datasets import load_iris\nX, y = load_iris(return_X_y=True)\n{program}"])
-        self.assertEqual(done.stdout, "['spam']\n")
+    def test_the_programs_of_the_readme_run(self):
+        programs = re.findall(r"```python\n(.*?)```", (ROOT / "client/python/README.md").read_text(), re.DOTALL)
+        program = "\n".join([IMPORTS, *programs]).replace("127.0.0.1:7600", self.server.address)
+        done = self.follow([sys.executable, "-B", "-c", program])
+        self.assertEqual(done.stdout, "['spam']\n['spam']\n['spam']\n")
         self.await_models("spam", "spam-2")
         self.client.delete("spam")
         self.client.delete("spam-2")

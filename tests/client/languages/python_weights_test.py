@@ -342,15 +342,18 @@ class CommandTest(WeightsTest):
             labels = self.client.predict(f"iris-{form}", given).labels
             self.assertEqual([int(label) - 1 for label in labels] if form == "vw" else labels, expected)
 
-    def test_the_commands_of_the_readme_work(self):
+    def test_the_commands_of_the_readme_work_and_their_file_predicts_the_same_labels_elsewhere(self):
         commands = re.findall(r"^ +env/bin/python -m perceptrond.weights (.*)$", README.read_text(), re.MULTILINE)
-        self.learned("spam", dicts(whole_numbers(9, 6, 1)[0], WORDS), [-1, 1, 1] * 3, features="named")
+        rows = dicts(whole_numbers(99, 6, 1)[0], WORDS)
+        self.learned("spam", rows, [-1, 1, 1] * 33, features="named")
         self.addCleanup(self.client.delete, "spam-3", missing_ok=True)
         self.assertEqual([command.split()[0] for command in commands], ["export", "import"])
         with contextlib.chdir(self.directory):
             for command in commands:
                 self.assertRegex(self.run_main(*command.split()), r"two labels, \d named features")
         self.assertEqual(weights.get(self.client, "spam-3").labels, [-1, 1])
+        answer = self.evaluated((onnx.load(str(self.directory / "spam.onnx")), row_feeds(rows, "string", "")))[0]
+        self.assertEqual(answer["labels"], self.client.predict("spam", rows).labels)
 
     def test_what_has_no_weights_of_its_own_says_why(self):
         X, y = whole_numbers(50, 4, 2)
