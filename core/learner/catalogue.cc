@@ -22,6 +22,18 @@ std::unique_ptr<Learner> Make(const LearnerSettings& settings, size_t size) {
   return std::make_unique<L>(settings, size);
 }
 
+std::unique_ptr<Learner> MakeLogistic(const LearnerSettings& settings, size_t size) {
+  switch (settings.steps) {
+    case StepSchedule::kConstant:
+      break;
+    case StepSchedule::kDecreasing:
+      return Make<LogisticLearner<DecreasingLogisticRegression>>(settings, size);
+    case StepSchedule::kAdaptive:
+      return Make<LogisticLearner<AdaptiveLogisticRegression>>(settings, size);
+  }
+  return Make<LogisticLearner<LogisticRegression>>(settings, size);
+}
+
 // Wrappers that a rule allows besides none.
 enum AllowedWrapper : uint8_t {
   // Its updates are multiples of z, so that they can be added to an average.
@@ -89,7 +101,7 @@ constexpr Rule kRules[] = {
     {.rule = RuleKind::kLogisticRegression,
      .name = "logistic-regression",
      .summary = "logistic regression: predicts probabilities, learns from every example",
-     .make = &Make<LogisticLearner>,
+     .make = &MakeLogistic,
      .wrappers = kAllowsAveraged,
      .takes_weights = true,
      .no_class_dual = "an update moves every class, by probabilities that are not kept"},

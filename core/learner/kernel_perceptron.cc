@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -10,6 +9,7 @@
 #include "core/learner/state.h"
 #include "core/sync/cancellation.h"
 #include "core/vector/kernels.h"
+#include "core/vector/simd.h"
 
 namespace perceptrond {
 namespace {
@@ -21,35 +21,6 @@ double Power(double base, uint32_t exponent) {
   // Clamped at each step: there is no infinity times 0.
   for (uint32_t i = 0; i < exponent; ++i) power = std::clamp(power * base, -kMost, kMost);
   return power;
-}
-
-// e^x of x <= 0, within 1e-15 of it, relatively; 0 below -708. The same bits on every machine, without
-// a branch, so that those of several numbers overlap.
-double ExpBelowZero(double x) {
-  // As DeterministicExp (core/vector/arithmetic.h); what is divided there is multiplied here.
-  constexpr double kLn2High = 6.93147180369123816490e-01;
-  constexpr double kLn2Low = 1.90821492927058770002e-10;
-  constexpr double kLog2E = 1.44269504088896338700;
-  // Added to a number of this size, float64 rounds to whole numbers, which are its last bits.
-  constexpr double kRounder = 0x1.8p52;
-  const double argument = std::max(x, -708.0);
-  const double shifted = argument * kLog2E + kRounder;
-  const double n = shifted - kRounder;
-  const double r = (argument - n * kLn2High) - n * kLn2Low;
-  constexpr std::array<double, 14> kInverseFactorials = [] {
-    std::array<double, 14> inverse{};
-    double factorial = 1;
-    for (size_t i = 0; i < inverse.size(); ++i) {
-      if (i > 0) factorial *= static_cast<double>(i);
-      inverse[i] = 1 / factorial;
-    }
-    return inverse;
-  }();
-  double sum = kInverseFactorials.back();
-  for (size_t i = kInverseFactorials.size() - 1; i > 0; --i)
-    sum = sum * r + kInverseFactorials[i - 1];
-  const auto power = std::bit_cast<double>((std::bit_cast<uint64_t>(shifted) + 1023) << 52);
-  return x < -708 ? 0 : sum * power;
 }
 
 // A row with a value for each of `size` features, for as long as this lives. A thread has one at a
@@ -67,14 +38,7 @@ class WrittenOut {
   WrittenOut(const WrittenOut&) = delete;
   WrittenOut& operator=(const WrittenOut&) = delete;
 
-  // With z, which ascends.
-  double Dot(const Row& z) const {
-    const bool without_gaps = z.size > 0 && z.indices[z.size - 1] - z.indices[0] == z.size - 1;
-    if (!without_gaps) return perceptrond::Dot(std::span<const float>(Values()), z);
-    // The same bits, without a look at each index.
-    return perceptrond::Dot(std::span<const float>(Values()).subspan(z.indices[0]),
-                            Row{nullptr, z.values, z.size});
-  }
+  const float* values() const { return Values().data(); }
 
  private:
   // All 0 between two rows.
@@ -99,11 +63,8 @@ void Kernel::Apply(double squared_norm, std::span<const double> squared_norms,
   const double bias = bias_input_ * bias_input_;
   switch (settings_.kind) {
     case KernelSettings::Kind::kRbf:
-      for (size_t i = 0; i < values.size(); ++i) {
-        // Rounding may take the distance of a row to itself below 0.
-        const double distance = std::max(0.0, squared_norm + squared_norms[i] - 2 * values[i]);
-        values[i] = ExpBelowZero(-settings_.gamma * distance);
-      }
+      simd::Best().gaussians(settings_.gamma, squared_norm, squared_norms.data(), values.data(),
+                             values.size());
       break;
     case KernelSettings::Kind::kPolynomial:
       for (double& value : values) value = Power(settings_.coef0 + value, settings_.degree);
@@ -124,20 +85,38 @@ double Kernel::OfItself(double squared_norm) const {
 KernelExpansion::KernelExpansion(const LearnerSettings& settings, size_t size)
     : decision_{false, settings.tie_rule}, kernel_(settings), size_(size) {}
 
+void KernelExpansion::Multiply(const float* written_out, size_t first, size_t count,
+                               double* products) const {
+  const std::span<const uint32_t> sizes = std::span(sizes_).subspan(first, count);
+  // Where their columns begin: an empty row has none.
+  size_t skipped = 0;
+  while (skipped < count && sizes[skipped] == 0) products[skipped++] = 0;
+  if (skipped == count) return;
+  const Row begin = rows_.row(first + skipped);
+  simd::Best().row_dots(written_out, begin.indices, begin.values, sizes.subspan(skipped),
+                        products + skipped);
+}
+
 template <typename Take>
 void KernelExpansion::ForEachKernel(const Kernel::Example& example, const Take& take) const {
-  // Their kernels are computed together.
+  // Their kernels are computed together, but not for so long that cancellation waits.
   constexpr size_t kTogether = 64;
+  constexpr uint64_t kMostWork = uint64_t{1} << 16;
   std::array<double, kTogether> values;
   const Row& x = example.row.row();
   const bool writes_out = size_ <= Kernel::kMostWrittenOut;
   const WrittenOut written(writes_out ? size_ : 0, writes_out ? x : Row{kNoIndices, nullptr, 0});
-  for (size_t begin = 0; begin < rows_.size(); begin += kTogether) {
-    const size_t count = std::min(kTogether, rows_.size() - begin);
-    for (size_t i = 0; i < count; ++i) {
-      const Row row = rows_.row(begin + i);
-      if (!KeepGoing(Kernel::Work(x.size, row.size, size_))) return;
-      values[i] = writes_out ? written.Dot(row) : Dot(example.row, row);
+  size_t count = 0;
+  for (size_t begin = 0; begin < rows_.size(); begin += count) {
+    const size_t most = std::min(kTogether, rows_.size() - begin);
+    uint64_t work = 0;
+    for (count = 0; count < most && work < kMostWork; ++count)
+      work += Kernel::Work(x.size, sizes_[begin + count], size_);
+    if (!KeepGoing(work)) return;
+    if (writes_out) {
+      Multiply(written.values(), begin, count, values.data());
+    } else {
+      for (size_t i = 0; i < count; ++i) values[i] = Dot(example.row, rows_.row(begin + i));
     }
     kernel_.Apply(example.squared_norm, std::span(squared_norms_).subspan(begin, count),
                   std::span(values).first(count));
@@ -185,7 +164,12 @@ void KernelExpansion::Add(const Row& row, const Kernel::Example& example, int32_
                           double score) {
   squared_norm_ = augmented_squared_norm() + (2 * label * score + kernel_.OfItself(example));
   rows_.Push(row, label);
-  squared_norms_.push_back(SquaredNorm(rows_.row(rows_.size() - 1)));
+  AddFigures(rows_.row(rows_.size() - 1));
+}
+
+void KernelExpansion::AddFigures(const Row& row) {
+  squared_norms_.push_back(SquaredNorm(row));
+  sizes_.push_back(static_cast<uint32_t>(row.size));
 }
 
 void KernelExpansion::ShrinkAndRemoveOldest(double phi, double score) {
@@ -197,6 +181,7 @@ void KernelExpansion::ShrinkAndRemoveOldest(double phi, double score) {
   rows_.Scale(phi);
   rows_.Pop();
   squared_norms_.erase(squared_norms_.begin());
+  sizes_.erase(sizes_.begin());
 }
 
 void KernelExpansion::Grow(size_t size) { size_ = std::max(size_, size); }
@@ -206,7 +191,8 @@ void KernelExpansion::Restore(size_t size, double squared_norm, RowStore rows) {
   squared_norm_ = squared_norm;
   rows_ = std::move(rows);
   squared_norms_.clear();
-  for (size_t i = 0; i < rows_.size(); ++i) squared_norms_.push_back(SquaredNorm(rows_.row(i)));
+  sizes_.clear();
+  for (size_t i = 0; i < rows_.size(); ++i) AddFigures(rows_.row(i));
 }
 
 namespace {

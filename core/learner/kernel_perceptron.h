@@ -113,6 +113,9 @@ class KernelExpansion final : public Predictor, public SupportExpansion {
   void Restore(size_t size, double squared_norm, RowStore rows);
 
  private:
+  // The inner products of a row, written out, with `count` rows from `first` on.
+  void Multiply(const float* written_out, size_t first, size_t count, double* products) const;
+  void AddFigures(const Row& row);
   // Calls take(i, K(x_i, x)) for each of the rows, until KeepGoing returns false.
   template <typename Take>
   void ForEachKernel(const Kernel::Example& example, const Take& take) const;
@@ -121,8 +124,9 @@ class KernelExpansion final : public Predictor, public SupportExpansion {
   const Kernel kernel_;
   size_t size_;
   RowStore rows_;
-  // By row: ||x_i||^2. Not part of a saved state, since the rows have it.
+  // By row: ||x_i||^2, and its number of features. Not part of a saved state, since the rows have it.
   std::vector<double> squared_norms_;
+  std::vector<uint32_t> sizes_;
   // ||f||^2; rounding may bring it below 0.
   double squared_norm_ = 0;
 };

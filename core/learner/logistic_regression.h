@@ -8,10 +8,16 @@
 //             every class that exists:  w_k += eta c g_k (x, b)   (c: the example's weight).
 //             Two labels: K = 1 and g = y (1 - P(y)) = y / (1 + e^(y s))
 //   new       a class that does not exist yet scores 0 among the others in its first example's step
-//   bound     for threshold 0 and eta of order 1 / sqrt(T): regret against any theta* of order
-//             ||theta*|| R sqrt(T) over T examples; no bound on the number of updates
+//   steps     constant: eta; decreasing: eta / sqrt(1 + t) after t updates; adaptive (AdaGrad):
+//             eta / sqrt(G_i) for feature i, G_i the sum of its squared gradients, with this one
+//   bound     none on the number of updates. For threshold 0, regret against any theta* over T
+//             updates: with constant eta of order 1 / sqrt(T) of order ||theta*|| R sqrt(T);
+//             decreasing: (D^2 / (2 eta) + eta G^2) sqrt(T), D the largest ||theta - theta*||, G
+//             the largest norm of a gradient; adaptive: (D^2 / (2 eta) + eta) sum of sqrt(G_i), D
+//             the largest |theta_i - theta*_i|
 //   source    Bishop: Pattern Recognition and Machine Learning, 2006, sections 4.3.2 and 4.3.4;
-//             regret: Zinkevich: Online Convex Programming, ICML 2003
+//             regret: Zinkevich: Online Convex Programming, ICML 2003, theorem 1; adaptive: Duchi,
+//             Hazan, Singer: Adaptive Subgradient Methods, JMLR 12, 2011, theorem 5
 //
 // With the threshold at 0 every example is an update, and so a write. A threshold of 0.01 leaves
 // out those whose label has more than 99 %. Two classes are two labels with twice the step:
@@ -21,6 +27,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
+#include <utility>
+#include <vector>
 
 #include "core/learner/linear_rule.h"
 #include "core/learner/rule_learner.h"
@@ -65,13 +74,131 @@ class LogisticRegression : public LinearRule {
   const double threshold_;
 };
 
-class LogisticLearner final : public RuleLearner<LogisticRegression>, public Probabilistic {
+// The same with decreasing steps. Replaced weights leave t as it is.
+class DecreasingLogisticRegression : public LogisticRegression {
  public:
-  using RuleLearner::RuleLearner;
+  // The t of a past update is not stored.
+  static constexpr bool kHasDual = false;
+
+  struct Memory {
+    // t.
+    uint64_t updates = 0;
+
+    void Resize(size_t /*vectors*/, size_t /*size*/) {}
+    void AppendTo(const ScoreVectors& /*vectors*/, LearnerStateView& state) const {
+      Append(static_cast<double>(updates), state);
+    }
+    bool Read(StateReader& state, ScoreVectors& /*vectors*/) {
+      updates = state.Count();
+      return true;
+    }
+  };
+  Memory memory;
+
+  using LogisticRegression::LogisticRegression;
+
+  double StepSize(double weight) const {
+    return LogisticRegression::StepSize(weight) /
+           std::sqrt(1 + static_cast<double>(memory.updates));
+  }
+  Step MakeStep(const SignedExample& z, double weight) const {
+    return {StepSize(weight) * DeterministicSigmoid(-z.margin)};
+  }
+  void FinishUpdate(ScoreVectors& /*vectors*/, const Target& /*target*/) { ++memory.updates; }
+};
+
+// The same with adaptive steps. A move's length is c g_k, the negative gradient's coefficient.
+// Replaced weights leave G as it is: it says how much was learned about each feature.
+class AdaptiveLogisticRegression : public LogisticRegression {
+ public:
+  // An update moves each feature by a step of its own, which is not stored.
+  static constexpr bool kHasDual = false;
+  static constexpr size_t kArraysPerVector = 1;
+
+  // G of one score vector; the bias's is a float32 value too.
+  struct Squares {
+    FloatArray features;
+    double bias = 0;
+  };
+  struct Memory {
+    // By vector.
+    std::vector<Squares> squares;
+
+    void Resize(size_t vectors, size_t size);
+    void AppendTo(const ScoreVectors& vectors, LearnerStateView& state) const;
+    bool Read(StateReader& state, ScoreVectors& vectors);
+  };
+  Memory memory;
+
+  explicit AdaptiveLogisticRegression(const LearnerSettings& settings)
+      : LogisticRegression(settings), step_size_(settings.step_size) {}
+
+  double StepSize(double weight) const { return weight; }
+  Step MakeStep(const SignedExample& z, double weight) const {
+    return {weight * DeterministicSigmoid(-z.margin)};
+  }
+  // No weight moves by more than eta.
+  bool CanMove(const ScoreVectors& vectors, const Move& move, const Row& row) const;
+  void MakeMove(ScoreVectors& vectors, const Move& move, const Row& row);
+
+ private:
+  const double step_size_;
+};
+
+template <class Rule>
+class LogisticLearner final : public RuleLearner<Rule>, public Probabilistic {
+ public:
+  using RuleLearner<Rule>::RuleLearner;
 
   const Probabilistic* probabilistic() const override { return this; }
   void ToProbabilities(std::span<double> scores) const override;
 };
+
+inline void AdaptiveLogisticRegression::Memory::Resize(size_t vectors, size_t size) {
+  if (squares.size() < vectors) squares.resize(vectors);
+  for (Squares& one : squares) {
+    if (one.features.size() < size) one.features.resize(size);
+  }
+}
+
+inline void AdaptiveLogisticRegression::Memory::AppendTo(const ScoreVectors& /*vectors*/,
+                                                         LearnerStateView& state) const {
+  for (const Squares& one : squares) {
+    Append(one.features, state);
+    Append(one.bias, state);
+  }
+}
+
+inline bool AdaptiveLogisticRegression::Memory::Read(StateReader& state, ScoreVectors& vectors) {
+  bool sound = true;
+  for (size_t k = 0; k < vectors.count(); ++k) {
+    FloatArray features = state.Array();
+    squares.push_back({std::move(features), state.Scalar()});
+    sound = sound && squares.back().bias >= 0;
+    for (const float square : squares.back().features) sound = sound && square >= 0;
+  }
+  return sound;
+}
+
+inline bool AdaptiveLogisticRegression::CanMove(const ScoreVectors& vectors, const Move& move,
+                                                const Row& row) const {
+  constexpr double kMost = std::numeric_limits<float>::max();
+  if (move.vector >= vectors.count()) return step_size_ <= kMost;
+  const LinearWeights& linear = vectors[move.vector];
+  return std::abs(linear.bias_weight) + step_size_ <= kMost &&
+         StayWithin(linear.weights, kMost - step_size_, row);
+}
+
+inline void AdaptiveLogisticRegression::MakeMove(ScoreVectors& vectors, const Move& move,
+                                                 const Row& row) {
+  LinearWeights& linear = vectors[move.vector];
+  Squares& squares = memory.squares[move.vector];
+  AddAdaptive(linear.weights, step_size_, move.length, squares.features, row, linear.squared_norm);
+  const double gradient = move.length * vectors.bias_input();
+  squares.bias = AddSquare(squares.bias, gradient);
+  linear.bias_weight =
+      static_cast<float>(linear.bias_weight + AdaptiveStep(step_size_, gradient, squares.bias));
+}
 
 inline double LogisticRegression::Loss(const SignedExample& z) const {
   return z.margin < 0 ? std::log1p(std::exp(z.margin)) - z.margin : std::log1p(std::exp(-z.margin));
@@ -112,8 +239,9 @@ inline void LogisticRegression::EvaluateClasses(std::span<const double> scores, 
   evaluation.loss = wrong < 1 ? -std::log1p(-wrong) : std::max(0.0, -evaluation.score);
 }
 
-inline void LogisticLearner::ToProbabilities(std::span<double> scores) const {
-  if (!vectors().is_multiclass()) {
+template <class Rule>
+void LogisticLearner<Rule>::ToProbabilities(std::span<double> scores) const {
+  if (!this->vectors().is_multiclass()) {
     scores[0] = DeterministicSigmoid(scores[0]);
     return;
   }

@@ -100,6 +100,9 @@ struct ClassSettings {
   static constexpr uint32_t kMost = 10'000;
 };
 
+// How the steps of logistic regression change: core/learner/logistic_regression.h.
+enum class StepSchedule : uint8_t { kConstant, kDecreasing, kAdaptive };
+
 struct LearnerSettings {
   RuleKind rule = RuleKind::kPerceptron;
   WrapperKind wrapper = WrapperKind::kNone;
@@ -119,6 +122,8 @@ struct LearnerSettings {
   // Logistic regression learns from an example if its label has less than the probability 1 minus
   // this; in [0, 0.5).
   double update_threshold = 0;
+  // Its steps.
+  StepSchedule steps = StepSchedule::kConstant;
   // Examples per step of the batch perceptron; 0: it makes a step at the end of a pass only.
   uint32_t mini_batch = 0;
   // Rows that the voted and the kernel perceptron keep, >= 1.

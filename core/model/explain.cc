@@ -174,6 +174,8 @@ void AddStoredSupport(const SupportContext& context, size_t k, const Row& row,
 // Why a learner that keeps no examples itself can name none; empty: it can.
 std::string WhyAbsent(const SupportContext& context) {
   const CatalogueEntry& rule = FindLearner(context.settings);
+  if (context.settings.steps != StepSchedule::kConstant)
+    return "an update's step depends on those before it, which is not stored";
   if (context.learner.dual_form() == nullptr)
     return std::string(rule.no_dual.empty() ? rule.no_class_dual : rule.no_dual);
   if (!context.stores_updates)

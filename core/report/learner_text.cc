@@ -69,6 +69,10 @@ std::string DescribeSettings(const v1::Learner& learner) {
           absl::StrAppendFormat(&text, ", %s %d", name, count);
     }
   }
+  if (learner.logistic_regression().steps() == v1::LogisticRegression::STEPS_DECREASING)
+    absl::StrAppend(&text, ", decreasing steps");
+  if (learner.logistic_regression().steps() == v1::LogisticRegression::STEPS_ADAPTIVE)
+    absl::StrAppend(&text, ", adaptive steps");
   if (learner.has_kernel_perceptron())
     absl::StrAppend(&text, ", ", DescribeKernel(learner.kernel_perceptron().kernel()));
   return text;

@@ -203,6 +203,28 @@ absl::Status ReadKind(const Choice& rule, const Choice& wrapper, LearnerSettings
   return absl::OkStatus();
 }
 
+absl::Status ReadSteps(const v1::LogisticRegression& logistic, LearnerSettings& settings) {
+  constexpr absl::string_view kField = "model.learner.logistic_regression.steps";
+  switch (logistic.steps()) {
+    // Stored before there were others.
+    case v1::LogisticRegression::STEPS_UNSPECIFIED:
+    case v1::LogisticRegression::STEPS_CONSTANT:
+      return absl::OkStatus();
+    case v1::LogisticRegression::STEPS_DECREASING:
+      settings.steps = StepSchedule::kDecreasing;
+      return absl::OkStatus();
+    case v1::LogisticRegression::STEPS_ADAPTIVE:
+      settings.steps = StepSchedule::kAdaptive;
+      if (settings.wrapper == WrapperKind::kNone) return absl::OkStatus();
+      return InvalidSetting(kField,
+                            "adaptive steps cannot be averaged; leave averaged out, or use "
+                            "STEPS_DECREASING");
+    default:
+      return InvalidSetting(kField,
+                            absl::StrCat("this server knows no steps number ", logistic.steps()));
+  }
+}
+
 absl::Status ReadClassWeights(const v1::Learner& learner, LearnerSettings& settings) {
   if (learner.class_weights().empty()) return absl::OkStatus();
   constexpr absl::string_view kField = "model.learner.class_weights";
@@ -252,6 +274,9 @@ void FillDefaults(v1::Learner& learner) {
     FillSettings<double>(kNumbers, choice.mutable_message(learner));
     FillSettings<uint32_t>(kCounts, choice.mutable_message(learner));
   }
+  if (learner.has_logistic_regression() &&
+      learner.logistic_regression().steps() == v1::LogisticRegression::STEPS_UNSPECIFIED)
+    learner.mutable_logistic_regression()->set_steps(v1::LogisticRegression::STEPS_CONSTANT);
   if (learner.has_kernel_perceptron())
     FillDefaultKernel(*learner.mutable_kernel_perceptron()->mutable_kernel());
 }
@@ -265,6 +290,10 @@ absl::StatusOr<LearnerSettings> ReadLearner(const v1::Learner& learner, const Fe
   if (absl::Status status = ReadClasses(learner, space, settings); !status.ok()) return status;
   if (absl::Status status = ReadChoice(rule, settings); !status.ok()) return status;
   if (absl::Status status = ReadChoice(wrapper, settings); !status.ok()) return status;
+  if (learner.has_logistic_regression()) {
+    absl::Status status = ReadSteps(learner.logistic_regression(), settings);
+    if (!status.ok()) return status;
+  }
   if (learner.has_kernel_perceptron()) {
     absl::StatusOr<KernelSettings> kernel = ReadKernel(learner.kernel_perceptron().kernel());
     if (!kernel.ok()) return kernel.status();

@@ -145,6 +145,26 @@ void AddScaledAlong(std::span<float> weights, double step, std::span<const float
   }
 }
 
+bool StayWithin(std::span<const float> weights, double most, const Row& row) {
+  for (size_t i = 0; i < row.size; ++i) {
+    if (!(std::abs(static_cast<double>(weights[row.index(i)])) <= most)) return false;
+  }
+  return true;
+}
+
+void AddAdaptive(std::span<float> weights, double eta, double step, std::span<float> squares,
+                 const Row& row, CompensatedSum& squared_norm) {
+  for (size_t i = 0; i < row.size; ++i) {
+    const uint32_t at = row.index(i);
+    const double gradient = step * static_cast<double>(row.value(i));
+    squares[at] = AddSquare(squares[at], gradient);
+    float& weight = weights[at];
+    squared_norm.Add(-Product(weight, weight));
+    weight = static_cast<float>(weight + AdaptiveStep(eta, gradient, squares[at]));
+    squared_norm.Add(Product(weight, weight));
+  }
+}
+
 void ApplySum(std::span<float> weights, double factor, std::span<float> sum,
               std::span<const uint32_t> indices, CompensatedSum& squared_norm) {
   for (const uint32_t at : indices) {

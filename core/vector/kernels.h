@@ -6,6 +6,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <span>
@@ -63,6 +64,14 @@ bool StaysFiniteAlong(std::span<const float> weights, double step, std::span<con
 void AddScaledAlong(std::span<float> weights, double step, std::span<const float> diagonal,
                     const Row& row, CompensatedSum& squared_norm);
 
+// Whether |weights_i| <= most for the row's indices i. O(row.size).
+bool StayWithin(std::span<const float> weights, double most, const Row& row);
+
+// squares_i += (step x_i)^2, as AddSquare; weights_i += AdaptiveStep of eta, step x_i and the new
+// squares_i, rounded once. Keeps squared_norm as AddScaled. O(row.size).
+void AddAdaptive(std::span<float> weights, double eta, double step, std::span<float> squares,
+                 const Row& row, CompensatedSum& squared_norm);
+
 // variances_i -= confidence variances_i^2 x_i^2, each rounded once and never below 0. O(row.size).
 void ShrinkVariances(std::span<float> variances, double confidence, const Row& row);
 
@@ -93,6 +102,15 @@ bool AllFinite(std::span<const double> values);
 inline float Saturate(double value) {
   constexpr double kMax = std::numeric_limits<float>::max();
   return static_cast<float>(std::clamp(value, -kMax, kMax));
+}
+
+// A sum of squares plus another square, as float32; at most its largest number.
+inline float AddSquare(double sum, double value) { return Saturate(sum + value * value); }
+
+// eta gradient / sqrt(squares), 0 if squares is 0. At most eta in size, however squares, a sum with
+// the gradient's own square, was rounded.
+inline double AdaptiveStep(double eta, double gradient, double squares) {
+  return squares > 0 ? eta * std::clamp(gradient / std::sqrt(squares), -1.0, 1.0) : 0;
 }
 
 // A row by ascending index: made once, to be multiplied with many other rows. Copies only a row

@@ -16,6 +16,7 @@
 #include <hwy/highway.h>
 
 #include "core/vector/simd_columns-inl.h"
+#include "core/vector/simd_gaussian-inl.h"
 #include "core/vector/simd_rank-inl.h"
 
 namespace perceptrond::simd {
@@ -110,6 +111,17 @@ double SparseDot(const float* weights, const uint32_t* at, const float* x, size_
   return sum.Total(size - i, [&](size_t j) {
     return Product(weights[at[i + j]], x == nullptr ? 1.0F : x[i + j]);
   });
+}
+
+void RowDots(const float* x, const uint32_t* at, const float* values,
+             std::span<const uint32_t> sizes, double* dots) {
+  for (const uint32_t size : sizes) {
+    // Without gaps: the same bits, without a look at each index.
+    const bool is_dense = size > 0 && at[size - 1] - at[0] == size - 1;
+    *dots++ = is_dense ? DenseDot(x + at[0], values, size) : SparseDot(x, at, values, size);
+    at += size;
+    values += size;
+  }
 }
 
 // Term i is diagonal_j x_i^2, j = at_i or i.
@@ -303,6 +315,8 @@ const Loops& OfUnit() {
   static const Loops loops = {hwy::TargetName(HWY_TARGET),
                               DenseDot,
                               SparseDot,
+                              RowDots,
+                              Gaussians,
                               WeightedSquaredNorm,
                               ScanDense,
                               ScanSparseRows,

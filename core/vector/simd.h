@@ -47,6 +47,16 @@ struct Loops {
   // sum of weights[at_i] x_i. Indices are below 2^31.
   double (*sparse_dot)(const float* weights, const uint32_t* at, const float* x, size_t size);
 
+  // The dot products of x, which has a value for each index, with sparse rows of these sizes, whose
+  // indices and values follow each other and strictly ascend in a row: each as by sparse_dot.
+  void (*row_dots)(const float* x, const uint32_t* at, const float* values,
+                   std::span<const uint32_t> sizes, double* dots);
+
+  // Replaces each value, the product of a row with another one, by exp(-gamma times their squared
+  // distance). squared_norms: of the other rows. Within 1e-15, relatively; 0 below e^-708.
+  void (*gaussians)(double gamma, double squared_norm, const double* squared_norms, double* values,
+                    size_t size);
+
   // sum of diagonal_i x_i^2, sparse or, with `at` null, dense: diagonal_i (x_i x_i), rounded once.
   double (*weighted_squared_norm)(const float* diagonal, const uint32_t* at, const float* x,
                                   size_t size);

@@ -47,6 +47,7 @@ std::vector<ModelMetrics> CollectModels(Store& store, size_t limit) {
     }
     one.memory_bytes = model.memory_bytes;
     one.stored_examples = model.stored_examples;
+    one.members.assign(model.settings.members().begin(), model.settings.members().end());
     one.in_memory = model.in_memory;
     if (store.fleet() != nullptr) one.written = store.fleet()->WritesNow(model.id);
   }

@@ -109,6 +109,26 @@ const ModelFamily kModelFamilies[] = {
      [](M m) { return Indicator(m.written); }},
 };
 
+// Of the learner auto's members, whose names are fixed: at most eight series a model.
+void AppendMemberFamilies(const std::vector<ModelMetrics>& models, MetricFamilies& families) {
+  MetricFamily mistakes{"perceptrond_model_member_mistakes_total",
+                        "Updates on which a member of the learner auto had the wrong label, until "
+                        "it was retired.",
+                        MetricKind::kCounter};
+  MetricFamily votes{"perceptrond_model_member_vote_ratio",
+                     "A member's part of all votes of the learner auto; 0 once it is retired.",
+                     MetricKind::kGauge};
+  for (const ModelMetrics& model : models) {
+    for (const ::perceptron::v1::Member& member : model.members) {
+      const MetricLabels labels = {{kModelLabel, model.id}, {"member", member.learner()}};
+      mistakes.Add(labels, static_cast<double>(member.mistakes()));
+      votes.Add(labels, member.vote());
+    }
+  }
+  Append(std::move(mistakes), families);
+  Append(std::move(votes), families);
+}
+
 }  // namespace
 
 void AppendModelFamilies(const std::vector<ModelMetrics>& models, MetricFamilies& families) {
@@ -125,6 +145,7 @@ void AppendModelFamilies(const std::vector<ModelMetrics>& models, MetricFamilies
     }
     Append(std::move(family), families);
   }
+  AppendMemberFamilies(models, families);
 }
 
 }  // namespace perceptrond

@@ -12,6 +12,7 @@
 #include "core/convergence/progress.h"
 #include "core/ledger/stored_examples.h"
 #include "core/store/waiting_predictions.h"
+#include "perceptron/v1/model.pb.h"
 #include "server/rpc/connections.h"
 
 namespace perceptrond {
@@ -29,6 +30,8 @@ struct ModelMetrics {
   size_t memory_bytes = 0;
   // Absent if the model is not in memory.
   std::optional<StoredExamplesStatistics> stored_examples;
+  // Of the learner auto, eight; none of other learners, and if the model is not in memory.
+  std::vector<::perceptron::v1::Member> members;
   bool in_memory = false;
   // Whether this server writes the model, as it does all without a fleet.
   bool written = true;

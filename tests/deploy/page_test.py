@@ -252,6 +252,24 @@ class PageTest:
             assert button.size["height"] == folded
         self.browser.look(DESKTOP, False)
 
+    def members_of_the_learner_without_settings_are_listed(self):
+        self.load.call("create", "easy", "--dimension", DIMENSION, "--learner", "auto")
+        # Labels against their features: some member is retired.
+        self.load.learn("easy", self.load.rows(400) + "+1 0:1\n-1 0:1\n" * 400)
+        members = self.load.json("get", "easy", "-o", "json")["members"]
+        assert any(member.get("retired") for member in members), members
+        self.browser.open(f"{self.origin}/models/easy")
+        self.browser.until("all members are listed", lambda: len(self.browser.texts("#members tbody tr")) == len(members))
+        rows = self.browser.script("return [...document.querySelectorAll('#members tbody tr')].map((tr) => [...tr.cells].map((td) => td.textContent))")
+        for (learner, votes, mistakes), member in zip(rows, members):
+            share = "retired" if member.get("retired") else f"{100 * member['vote']:.2f} %"
+            assert (learner, votes, mistakes) == (member["learner"], share, f"{int(member['mistakes']):,}"), (learner, votes, mistakes, member)
+        self.show("members")
+        self.browser.open(f"{self.origin}/models/curve")
+        self.browser.until("the model's page is there", lambda: self.browser.texts("#figures dt"))
+        assert self.browser.script("return document.getElementById('members').hidden")
+        self.check_quiet()
+
     def of_many_classes_those_are_shown_that_are_sought(self):
         self.load.call("create", "classes", "--named", "--classes", 300, "--new-classes", "named")
         self.load.call("learn", "classes", "-", "--format", "csv", "--label-column", "y", text="y,word,other\n" + "".join(
@@ -345,6 +363,7 @@ def main():
                 test.the_models_page_says_what_the_command_line_says()
                 test.curves_grow_while_a_stream_learns()
                 test.curves_stand_still_while_the_model_is_right()
+                test.members_of_the_learner_without_settings_are_listed()
                 test.of_many_classes_those_are_shown_that_are_sought()
                 test.names_are_text()
                 test.names_that_differ_look_different()

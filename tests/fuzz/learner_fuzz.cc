@@ -103,6 +103,12 @@ void SetNumbers(FuzzInput& input, v1::Learner& learner) {
   if (input.Flag()) testing::SetCount(learner, "mini_batch", 1 + input.Below(7));
   testing::SetCount(learner, "budget", input.OneOf(kFew));
   if (input.Flag()) testing::SetCount(learner, "ratchet_examples", input.OneOf(kFew));
+  if (!logistic) return;
+  constexpr v1::LogisticRegression::Steps kSteps[] = {v1::LogisticRegression::STEPS_CONSTANT,
+                                                      v1::LogisticRegression::STEPS_DECREASING,
+                                                      v1::LogisticRegression::STEPS_ADAPTIVE};
+  learner.mutable_logistic_regression()->set_steps(
+      kSteps[input.Below(learner.has_averaged() ? 2 : 3)]);
 }
 
 // What the rows taken and skipped came to, over the life of the process.

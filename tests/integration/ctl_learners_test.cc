@@ -148,6 +148,28 @@ TEST_F(CtlTest, EveryLearnerOfTheApiCanBeCreatedLearnsAndSaysItsName) {
   EXPECT_EQ(Ctl("create m --dimension 2 --learner tall-arow").exit_code, 2);
 }
 
+TEST_F(CtlTest, StepsOfLogisticRegressionAreChosenByAFlagAndShown) {
+  const std::string create = "create m --dimension 2 --step-size 0.5 --learner ";
+  EXPECT_THAT(Ctl(create + "averaged-logistic-regression --steps decreasing").out,
+              ::testing::HasSubstr("step size 0.5, update threshold 0, decreasing steps"));
+  EXPECT_THAT(Ctl("create n --dimension 2 --learner logistic-regression --steps adaptive").out,
+              ::testing::HasSubstr(", adaptive steps"));
+  for (const char* model : {"m ", "n "}) {
+    EXPECT_EQ(
+        Ctl("learn " + std::string(model) + "- --format svmlight --index-base 1", and_).exit_code,
+        0);
+    EXPECT_EQ(Json<v1::Model>("get " + std::string(model)).revision(), 4);
+  }
+  EXPECT_THAT(Ctl("explain n - --format svmlight --index-base 1", "1:1 2:1\n").out,
+              ::testing::HasSubstr("an update's step depends on those before it"));
+  EXPECT_THAT(
+      Ctl("create o --dimension 2 --learner averaged-logistic-regression --steps adaptive").out,
+      ::testing::HasSubstr("adaptive steps cannot be averaged"));
+  EXPECT_THAT(Ctl("create o --dimension 2 --steps adaptive").out,
+              ::testing::HasSubstr("--steps: the learner perceptron has no such setting"));
+  EXPECT_EQ(Ctl("create o --dimension 2 --learner logistic-regression --steps wide").exit_code, 2);
+}
+
 TEST_F(CtlTest, TheLearnerWithoutSettingsShowsItsMembersAndBoundAndRefusesWhatItHasNot) {
   ASSERT_EQ(Ctl("create easy --dimension 2 --learner auto").exit_code, 0);
   ASSERT_EQ(Ctl("learn easy - --format svmlight --index-base 1", and_).exit_code, 0);

@@ -20,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_replace.h"
 #include "core/features/names.h"
 #include "core/journal/memory_journal.h"
 #include "core/learner/catalogue.h"
@@ -64,9 +65,9 @@ class Random {
 enum class Kind { kDense, kSparse, kSlots, kHashedNames, kNamed, kPolynomial, kProducts, kFourier };
 constexpr int kKinds = 8;
 
-v1::Model Settings(const CatalogueEntry& entry, Kind kind, bool classes) {
+v1::Model Settings(const std::string& learner, Kind kind, bool classes) {
   v1::Model model;
-  SetLearner(*model.mutable_learner(), entry.name);
+  SetLearner(*model.mutable_learner(), learner);
   Tighten(*model.mutable_learner());
   if (classes) model.mutable_learner()->mutable_classes()->set_max_classes(kClasses);
   v1::FeatureSpace& space = *model.mutable_feature_space();
@@ -189,25 +190,29 @@ void PrintHalves() {
 // One model of the recorded journal.
 struct Case {
   std::string name;
-  const CatalogueEntry* entry;
+  // For SetLearner.
+  std::string learner;
   Kind kind;
   bool classes;
 };
 
-std::vector<Case> Cases() {
-  std::vector<Case> cases;
-  for (const CatalogueEntry& entry : Catalogue()) {
-    for (const bool classes : {false, true}) {
-      if (classes && !entry.has_classes()) continue;
-      // Two of the kinds each, of which the next learner has others.
-      for (int i = 0; i < 2; ++i) {
-        const auto kind = static_cast<Kind>(cases.size() * 3 % kKinds);
-        cases.push_back({"models/" + entry.name + (classes ? "-classes-" : "-") +
-                             std::to_string(static_cast<int>(kind)),
-                         &entry, kind, classes});
-      }
+void AddCases(const std::string& learner, bool has_classes, std::vector<Case>& cases) {
+  for (const bool classes : {false, true}) {
+    if (classes && !has_classes) continue;
+    // Two of the kinds each, of which the next learner has others.
+    for (int i = 0; i < 2; ++i) {
+      const auto kind = static_cast<Kind>(cases.size() * 3 % kKinds);
+      cases.push_back({"models/" + absl::StrReplaceAll(learner, {{"/", "-"}}) +
+                           (classes ? "-classes-" : "-") + std::to_string(static_cast<int>(kind)),
+                       learner, kind, classes});
     }
   }
+}
+
+std::vector<Case> Cases() {
+  std::vector<Case> cases;
+  for (const CatalogueEntry& entry : Catalogue()) AddCases(entry.name, entry.has_classes(), cases);
+  for (const std::string& learner : LogisticWithSteps()) AddCases(learner, true, cases);
   return cases;
 }
 
@@ -237,7 +242,7 @@ void RecordAll(std::ostream& file) {
   MemoryJournal journal;
   for (const Case& one : Cases()) {
     storage::ModelHeader header;
-    *header.mutable_model() = Settings(*one.entry, one.kind, one.classes);
+    *header.mutable_model() = Settings(one.learner, one.kind, one.classes);
     header.mutable_model()->set_name(one.name);
     Check(journal.Create(header).ok(), "creating " + one.name);
     JournalEntry entry = Record(one, header, journal);

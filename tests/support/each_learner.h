@@ -18,8 +18,9 @@ inline std::vector<const CatalogueEntry*> EachLearner() {
   return learners;
 }
 
+// For SetLearner.
 inline std::vector<std::string> LearnerNames() {
-  std::vector<std::string> names;
+  std::vector<std::string> names = LogisticWithSteps();
   for (const CatalogueEntry& entry : Catalogue()) names.emplace_back(entry.name);
   return names;
 }

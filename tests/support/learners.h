@@ -19,18 +19,30 @@ inline const google::protobuf::FieldDescriptor* LearnerField(absl::string_view n
   return v1::Learner::descriptor()->FindFieldByName(absl::StrReplaceAll(name, {{"-", "_"}}));
 }
 
-// Sets rule and wrapper, with their defaults.
-inline void SetLearner(v1::Learner& learner, const std::string& name) {
+// Logistic regression with other steps, which the catalogue has under one name: SetLearner takes these.
+inline std::vector<std::string> LogisticWithSteps() {
+  return {"logistic-regression/decreasing", "averaged-logistic-regression/decreasing",
+          "logistic-regression/adaptive"};
+}
+
+// Sets rule and wrapper, with their defaults; steps if they follow the name.
+inline void SetLearner(v1::Learner& learner, const std::string& given) {
+  const size_t slash = given.find('/');
+  const std::string name = given.substr(0, slash);
   std::vector<std::string> parts = {name};
   if (LearnerField(name) == nullptr)
     parts = {name.substr(0, name.find('-')), name.substr(name.find('-') + 1)};
   for (const std::string& part : parts)
     learner.GetReflection()->MutableMessage(&learner, LearnerField(part));
+  if (slash == std::string::npos) return;
+  learner.mutable_logistic_regression()->set_steps(given.substr(slash) == "/decreasing"
+                                                       ? v1::LogisticRegression::STEPS_DECREASING
+                                                       : v1::LogisticRegression::STEPS_ADAPTIVE);
 }
 
 // The name in the name of a test, which has no dashes.
 inline std::string TestName(const std::string& learner) {
-  return absl::StrReplaceAll(learner, {{"-", "_"}});
+  return absl::StrReplaceAll(learner, {{"-", "_"}, {"/", "_"}});
 }
 
 // The message of the learner's rule or wrapper that has a setting; null: neither has. Without a

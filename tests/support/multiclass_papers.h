@@ -301,10 +301,15 @@ class PaperMulticlassScw final : public MulticlassPaper {
 };
 
 // Gradient descent on -ln P(y), one example at a time (Bishop 2006, equation 4.109).
-class PaperSoftmax final : public MulticlassPaper {
+class PaperSoftmax : public MulticlassPaper {
  public:
   PaperSoftmax(size_t classes, size_t dimension, double eta)
       : MulticlassPaper(classes, dimension), eta_(eta) {}
+
+ protected:
+  // Along the negative gradient.
+  virtual void Step(int k, double coefficient, const Vector& x) { Add(k, eta_ * coefficient, x); }
+  virtual void EndStep() {}
 
  private:
   bool Move(const Vector& x, int y, int /*rival*/, double /*margin*/,
@@ -313,10 +318,42 @@ class PaperSoftmax final : public MulticlassPaper {
     double sum = 0;
     for (const double score : scores) sum += std::exp(score - greatest);
     for (int k = 0; k < static_cast<int>(scores.size()); ++k)
-      Add(k, eta_ * ((k == y ? 1 : 0) - std::exp(scores[k] - greatest) / sum), x);
+      Step(k, (k == y ? 1 : 0) - std::exp(scores[k] - greatest) / sum, x);
+    EndStep();
     return true;
   }
   const double eta_;
+};
+
+// The same with steps of eta / sqrt(t), t = 1, 2, ... (Zinkevich 2003).
+class PaperSoftmaxZinkevich final : public PaperSoftmax {
+ public:
+  using PaperSoftmax::PaperSoftmax;
+
+ private:
+  void Step(int k, double coefficient, const Vector& x) override {
+    PaperSoftmax::Step(k, coefficient / std::sqrt(t_), x);
+  }
+  void EndStep() override { t_ += 1; }
+  double t_ = 1;
+};
+
+// AdaGrad with a diagonal, delta = 0 (Duchi, Hazan, Singer 2011, figure 1).
+class PaperSoftmaxAdaGrad final : public PaperSoftmax {
+ public:
+  PaperSoftmaxAdaGrad(size_t classes, size_t dimension, double eta)
+      : PaperSoftmax(classes, dimension, eta), squares_(classes, Vector(dimension)) {}
+
+ private:
+  void Step(int k, double coefficient, const Vector& x) override {
+    Vector scaled(x.size());
+    for (size_t i = 0; i < x.size(); ++i) {
+      squares_[k][i] += std::pow(coefficient * x[i], 2);
+      if (squares_[k][i] > 0) scaled[i] = x[i] / std::sqrt(squares_[k][i]);
+    }
+    PaperSoftmax::Step(k, coefficient, scaled);
+  }
+  std::vector<Vector> squares_;
 };
 
 }  // namespace perceptrond::testing

@@ -240,6 +240,40 @@ class PaperLogistic final : public Paper {
   const double eta_;
 };
 
+// The same with steps of eta / sqrt(t), t = 1, 2, ... (Zinkevich 2003).
+class PaperZinkevich final : public Paper {
+ public:
+  PaperZinkevich(size_t dimension, double eta) : Paper(dimension), eta_(eta) {}
+
+ private:
+  bool Move(const Vector& x, int y, double signed_score) override {
+    Add(eta_ / std::sqrt(++t_) * y / (1 + std::exp(signed_score)), x);
+    return true;
+  }
+  const double eta_;
+  double t_ = 0;
+};
+
+// AdaGrad with a diagonal, delta = 0 (Duchi, Hazan, Singer 2011, figure 1).
+class PaperAdaGrad final : public Paper {
+ public:
+  PaperAdaGrad(size_t dimension, double eta) : Paper(dimension), eta_(eta), squares_(dimension) {}
+
+ private:
+  bool Move(const Vector& x, int y, double signed_score) override {
+    Vector step(x.size());
+    for (size_t i = 0; i < x.size(); ++i) {
+      const double gradient = -y * x[i] / (1 + std::exp(signed_score));
+      squares_[i] += gradient * gradient;
+      if (gradient != 0) step[i] = -eta_ * gradient / std::sqrt(squares_[i]);
+    }
+    Add(1, step);
+    return true;
+  }
+  const double eta_;
+  Vector squares_;
+};
+
 // The example as a whole vector, the constant 1 last if `offset`.
 inline Vector Augmented(const SvmExample& example, size_t dimension, bool offset) {
   Vector x(dimension + (offset ? 1 : 0));

@@ -18,6 +18,7 @@ ReferenceRule::ReferenceRule(const v1::Learner& learner)
   set(learner.batch_perceptron().has_step_size(), learner.batch_perceptron().step_size(), step);
   set(logistic.has_step_size(), logistic.step_size(), step);
   set(logistic.has_update_threshold(), logistic.update_threshold(), threshold);
+  if (logistic.steps() != v1::LogisticRegression::STEPS_UNSPECIFIED) steps = logistic.steps();
   set(learner.margin_perceptron().has_margin_slack(), learner.margin_perceptron().margin_slack(),
       slack);
   set(learner.arow().has_regularization(), learner.arow().regularization(), regularization);
@@ -180,7 +181,7 @@ ReferenceView ReferenceLearner::Learn(const Vector& x, int label, double weight)
 void ReferenceLearner::Update(const Vector& x, int label, double weight,
                               const ReferenceView& view) {
   if (rule_.multiclass && rule_.rule == v1::Learner::kLogisticRegression)
-    return MoveAllClasses(x, label, rule_.step * weight);
+    return MoveAllClasses(x, label, weight);
   // Nothing moves against a class that is alone.
   if (rule_.multiclass && view.rival < 0) return;
   const double margin = rule_.multiclass ? view.score : label * view.score;
@@ -220,8 +221,9 @@ void ReferenceLearner::Update(const Vector& x, int label, double weight,
       break;
     }
     case v1::Learner::kLogisticRegression:
-      length = rule_.step * weight / (1 + std::exp(margin));
-      break;
+      MoveByGradient(0, label * weight / (1 + std::exp(margin)), x);
+      ++steps_made_;
+      return;
     case v1::Learner::kBatchPerceptron:
       length = weight;
       break;
@@ -245,15 +247,34 @@ void ReferenceLearner::Update(const Vector& x, int label, double weight,
   if (rule_.rule == v1::Learner::kMarginPerceptron) LimitNorm();
 }
 
-void ReferenceLearner::MoveAllClasses(const Vector& x, int label, double step) {
+void ReferenceLearner::MoveByGradient(size_t k, double coefficient, const Vector& x) {
+  if (rule_.steps != v1::LogisticRegression::STEPS_ADAPTIVE) {
+    const bool decreases = rule_.steps == v1::LogisticRegression::STEPS_DECREASING;
+    const double step = rule_.step / (decreases ? std::sqrt(1 + steps_made_) : 1);
+    return Move(w_, k, step * coefficient, x);
+  }
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double gradient = coefficient * x[i];
+    squares_[k][i] += gradient * gradient;
+    if (gradient == 0) continue;
+    w_[k][i] += rule_.step * gradient / std::sqrt(squares_[k][i]);
+    moved_[k][i] = 1;
+  }
+}
+
+void ReferenceLearner::MoveAllClasses(const Vector& x, int label, double weight) {
   const std::vector<double> scores = Scores(w_, exists_, x);
   double sum = 0;
   for (const double score : scores) sum += std::isnan(score) ? 0 : std::exp(score);
+  size_t classes = 0;
   for (size_t k = 0; k < scores.size(); ++k) {
     if (std::isnan(scores[k])) continue;
     const double own = static_cast<int>(k) == label ? 1 : 0;
-    Move(w_, k, step * (own - std::exp(scores[k]) / sum), x);
+    MoveByGradient(k, weight * (own - std::exp(scores[k]) / sum), x);
+    ++classes;
   }
+  // The gradient of a class that is alone is 0.
+  if (classes > 1) ++steps_made_;
 }
 
 void ReferenceLearner::MoveAlongVariance(size_t k, double length, double shrink, const Vector& x) {

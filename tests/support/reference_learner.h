@@ -52,6 +52,7 @@ struct ReferenceRule {
   double regularization = 1;
   double phi = 0;
   double threshold = 0;
+  v1::LogisticRegression::Steps steps = v1::LogisticRegression::STEPS_CONSTANT;
   uint64_t mini_batch = 0;
   std::vector<double> class_weights;
 };
@@ -68,6 +69,7 @@ class ReferenceLearner {
         w_(rule_.classes, Vector(dimension_)),
         moved_(w_),
         variance_(rule_.classes, Vector(dimension_, 1)),
+        squares_(w_),
         batch_(w_),
         sum_(w_),
         pocket_(w_),
@@ -107,13 +109,15 @@ class ReferenceLearner {
   double Variance(const Vector& x, int label, int rival) const;
   void SetUpdate(const Vector& x, int label, ReferenceView& view) const;
   void Update(const Vector& x, int label, double weight, const ReferenceView& view);
-  void MoveAllClasses(const Vector& x, int label, double step);
+  void MoveAllClasses(const Vector& x, int label, double weight);
   void Move(Weights& w, size_t k, double length, const Vector& x) {
     for (size_t i = 0; i < x.size(); ++i) {
       w[k][i] += length * x[i];
       if (length * x[i] != 0) moved_[k][i] = 1;
     }
   }
+  // Along a negative gradient, by the steps of logistic regression.
+  void MoveByGradient(size_t k, double coefficient, const Vector& x);
   void MoveAlongVariance(size_t k, double length, double shrink, const Vector& x);
   void EndBatch();
   void LimitNorm();
@@ -129,6 +133,9 @@ class ReferenceLearner {
   // 1 for every weight that ever moved.
   Weights moved_;
   Weights variance_;
+  // Of logistic regression: the sums of squared gradients, and the updates that moved weights.
+  Weights squares_;
+  double steps_made_ = 0;
   // Of the batch perceptron: the mistakes since its last step.
   Weights batch_;
   bool pending_ = false;

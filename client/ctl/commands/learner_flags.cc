@@ -139,6 +139,13 @@ void LearnerFlags::AddTo(CLI::App* command) {
         FlagName(field), [this, field](const uint32_t& value) { settings_[field] = value; },
         setting.help);
   }
+  command
+      ->add_option(
+          "--steps", steps_,
+          "logistic-regression: step size eta always, eta / sqrt(1 + t) after t updates, or "
+          "eta / sqrt(sum of squared gradients) for each feature (AdaGrad; not averaged)")
+      ->check(CLI::IsMember({"constant", "decreasing", "adaptive"}))
+      ->default_str("constant");
   kernel_.AddTo(command);
   AddListFlag(command, "--class-weights", &class_weights_,
               "Weights of examples of -1 and +1, or of each class, such as 1,5 (default: all 1)");
@@ -178,6 +185,14 @@ std::string LearnerFlags::Apply(v1::Learner* learner) const {
       return absl::StrCat("--", absl::StrReplaceAll(name, {{"_", "-"}}), ": the learner ", learner_,
                           " has no such setting");
   }
+  if (!steps_.empty() && !learner->has_logistic_regression())
+    return absl::StrCat("--steps: the learner ", learner_, " has no such setting");
+  if (steps_ == "constant")
+    learner->mutable_logistic_regression()->set_steps(v1::LogisticRegression::STEPS_CONSTANT);
+  if (steps_ == "decreasing")
+    learner->mutable_logistic_regression()->set_steps(v1::LogisticRegression::STEPS_DECREASING);
+  if (steps_ == "adaptive")
+    learner->mutable_logistic_regression()->set_steps(v1::LogisticRegression::STEPS_ADAPTIVE);
   for (const double weight : class_weights_) learner->add_class_weights(weight);
   if (classes_ > 0) learner->mutable_classes()->set_max_classes(classes_);
   if (new_classes_ == "numbered")

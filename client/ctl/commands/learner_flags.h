@@ -45,6 +45,8 @@ class LearnerFlags {
   bool no_bias_ = false;
   // Values by field name of the rule's and wrapper's messages.
   std::map<std::string, std::variant<double, uint32_t>> settings_;
+  // Of logistic regression. Empty: the flag was not given.
+  std::string steps_;
   KernelFlags kernel_;
   std::vector<double> class_weights_;
   uint32_t classes_ = 0;

@@ -1,6 +1,6 @@
-// A model's settings, as a list of headings and texts, and its top features, in a table for each class.
+// A model's settings, as a list of headings and texts; the members of the learner auto; and its top features, in a table for each class.
 
-import {beginning, bytes, count, figure, make, moment, nameElement, setText} from './page.js';
+import {beginning, bytes, count, figure, make, moment, nameElement, percent, setText} from './page.js';
 
 function describeSpace(space) {
   const map = space.map === undefined ? '' : `, through a feature map (${Object.keys(space.map)[0] ?? ''})`;
@@ -44,6 +44,15 @@ export function showSettings(list, model, learner) {
   if (list.children.length !== flat.length)
     list.replaceChildren(...pairs.flatMap(([name]) => [make('dt', {}, name), make('dd')]));
   flat.forEach((text, i) => setText(list.children[i], text));
+}
+
+// Fills the section with the learners whose votes the learner auto counts; hides it for a model without.
+export function showMembers(section, {members}) {
+  section.hidden = members.length === 0;
+  const row = ({learner, vote, mistakes, retired}) =>
+      make('tr', {}, make('td', {}, learner), make('td', {className: 'number'}, retired ? 'retired' : percent(vote)),
+           make('td', {className: 'number'}, count(mistakes)));
+  section.querySelector('tbody').replaceChildren(...members.map(row));
 }
 
 // Features of a model with two labels, and of each class of a model with several.

@@ -4,7 +4,7 @@ import {ApiError, NoAnswer, ask, count, exactly, figure, idOf, keepLooking, make
         rateText, setText, shortCount, showBadges, showServer} from './page.js';
 import {X_AXES, curve, redraw} from './curves.js';
 import {CurvePoints, lineOf} from './points.js';
-import {MAX_FEATURES, showFeatures, showSettings} from './details.js';
+import {MAX_FEATURES, showFeatures, showMembers, showSettings} from './details.js';
 
 const INTERVAL = 1000;
 const FEATURES_INTERVAL = 10000;
@@ -216,6 +216,7 @@ function show(answer) {
   showState(answer.figures);
   showBound(model.report);
   showSettings(part('settings'), model, answer.learner);
+  showMembers(part('members'), model);
   showFeatures(answer);
   part('content').hidden = false;
   // A model without examples has no curves.

@@ -126,13 +126,23 @@ inline std::string SafeName(const std::string& name) {
   return safe;
 }
 
-// A learner of two labels, its tie rule, bias input and step size.
-using BinarySetting = std::tuple<const CatalogueEntry*, TieRule, double, double>;
+// A learner of two labels, its tie rule, bias input, step size and steps.
+using BinarySetting = std::tuple<const CatalogueEntry*, TieRule, double, double, StepSchedule>;
+
+// The steps that a learner may have.
+inline std::vector<StepSchedule> StepsOf(const CatalogueEntry& entry) {
+  std::vector<StepSchedule> steps = {StepSchedule::kConstant};
+  if (entry.rule != RuleKind::kLogisticRegression) return steps;
+  steps.push_back(StepSchedule::kDecreasing);
+  if (entry.wrapper == WrapperKind::kNone) steps.push_back(StepSchedule::kAdaptive);
+  return steps;
+}
 
 inline std::string BinarySettingName(const ::testing::TestParamInfo<BinarySetting>& info) {
-  const auto& [entry, tie, bias, step] = info.param;
+  constexpr const char* kSteps[] = {"", "_decreasing", "_adaptive"};
+  const auto& [entry, tie, bias, step, steps] = info.param;
   return SafeName(absl::StrCat(entry->name, "_tie", static_cast<int>(tie), "_bias", bias * 100,
-                               "_step", step * 100));
+                               "_step", step * 100, kSteps[static_cast<int>(steps)]));
 }
 
 // Every learner, or those that a test is about, in every setting.
@@ -144,10 +154,12 @@ inline std::vector<BinarySetting> BinarySettings(bool (*chosen)(const CatalogueE
       // Needs weights to start from.
       if (tie == TieRule::kCorrect && entry.form == Form::kKernel) continue;
       for (const double bias : {0.0, 1.0, 0.25, 7.5}) {
-        settings.emplace_back(&entry, tie, bias, 1.0);
-        if (!testing::HasSetting(entry.name, "step_size")) continue;
-        settings.emplace_back(&entry, tie, bias, 0.375);
-        settings.emplace_back(&entry, tie, bias, 3.0);
+        for (const StepSchedule steps : StepsOf(entry)) {
+          settings.emplace_back(&entry, tie, bias, 1.0, steps);
+          if (!testing::HasSetting(entry.name, "step_size")) continue;
+          settings.emplace_back(&entry, tie, bias, 0.375, steps);
+          settings.emplace_back(&entry, tie, bias, 3.0, steps);
+        }
       }
     }
   }
@@ -159,8 +171,9 @@ class LearnerConformance : public ::testing::TestWithParam<BinarySetting> {
   static constexpr uint32_t kDimension = 13;
 
   static std::unique_ptr<Learner> Make(size_t size = kDimension) {
-    const auto& [entry, tie, bias, step] = GetParam();
+    const auto& [entry, tie, bias, step, steps] = GetParam();
     LearnerSettings settings = TightSettings(*entry);
+    settings.steps = steps;
     settings.tie_rule = tie;
     settings.bias_input = bias;
     settings.step_size = step;

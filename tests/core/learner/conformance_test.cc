@@ -43,6 +43,7 @@ TEST_P(LearnerConformance, PredictsByWhatItLearnsWithUnlessTheCatalogueSaysOther
 TEST_P(LearnerConformance, ItsWeightsTakeWhatIsEstimated) {
   const CatalogueEntry& entry = *std::get<0>(GetParam());
   LearnerSettings settings = TightSettings(entry);
+  settings.steps = std::get<StepSchedule>(GetParam());
   for (const size_t size : {1, 64, 999, 4096}) {
     const uint32_t classes = size % 2 == 0 && entry.has_classes() ? 3 : 0;
     settings.classes.max = settings.classes.initial = classes;
@@ -170,6 +171,20 @@ TEST(StateReader, ACountWithAFractionIsNoCount) {
   StateReader reader(LearnerState{{}, {3}, {}});
   EXPECT_EQ(reader.Count(), 3U);
   EXPECT_TRUE(reader.Done());
+}
+
+TEST(AdaptiveSteps, ANegativeSumOfSquaresIsNoState) {
+  LearnerSettings settings;
+  settings.rule = RuleKind::kLogisticRegression;
+  settings.steps = StepSchedule::kAdaptive;
+  const std::unique_ptr<Learner> learner = MakeLearner(settings, 3);
+  EXPECT_TRUE(learner->Restore(CopyOfState(*learner)));
+  LearnerState feature = CopyOfState(*learner);
+  feature.arrays.back()[1] = -1;
+  EXPECT_FALSE(learner->Restore(feature));
+  LearnerState bias = CopyOfState(*learner);
+  bias.scalars.back() = -1;
+  EXPECT_FALSE(learner->Restore(bias));
 }
 
 // Under a large bias input the first example takes all of the bias's variance, up to rounding.

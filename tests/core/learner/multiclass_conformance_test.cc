@@ -17,13 +17,13 @@ namespace {
 constexpr uint32_t kDimension = 11;
 constexpr uint32_t kClasses = 5;
 
-// Learner, classes from the start, tie rule, offset.
-using Setting = std::tuple<const CatalogueEntry*, uint32_t, TieRule, double>;
+// Learner, classes from the start, tie rule, offset, steps.
+using Setting = std::tuple<const CatalogueEntry*, uint32_t, TieRule, double, StepSchedule>;
 
 std::string SettingName(const ::testing::TestParamInfo<Setting>& info) {
-  const auto& [entry, initial, tie, bias] = info.param;
+  const auto& [entry, initial, tie, bias, steps] = info.param;
   return SafeName(absl::StrCat(entry->name, "_from", initial, "_tie", static_cast<int>(tie),
-                               "_bias", bias * 100));
+                               "_bias", bias * 100, "_steps", static_cast<int>(steps)));
 }
 
 std::vector<uint64_t> ScoreBits(const Learner& learner, const Row& row, uint64_t age) {
@@ -35,8 +35,9 @@ std::vector<uint64_t> ScoreBits(const Learner& learner, const Row& row, uint64_t
 class MulticlassConformance : public ::testing::TestWithParam<Setting> {
  protected:
   static std::unique_ptr<Learner> Make(size_t size = kDimension) {
-    const auto& [entry, initial, tie, bias] = GetParam();
+    const auto& [entry, initial, tie, bias, steps] = GetParam();
     LearnerSettings settings = TightSettings(*entry);
+    settings.steps = steps;
     settings.tie_rule = tie;
     settings.bias_input = bias;
     settings.classes = {kClasses, initial, {}};
@@ -286,7 +287,8 @@ TEST_P(MulticlassConformance, NormsAndPredictedScoresAreThoseOfTheHypothesesItSh
 
 TEST_P(MulticlassConformance, TheWeightsOfAllClassesAddUpToNothing) {
   // Each step gives one class what it takes from others; second-order rules weigh them by
-  // variances.
+  // variances, adaptive steps by past gradients.
+  if (std::get<StepSchedule>(GetParam()) == StepSchedule::kAdaptive) return;
   const std::string& learner_name = std::get<0>(GetParam())->name;
   if (HasSetting(learner_name, "regularization") || HasSetting(learner_name, "confidence")) return;
   const std::unique_ptr<Learner> learner = Make();
@@ -329,7 +331,8 @@ std::vector<Setting> Settings() {
     for (const uint32_t initial : {0U, kClasses}) {
       for (const TieRule tie : {TieRule::kMistake, TieRule::kPositive}) {
         for (const double bias : {0.0, 1.0, 0.25})
-          settings.emplace_back(&entry, initial, tie, bias);
+          for (const StepSchedule steps : StepsOf(entry))
+            settings.emplace_back(&entry, initial, tie, bias, steps);
       }
     }
   }

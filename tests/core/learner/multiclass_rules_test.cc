@@ -62,6 +62,10 @@ const Rule kRules[] = {
      }},
     {"logistic-regression", Of<testing::PaperSoftmax>(0.05),
      [](v1::Learner& learner) { testing::SetNumber(learner, "step_size", 0.05); }},
+    {"logistic-regression/decreasing", Of<testing::PaperSoftmaxZinkevich>(0.5),
+     [](v1::Learner& learner) { testing::SetNumber(learner, "step_size", 0.5); }},
+    {"logistic-regression/adaptive", Of<testing::PaperSoftmaxAdaGrad>(0.05),
+     [](v1::Learner& learner) { testing::SetNumber(learner, "step_size", 0.05); }},
 };
 
 void PrintTo(const Rule& rule, std::ostream* out) { *out << testing::TestName(rule.kind); }

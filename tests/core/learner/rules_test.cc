@@ -23,6 +23,7 @@ using testing::Paper;
 using testing::PaperRule;
 using testing::SvmData;
 using testing::SvmExample;
+using testing::Vector;
 namespace v1 = ::perceptron::v1;
 
 // The list's, of those that answer with one vector of weights, and some with other settings.
@@ -38,6 +39,10 @@ std::vector<PaperRule> Rules() {
        [](v1::Learner& learner) { testing::SetNumber(learner, "regularization", 10); }},
       {"logistic-regression", Of<testing::PaperLogistic>(0.02),
        [](v1::Learner& learner) { testing::SetNumber(learner, "step_size", 0.02); }},
+      {"logistic-regression/decreasing", Of<testing::PaperZinkevich>(0.2),
+       [](v1::Learner& learner) { testing::SetNumber(learner, "step_size", 0.2); }},
+      {"logistic-regression/adaptive", Of<testing::PaperAdaGrad>(0.05),
+       [](v1::Learner& learner) { testing::SetNumber(learner, "step_size", 0.05); }},
       {"batch-perceptron", Of<testing::PaperBatch>(uint64_t{7}),
        [](v1::Learner& learner) { testing::SetCount(learner, "mini_batch", 7); }},
       {"pocket-perceptron", Of<testing::PaperRatchet>(size_t{60}),
@@ -249,6 +254,91 @@ TEST(LogisticRegression, AThresholdLeavesOutWhatIsNearlyCertain) {
   };
   EXPECT_EQ(updates(0), 2000U);
   EXPECT_LT(updates(0.1), 1000U);
+}
+
+// The run, and fixed weights u that do well: their losses, the largest distances between the weights
+// and u, and the sizes of the gradients, the bias last. From these both bounds follow.
+struct OnlineRun {
+  double regret = 0;
+  double largest_distance = 0;
+  double largest_difference = 0;
+  double largest_gradient = 0;
+  std::vector<double> squared_gradients;
+};
+
+OnlineRun RunWithSteps(const std::string& learner, double eta, const Columns& columns,
+                       const Vector& u) {
+  const uint32_t dimension = static_cast<uint32_t>(u.size()) - 1;
+  v1::Model settings = DenseSettings("steps", dimension);
+  testing::SetLearner(*settings.mutable_learner(), learner);
+  testing::SetNumber(*settings.mutable_learner(), "step_size", eta);
+  LoneModel lone(settings);
+  OnlineRun run;
+  run.squared_gradients.resize(u.size());
+  const auto loss = [](double margin) { return std::log1p(std::exp(-margin)); };
+  for (size_t n = 0; n < columns.batch().rows(); ++n) {
+    const int32_t y = columns.batch().labels[n];
+    Vector w(u.size());
+    const std::vector<float> weights = lone.Weights(dimension);
+    std::copy(weights.begin(), weights.end(), w.begin());
+    w.back() = lone.Offset();
+    const Row row = columns.batch().row(n);
+    Vector x(row.values, row.values + row.size);
+    x.push_back(1);
+    const double margin = y * testing::Product(w, x);
+    run.regret += loss(margin) - loss(y * testing::Product(u, x));
+    double distance = 0;
+    double gradient = 0;
+    for (size_t i = 0; i < x.size(); ++i) {
+      distance += std::pow(w[i] - u[i], 2);
+      run.largest_difference = std::max(run.largest_difference, std::abs(w[i] - u[i]));
+      run.squared_gradients[i] += std::pow(x[i] / (1 + std::exp(margin)), 2);
+      gradient += std::pow(x[i] / (1 + std::exp(margin)), 2);
+    }
+    run.largest_distance = std::max(run.largest_distance, std::sqrt(distance));
+    run.largest_gradient = std::max(run.largest_gradient, std::sqrt(gradient));
+    lone.Learn(Columns().AddDense({row.values, row.values + row.size}, y).batch());
+  }
+  return run;
+}
+
+TEST(LogisticRegression, DecreasingAndAdaptiveStepsKeepToTheirBoundsOnTheRegret) {
+  constexpr double kExamples = 400;
+  std::mt19937 random(12);
+  const Columns columns = Separable(random, 4, 0.02, static_cast<size_t>(kExamples));
+  const Vector u = {3, 0, 0, 0, 0};
+  for (const double eta : {0.1, 1.0, 10.0}) {
+    const OnlineRun run = RunWithSteps("logistic-regression/decreasing", eta, columns, u);
+    EXPECT_LE(run.regret, (std::pow(run.largest_distance, 2) / (2 * eta) +
+                           eta * std::pow(run.largest_gradient, 2)) *
+                              std::sqrt(kExamples));
+    const OnlineRun adaptive = RunWithSteps("logistic-regression/adaptive", eta, columns, u);
+    double sum = 0;
+    for (const double square : adaptive.squared_gradients) sum += std::sqrt(square);
+    EXPECT_LE(adaptive.regret, (std::pow(adaptive.largest_difference, 2) / (2 * eta) + eta) * sum);
+  }
+}
+
+// By the formulas of the API.
+TEST(LogisticRegression, StepsShrinkByTheNumberOfUpdatesOrByTheGradientsOfTheFeature) {
+  const auto weights = [](const std::string& learner) {
+    v1::Model settings = DenseSettings("steps", 2);
+    testing::SetLearner(*settings.mutable_learner(), learner);
+    settings.mutable_learner()->set_bias_input(0);
+    LoneModel lone(settings);
+    lone.Learn(Columns().AddDense({1, 0}, 1).AddDense({0, 2}, 1).AddDense({0, 2}, -1).batch());
+    return lone.Weights(2);
+  };
+  const auto sigmoid = [](double z) { return 1 / (1 + std::exp(-z)); };
+  const std::vector<float> decreasing = weights("logistic-regression/decreasing");
+  const double second = 2 * 0.5 / std::sqrt(2);
+  EXPECT_NEAR(decreasing[0], 0.5, 1e-6);
+  EXPECT_NEAR(decreasing[1], second - 2 * sigmoid(2 * second) / std::sqrt(3), 1e-6);
+  const std::vector<float> adaptive = weights("logistic-regression/adaptive");
+  // The first step of each is eta, whatever the gradient, which was 1 for the second feature.
+  const double gradient = 2 * sigmoid(2);
+  EXPECT_NEAR(adaptive[0], 1, 1e-6);
+  EXPECT_NEAR(adaptive[1], 1 - gradient / std::sqrt(1 + gradient * gradient), 1e-6);
 }
 
 TEST(ClassWeights, ScaleTheStepsOfTheirClass) {

@@ -51,6 +51,10 @@ std::vector<Case> Cases() {
         cases.push_back({kind, classes, Space::kNamed, /*ratchet=*/true});
     }
   }
+  for (const std::string& kind : testing::LogisticWithSteps()) {
+    for (const ClassKind classes : {ClassKind::kFixed, ClassKind::kNamed})
+      cases.push_back({kind, classes, Space::kNamed});
+  }
   return cases;
 }
 

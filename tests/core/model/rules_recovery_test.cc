@@ -52,6 +52,8 @@ std::vector<Case> Cases() {
       if (testing::CanBeTight(entry.name))
         cases.push_back({kind, Map::kIdentity, space, /*tight=*/true});
     }
+    for (const std::string& kind : testing::LogisticWithSteps())
+      cases.push_back({kind, Map::kIdentity, space});
     for (const std::string kind : {"perceptron", "averaged-perceptron"}) {
       cases.push_back({kind, Map::kPolynomial, space});
       cases.push_back({kind, Map::kFourier, space});

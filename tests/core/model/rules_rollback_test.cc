@@ -44,6 +44,10 @@ std::vector<Case> Cases() {
     if (testing::CanBeTight(entry.name)) cases.emplace_back(kind, Form::kTight);
     if (entry.has_classes()) cases.emplace_back(kind, Form::kClasses);
   }
+  for (const std::string& kind : testing::LogisticWithSteps()) {
+    cases.emplace_back(kind, Form::kTwoLabels);
+    cases.emplace_back(kind, Form::kClasses);
+  }
   return cases;
 }
 

@@ -113,6 +113,31 @@ TEST(RowSettings, AWrapperThatARuleDoesNotAllowIsRefused) {
             "model.learner.averaged: the rule kernel-perceptron does not allow it; leave it out");
 }
 
+TEST(RowSettings, StepsAreConstantUnlessSaidAndAdaptiveOnesAreNotAveraged) {
+  using Logistic = v1::LogisticRegression;
+  const auto problem = [](const std::string& learner, Logistic::Steps steps) {
+    return Problem(learner, [&](v1::Learner& given) {
+      given.mutable_logistic_regression()->set_steps(steps);
+    });
+  };
+  for (const auto steps : {Logistic::STEPS_UNSPECIFIED, Logistic::STEPS_CONSTANT,
+                           Logistic::STEPS_DECREASING, Logistic::STEPS_ADAPTIVE})
+    EXPECT_EQ(problem("logistic-regression", steps), "");
+  EXPECT_EQ(problem("averaged-logistic-regression", Logistic::STEPS_DECREASING), "");
+  EXPECT_EQ(problem("averaged-logistic-regression", Logistic::STEPS_ADAPTIVE),
+            "model.learner.logistic_regression.steps: adaptive steps cannot be averaged; leave "
+            "averaged out, or use STEPS_DECREASING");
+  EXPECT_EQ(problem("logistic-regression", static_cast<Logistic::Steps>(9)),
+            "model.learner.logistic_regression.steps: this server knows no steps number 9");
+  v1::Model settings = testing::DenseSettings("m", 3);
+  settings.mutable_learner()->mutable_logistic_regression();
+  FillDefaults(settings);
+  EXPECT_EQ(settings.learner().logistic_regression().steps(), Logistic::STEPS_CONSTANT);
+  // As a server stored it that knew no others.
+  settings.mutable_learner()->mutable_logistic_regression()->clear_steps();
+  EXPECT_EQ(ReadSettings(settings)->learner.steps, StepSchedule::kConstant);
+}
+
 // A newer client may send an alternative or setting that this server does not know. Without it the
 // model would be another.
 TEST(UnknownSettings, WhatTheServerDoesNotKnowIsRefusedWhereverItIs) {

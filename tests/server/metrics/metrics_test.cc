@@ -65,6 +65,13 @@ ModelMetrics FullModel() {
   analysis.mutable_time()->set_seconds(1'700'000'000);
   analysis.mutable_time()->set_nanos(500'000'000);
   model.stored_examples = {.updates = 9, .sampled = 30, .complete = true};
+  for (const bool retired : {false, true}) {
+    ::perceptron::v1::Member& member = model.members.emplace_back();
+    member.set_learner(retired ? "averaged-perceptron" : "arow, regularization 0.1");
+    member.set_mistakes(retired ? 71 : 5);
+    member.set_vote(retired ? 0 : 0.875);
+    member.set_retired(retired);
+  }
   return model;
 }
 
@@ -149,6 +156,15 @@ TEST_F(MetricsTest, AModelsReportIsExported) {
            "perceptrond_model_updates_left{model_name=\"spam\"} 165",
            "perceptrond_model_analysis_margin_lower{model_name=\"spam\"} 0.0625",
            "perceptrond_model_analysis_margin_upper{model_name=\"spam\"} 0.09375",
+           "perceptrond_model_member_mistakes_total{model_name=\"spam\",member=\"arow, "
+           "regularization 0.1\"} 5",
+           "perceptrond_model_member_mistakes_total{model_name=\"spam\",member=\"averaged-"
+           "perceptron\"} 71",
+           "perceptrond_model_member_vote_ratio{model_name=\"spam\",member=\"arow, "
+           "regularization 0.1\"} 0.875",
+           "perceptrond_model_member_vote_ratio{model_name=\"spam\",member=\"averaged-"
+           "perceptron\"} 0",
+           "# TYPE perceptrond_model_member_mistakes_total counter",
            "perceptrond_model_stored_examples{model_name=\"spam\"} 39",
            "perceptrond_model_sample_complete{model_name=\"spam\"} 1",
            "perceptrond_model_window_error_ratio{model_name=\"spam\"} 0.25",
@@ -195,7 +211,7 @@ TEST_F(MetricsTest, WhatIsNotKnownHasNoSeries) {
        {"row_errors_total", "progressive_error_ratio", "window_error_ratio", "window_risk",
         "margin_", "bound_in_use_ratio", "update_bound", "last_pass_", "analysis_",
         "snapshot_timestamp_seconds", "weight_norm", "journal_bytes", "window_examples",
-        "drift_window_examples", "state"}) {
+        "drift_window_examples", "state", "member_"}) {
     EXPECT_THAT(text, Not(HasSubstr(absl::StrCat("perceptrond_model_", family)))) << family;
   }
 }
