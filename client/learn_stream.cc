@@ -9,6 +9,7 @@
 #include "client/error.h"
 #include "client/message_encoder.h"
 #include "client/preferred_server.h"
+#include "client/stream_models.h"
 #include "client/stream_worker.h"
 #include "client/window.h"
 
@@ -34,10 +35,11 @@ class LearnStreamCore final
     MutexLock lock(&mutex_);
     return ended_.value_or(absl::OkStatus());
   }
-  LearnTotals totals() ABSL_LOCKS_EXCLUDED(mutex_);
-  std::optional<perceptron::v1::ConvergenceReport> report() ABSL_LOCKS_EXCLUDED(mutex_);
+  LearnTotals totals(size_t model) ABSL_LOCKS_EXCLUDED(mutex_);
+  std::optional<perceptron::v1::ConvergenceReport> report(size_t model) ABSL_LOCKS_EXCLUDED(mutex_);
+  perceptron::v1::PassSummary last_pass(size_t model) ABSL_LOCKS_EXCLUDED(mutex_);
   // Constant once Open() returned OK.
-  const perceptron::v1::StreamOpened& opened() const { return first_opened_; }
+  const perceptron::v1::StreamOpened& opened(size_t model) const { return first_opened_[model]; }
   const std::string& producer_id() const { return producer_id_; }
 
  private:
@@ -64,19 +66,15 @@ class LearnStreamCore final
   void OnDisconnect(const absl::Status& status) override ABSL_LOCKS_EXCLUDED(mutex_);
   void OnEnd() override ABSL_LOCKS_EXCLUDED(mutex_);
 
-  absl::Status OnOpened(const perceptron::v1::StreamOpened& opened) ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status StartNumbering(const perceptron::v1::StreamOpened& opened)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status OnOpened(const StreamModels::Opened& opened) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Calls on_result for messages that all models have learned, whose answers from the model number
+  // `first` on, of the oldest one, were lost.
+  void ReportLost(const std::vector<std::shared_ptr<Outgoing>>& settled, size_t first) const;
   absl::Status OnResult(const perceptron::v1::LearnResult& result) ABSL_LOCKS_EXCLUDED(mutex_);
-  void AddToTotals(const perceptron::v1::LearnResult& result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void ClaimRevision(int64_t revision) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    claim_.set_acknowledged_revision(std::max(claim_.acknowledged_revision(), revision));
-  }
   bool numbered() const { return !producer_id_.empty(); }
   // Why the stream accepts no more messages. Precondition: it has ended.
   absl::Status EndStatus() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  const std::string model_;
   const LearnOptions options_;
   const std::string producer_id_;
   RowBatch batch_;
@@ -88,17 +86,16 @@ class LearnStreamCore final
   std::shared_ptr<Outgoing> sending_;
 
   // Written on the worker's thread until opened_once_, constant afterwards.
-  perceptron::v1::StreamOpened first_opened_;
+  StreamModels::Opened first_opened_;
+  const size_t model_count_;
+  // Models whose answer to the oldest message has come.
+  size_t answered_ = 0;
 
   bool opened_once_ ABSL_GUARDED_BY(mutex_) = false;
   Window window_ ABSL_GUARDED_BY(mutex_);
   int64_t next_offset_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t passes_ ABSL_GUARDED_BY(mutex_) = 0;
-  // What a later connection claims, but for the offset.
-  perceptron::v1::Producer::Resume claim_ ABSL_GUARDED_BY(mutex_);
-  LearnTotals totals_ ABSL_GUARDED_BY(mutex_);
-  perceptron::v1::PassSummary last_pass_ ABSL_GUARDED_BY(mutex_);
-  std::optional<perceptron::v1::ConvergenceReport> report_ ABSL_GUARDED_BY(mutex_);
+  StreamModels models_ ABSL_GUARDED_BY(mutex_);
 };
 
 namespace {
@@ -108,18 +105,25 @@ std::string ProducerId(const LearnOptions& options) {
   return options.producer_id.empty() ? RandomId() : options.producer_id;
 }
 
+std::vector<std::string> AllNames(std::string first, const LearnOptions& options) {
+  std::vector<std::string> names = {std::move(first)};
+  for (const std::string& name : options.additional_models) names.push_back(ModelName(name));
+  return names;
+}
+
 }  // namespace
 
 LearnStreamCore::LearnStreamCore(std::shared_ptr<Connection> connection, std::string model,
                                  LearnOptions options)
     : StreamWorker(options.retry, options.response_timeout),
-      model_(std::move(model)),
       options_(std::move(options)),
       producer_id_(ProducerId(options_)),
       batch_(options_.rows_per_message, options_.bytes_per_message,
              MostAppended(NameTableSize(options_.name_table_size))),
       encoder_(options_.name_table_size, options_.compact, options_.bytes_per_message),
-      server_(std::move(connection)) {}
+      server_(std::move(connection)),
+      model_count_(1 + options_.additional_models.size()),
+      models_(AllNames(std::move(model), options_), producer_id_) {}
 
 absl::Status LearnStreamCore::Open() {
   Start();
@@ -182,10 +186,8 @@ absl::StatusOr<perceptron::v1::PassSummary> LearnStreamCore::MarkPass() {
   };
   mutex_.Await(absl::Condition(&answered));
   if (!window_.empty()) return EndStatus();
-  if (last_pass_.number() == number) return last_pass_;
-  perceptron::v1::PassSummary unknown;
-  unknown.set_number(number);
-  return unknown;
+  models_.OnMarked(number);
+  return models_.last_pass(0);
 }
 
 absl::StatusOr<LearnTotals> LearnStreamCore::Finish() {
@@ -193,19 +195,24 @@ absl::StatusOr<LearnTotals> LearnStreamCore::Finish() {
     if (absl::Status status = Flush(); !status.ok()) return status;
   }
   if (absl::Status status = WaitForEnd(); !status.ok()) return status;
-  return totals();
+  return totals(0);
 }
 
-LearnTotals LearnStreamCore::totals() {
+LearnTotals LearnStreamCore::totals(size_t model) {
   MutexLock lock(&mutex_);
-  LearnTotals totals = totals_;
+  LearnTotals totals = models_.totals(model);
   totals.reconnects = reconnects_;
   return totals;
 }
 
-std::optional<perceptron::v1::ConvergenceReport> LearnStreamCore::report() {
+std::optional<perceptron::v1::ConvergenceReport> LearnStreamCore::report(size_t model) {
   MutexLock lock(&mutex_);
-  return report_;
+  return models_.report(model);
+}
+
+perceptron::v1::PassSummary LearnStreamCore::last_pass(size_t model) {
+  MutexLock lock(&mutex_);
+  return models_.last_pass(model);
 }
 
 void LearnStreamCore::Prepare(grpc::ClientContext* context, Reactor* reactor) {
@@ -215,17 +222,10 @@ void LearnStreamCore::Prepare(grpc::ClientContext* context, Reactor* reactor) {
 std::shared_ptr<const perceptron::v1::LearnStreamRequest> LearnStreamCore::Rewind() {
   window_.Restart();
   auto first = std::make_shared<perceptron::v1::LearnStreamRequest>();
-  first->set_model(model_);
+  models_.SetFirst(*first);
   first->set_result_detail(options_.result_detail);
   first->set_include_report(options_.include_report);
   first->set_name_table_size(encoder_.wanted_table_size());
-  if (numbered()) {
-    first->mutable_producer()->set_id(producer_id_);
-    if (opened_once_ && totals_.acknowledged_offset >= 0) {
-      claim_.set_acknowledged_offset(totals_.acknowledged_offset);
-      *first->mutable_producer()->mutable_resume() = claim_;
-    }
-  }
   return first;
 }
 
@@ -247,12 +247,15 @@ std::shared_ptr<const perceptron::v1::LearnStreamRequest> LearnStreamCore::Encod
 
 absl::Status LearnStreamCore::OnResponse(perceptron::v1::LearnStreamResponse* response) {
   if (response->has_opened()) {
-    if (absl::Status status = OnOpened(response->opened()); !status.ok()) return status;
+    const absl::StatusOr<StreamModels::Opened> opened =
+        StreamModels::ReadOpened(*response, model_count_);
+    if (!opened.ok()) return opened.status();
+    if (absl::Status status = OnOpened(*opened); !status.ok()) return status;
   }
-  if (response->has_report()) {
+  {
     // Before the result is counted, so that callers waiting for it find it.
     MutexLock lock(&mutex_);
-    report_ = std::move(*response->mutable_report());
+    models_.SetReports(*response);
   }
   for (const perceptron::v1::LearnResult& result : response->results()) {
     if (absl::Status status = OnResult(result); !status.ok()) return status;
@@ -264,57 +267,42 @@ absl::Status LearnStreamCore::OnResponse(perceptron::v1::LearnStreamResponse* re
   return absl::OkStatus();
 }
 
-absl::Status LearnStreamCore::OnOpened(const perceptron::v1::StreamOpened& opened) {
-  encoder_.StartConnection(opened.name_table_size());
+absl::Status LearnStreamCore::OnOpened(const StreamModels::Opened& opened) {
+  encoder_.StartConnection(opened.front().name_table_size());
   server_.OnReached();
   std::vector<std::shared_ptr<Outgoing>> settled;
+  const size_t answered = std::exchange(answered_, 0);
   {
     MutexLock lock(&mutex_);
     if (!opened_once_) {
-      if (absl::Status status = StartNumbering(opened); !status.ok()) return status;
+      const absl::StatusOr<StreamModels::Start> start = models_.Begin(opened, options_);
+      if (!start.ok()) return start.status();
+      next_offset_ = start->next_offset;
+      passes_ = start->passes;
       first_opened_ = opened;
       opened_once_ = true;
-    } else if (opened.model_uid() != first_opened_.model_uid()) {
-      return MakeError(absl::StatusCode::kAborted, "MODEL_REPLACED",
-                       absl::StrCat(model_,
-                                    " was deleted and created again while examples were "
-                                    "being sent to it"));
-    } else if (numbered() && opened.next_offset() <= totals_.acknowledged_offset) {
-      return MakeError(
-          absl::StatusCode::kDataLoss, "POSITION_LOST",
-          absl::StrCat("the server acknowledged examples through ", totals_.acknowledged_offset,
-                       " but now expects ", opened.next_offset()));
+    } else if (absl::Status status = models_.CheckSame(first_opened_, opened); !status.ok()) {
+      return status;
     }
-    if (numbered()) {
-      settled = window_.Settle(opened.next_offset());
-      for (const auto& message : settled) totals_.lost_answers += message->tags.size();
-      totals_.acknowledged_offset = std::max(totals_.acknowledged_offset, opened.next_offset() - 1);
-    }
-    totals_.revision = std::max(totals_.revision, opened.revision());
-    claim_.set_model_uid(opened.model_uid());
-    claim_.set_history_id(opened.history_id());
-    ClaimRevision(opened.revision());
+    if (numbered()) settled = window_.Settle(StreamModels::LeastOffset(opened));
+    models_.OnOpened(opened);
     ready_ = true;
+    for (const auto& message : settled) {
+      for (size_t i = message == settled.front() ? answered : 0; i < model_count_; ++i)
+        models_.AddLostAnswers(i, message->tags.size());
+    }
   }
-  if (!options_.on_result) return absl::OkStatus();
-  const perceptron::v1::LearnResult unknown;
-  for (const auto& message : settled) {
-    options_.on_result({message->tags, message->first_offset, unknown, true});
-  }
+  if (options_.on_result) ReportLost(settled, answered);
   return absl::OkStatus();
 }
 
-absl::Status LearnStreamCore::StartNumbering(const perceptron::v1::StreamOpened& opened) {
-  next_offset_ = options_.start_offset.value_or(opened.next_offset());
-  if (numbered() && next_offset_ > opened.next_offset()) {
-    return MakeError(absl::StatusCode::kOutOfRange, "OFFSET_GAP",
-                     absl::StrCat("the first example would have offset ", next_offset_,
-                                  ", but the server expects ", opened.next_offset(),
-                                  " next from producer \"", producer_id_, "\""));
+void LearnStreamCore::ReportLost(const std::vector<std::shared_ptr<Outgoing>>& settled,
+                                 size_t first) const {
+  const perceptron::v1::LearnResult unknown;
+  for (const auto& message : settled) {
+    for (size_t i = message == settled.front() ? first : 0; i < model_count_; ++i)
+      options_.on_result({message->tags, message->first_offset, unknown, true, i});
   }
-  const bool from_start = options_.start_offset.has_value() && *options_.start_offset == 0;
-  passes_ = options_.passes_before.value_or(from_start ? 0 : opened.passes());
-  return absl::OkStatus();
 }
 
 absl::Status LearnStreamCore::OnResult(const perceptron::v1::LearnResult& result) {
@@ -326,33 +314,20 @@ absl::Status LearnStreamCore::OnResult(const perceptron::v1::LearnResult& result
     MutexLock lock(&mutex_);
     message = window_.Oldest(result.message_number());
   }
-  if (message == nullptr) {
+  const size_t model = answered_;
+  if (message == nullptr || result.model_number() != model) {
     return absl::InternalError(
         absl::StrCat("the server answered message ", result.message_number(), " out of order"));
   }
   // The callback runs before callers that wait for the answer.
   if (options_.on_result && !message->rows_settled) {
-    options_.on_result({message->tags, message->first_offset, result, false});
+    options_.on_result({message->tags, message->first_offset, result, false, model});
   }
+  answered_ = (model + 1) % model_count_;
   MutexLock lock(&mutex_);
-  window_.RemoveOldest();
-  AddToTotals(result);
+  if (answered_ == 0) window_.RemoveOldest();
+  models_.AddResult(model, result);
   return absl::OkStatus();
-}
-
-void LearnStreamCore::AddToTotals(const perceptron::v1::LearnResult& result) {
-  totals_.examples += result.examples();
-  totals_.mistakes += result.mistakes();
-  totals_.updates += result.updates();
-  totals_.duplicates += result.duplicates();
-  totals_.row_errors += static_cast<uint64_t>(result.row_errors_size());
-  totals_.revision = result.revision();
-  ClaimRevision(result.revision());
-  if (numbered()) {
-    totals_.acknowledged_offset =
-        std::max(totals_.acknowledged_offset, result.acknowledged_offset());
-  }
-  if (result.has_completed_pass()) last_pass_ = result.completed_pass();
 }
 
 bool LearnStreamCore::MayRetry(const absl::Status& status) {
@@ -390,11 +365,16 @@ absl::StatusOr<perceptron::v1::PassSummary> LearnStream::MarkPass() { return cor
 absl::StatusOr<LearnTotals> LearnStream::Finish() { return core_->Finish(); }
 void LearnStream::Cancel() { core_->Cancel(); }
 absl::Status LearnStream::status() const { return core_->status(); }
-LearnTotals LearnStream::totals() const { return core_->totals(); }
-std::optional<perceptron::v1::ConvergenceReport> LearnStream::report() const {
-  return core_->report();
+LearnTotals LearnStream::totals(size_t model) const { return core_->totals(model); }
+std::optional<perceptron::v1::ConvergenceReport> LearnStream::report(size_t model) const {
+  return core_->report(model);
 }
-const perceptron::v1::StreamOpened& LearnStream::opened() const { return core_->opened(); }
+perceptron::v1::PassSummary LearnStream::last_pass(size_t model) const {
+  return core_->last_pass(model);
+}
+const perceptron::v1::StreamOpened& LearnStream::opened(size_t model) const {
+  return core_->opened(model);
+}
 const std::string& LearnStream::producer_id() const { return core_->producer_id(); }
 
 }  // namespace perceptrond::client

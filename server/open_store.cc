@@ -205,10 +205,13 @@ Store::Options StoreOptions(const Options& options) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Store>> OpenStore(const Options& options) {
+absl::StatusOr<std::unique_ptr<Store>> OpenStore(
+    const Options& options, std::function<void(const std::string& model)> on_expired) {
   absl::StatusOr<std::unique_ptr<Journal>> journal = OpenJournal(options);
   if (!journal.ok()) return journal.status();
-  return std::make_unique<Store>(*std::move(journal), StoreOptions(options));
+  Store::Options store = StoreOptions(options);
+  store.on_expired = std::move(on_expired);
+  return std::make_unique<Store>(*std::move(journal), store);
 }
 
 }  // namespace perceptrond

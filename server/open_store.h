@@ -1,8 +1,10 @@
 // Opens the store of models as the server's options say.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "core/store/store.h"
@@ -11,9 +13,10 @@
 namespace perceptrond {
 
 // Opens the journal, waiting a few seconds for a previous server to release it, and the store on
-// it. What an operator must know of the journal, and failures later on, are logged. Errors as
-// RocksDbJournal::Open.
-absl::StatusOr<std::unique_ptr<Store>> OpenStore(const Options& options);
+// it. What an operator must know of the journal, and failures later on, are logged.
+// `on_expired` as Store::Options. Errors as RocksDbJournal::Open.
+absl::StatusOr<std::unique_ptr<Store>> OpenStore(
+    const Options& options, std::function<void(const std::string& model)> on_expired);
 
 // What a fleet's journal is opened for: by a server; to be read, or to become a copy.
 struct FleetUse {

@@ -180,7 +180,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options) {
   // Models are their owner's: RocksDB's files get mode 0600 and directories 0700.
   parts->umask_before = umask(0077);
   if (absl::Status status = parts->OpenAccess(); !status.ok()) return status;
-  absl::StatusOr<std::unique_ptr<Store>> store = OpenStore(options);
+  absl::StatusOr<std::unique_ptr<Store>> store =
+      OpenStore(options, [&parts = *parts](const std::string& model) { parts.OnExpired(model); });
   if (!store.ok()) return store.status();
   parts->store = *std::move(store);
   parts->memory = std::make_unique<InFlightMemory>(parts->store->memory(), options.write_timeout);

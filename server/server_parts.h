@@ -75,6 +75,8 @@ struct Server::Parts {
   void ReloadCertificates();
   void ReloadAccess();
   void WarnOfNoPrincipals() const;
+  // A model was deleted that nobody used.
+  void OnExpired(const std::string& model) const;
 };
 
 }  // namespace perceptrond

@@ -68,4 +68,15 @@ void Server::Parts::ReloadAccess() {
   audit->Record(record);
 }
 
+void Server::Parts::OnExpired(const std::string& model) const {
+  Log(LogLevel::kInfo, "deleted a model that was not used for its expire_after",
+      {{"model", model}});
+  AuditRecord record;
+  record.time = absl::Now();
+  record.method = "expire model";
+  record.model = model;
+  record.outcome = "OK";
+  audit->Record(record);
+}
+
 }  // namespace perceptrond

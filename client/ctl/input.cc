@@ -353,15 +353,16 @@ Outcome RowErrors::AddBadLine(const absl::Status& status) {
   return {};
 }
 
-void RowErrors::AddValidationError(const Input& input, uint64_t tag, const absl::Status& status) {
+void RowErrors::AddValidationError(const Input& input, uint64_t tag, const absl::Status& status,
+                                   const std::string& prefix) {
   if (++validation_errors_ > kShownErrors) return;
   // The server names a position in its message, such as "columns.indices[513]: ", which is none in
   // the file.
   std::string message(status.message());
   const size_t end = message.starts_with("columns.") ? message.find(": ") : std::string::npos;
   if (end != std::string::npos) message.erase(0, end + 2);
-  PrintStderr(absl::StrCat("validation error: ", input.Where(tag), ": ", PrintableInLine(message),
-                           " (", ErrorReason(status), ")"));
+  PrintStderr(absl::StrCat(prefix, "validation error: ", input.Where(tag), ": ",
+                           PrintableInLine(message), " (", ErrorReason(status), ")"));
 }
 
 void RowErrors::PrintCounts() const {

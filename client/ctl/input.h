@@ -125,8 +125,9 @@ class RowErrors {
   // An error of Input::Next(). INVALID_ARGUMENT is a malformed line, which can be skipped; any
   // other error ends the run.
   Outcome AddBadLine(const absl::Status& status);
-  // The server's validation error for the row that Input::tag() identified.
-  void AddValidationError(const Input& input, uint64_t tag, const absl::Status& status);
+  // The server's validation error for the row that Input::tag() identified. `prefix` begins the line.
+  void AddValidationError(const Input& input, uint64_t tag, const absl::Status& status,
+                          const std::string& prefix = "");
   // Prints the totals.
   void PrintCounts() const;
 

@@ -103,6 +103,25 @@ std::string Filled(uint64_t stored, uint64_t most) {
   return absl::StrCat(stored == 0 ? "none yet" : Grouped(stored), ", at most ", Grouped(most));
 }
 
+absl::Duration ExpireAfter(const v1::Model& model) {
+  return absl::Seconds(model.expire_after().seconds()) +
+         absl::Nanoseconds(model.expire_after().nanos());
+}
+
+// "30d after its last use: 2027-01-02T03:04:05Z, if it is not used before".
+std::string DescribeExpiry(const v1::Model& model) {
+  const absl::Duration after = ExpireAfter(model);
+  const bool whole_days = after % absl::Hours(24) == absl::ZeroDuration();
+  std::string text = absl::StrCat(
+      whole_days ? absl::StrCat(after / absl::Hours(24), "d") : absl::FormatDuration(after),
+      " after its last use");
+  if (!model.has_expire_time()) return text;
+  google::protobuf::Timestamp time = model.expire_time();
+  time.set_nanos(0);
+  return absl::StrCat(text, ": ", google::protobuf::util::TimeUtil::ToString(time),
+                      ", if it is not used before");
+}
+
 std::string DescribeStored(const v1::StoredExamples& stored) {
   std::vector<std::string> parts;
   if (stored.max_updates() > 0)
@@ -206,6 +225,9 @@ std::string DescribeModel(const v1::Model& model) {
   const v1::StoredExamples& stored = model.stored_examples();
   if (stored.max_updates() > 0 || stored.max_sample() > 0) {
     absl::StrAppend(&text, "stores:       ", DescribeStored(stored), "\n");
+  }
+  if (model.has_expire_after()) {
+    absl::StrAppend(&text, "expires:      ", DescribeExpiry(model), "\n");
   }
   if (model.has_stored_predictions()) {
     const v1::StoredPredictions& kept = model.stored_predictions();

@@ -30,8 +30,10 @@ Fleet::Fleet(Journal& journal, const FleetOptions& options, Hooks hooks)
       members_(id_, absl::ToChronoNanoseconds(options.writer_timeout)) {
   journal_.Listen([this](absl::string_view message) {
     fleet_proto::Heartbeat heartbeat;
-    if (heartbeat.ParseFromArray(message.data(), static_cast<int>(message.size())))
-      members_.OnHeartbeat(heartbeat, Members::Clock::now());
+    if (!heartbeat.ParseFromArray(message.data(), static_cast<int>(message.size()))) return;
+    members_.OnHeartbeat(heartbeat, Members::Clock::now());
+    if (hooks_.on_used_models != nullptr && heartbeat.used_models_size() > 0)
+      hooks_.on_used_models({heartbeat.used_models().begin(), heartbeat.used_models().end()});
   });
   journal_.WatchModels([this](const storage::ModelHeader& header, bool deleted) {
     MutexLock lock(&mutex_);
@@ -149,6 +151,9 @@ void Fleet::SendHeartbeats() {
     heartbeat.set_client_address(options_.client_address);
     heartbeat.set_icu_version(IcuVersion());
     for (const std::unique_ptr<PartitionRole>& role : roles_) role->AddTo(heartbeat);
+    if (hooks_.used_models != nullptr) {
+      for (const uint64_t id : hooks_.used_models()) heartbeat.add_used_models(id);
+    }
     // A heartbeat that is lost is one of many.
     journal_.Announce(heartbeat.SerializeAsString()).IgnoreError();
     MutexLock lock(&mutex_);

@@ -45,6 +45,9 @@ class Fleet {
     std::function<void(uint32_t partition, uint64_t read, uint64_t last)> on_log_cut;
     // The server is about to leave the fleet. May be null.
     std::function<void()> on_leave;
+    // What this server tells the others in Heartbeat.used_models, and what another told. May be null.
+    std::function<std::vector<uint64_t>()> used_models;
+    std::function<void(const std::vector<uint64_t>& model_ids)> on_used_models;
     // Another server changed or deleted a model. On a thread that may block.
     Journal::ModelWatcher on_model_changed;
   };

@@ -96,6 +96,7 @@ absl::Status EvaluateCorrectRows(const Model& model, const Batch& batch,
   const Guarded<LearningGate>::Reader gate(core.gate);
   const Guarded<ModelState>::Reader state(core.state);
   if (absl::Status open = core.CheckOpen(*state); !open.ok()) return open;
+  core.MarkScored();
   result.outcome.revision = state->revision;
   result.outcome.epoch = core.epoch.load(std::memory_order_acquire);
   if (gate->frozen) return ModelFrozen(core.name);
@@ -118,6 +119,7 @@ absl::Status CountCorrectRows(Model& model, Producer& producer, int64_t first_of
   if (absl::Status status = core.CheckWritable(); !status.ok()) return status;
   const Guarded<ModelState>::Reader state(core.state);
   if (absl::Status open = core.CheckOpen(*state); !open.ok()) return open;
+  core.MarkScored();
   if (producer.position().next_offset != first_offset) return ProducerSupersededError(producer.id);
   if (!unchanged.empty() && unchanged.back().revision > state->revision)
     return WriterChangedError();

@@ -278,6 +278,7 @@ absl::Status ExplainBatch(const ModelCore& core, const Batch& batch,
   const Guarded<ModelState>::Reader state(core.state);
   if (absl::Status status = core.CheckReadable(*state, options.min_revision); !status.ok())
     return status;
+  core.MarkScored();
   outcome.revision = state->revision;
   outcome.epoch = core.epoch.load(std::memory_order_acquire);
   const Learner& learner = *state->learner;

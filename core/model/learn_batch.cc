@@ -135,6 +135,7 @@ class Learning {
     }
     StateReader state(core_.state);
     if (absl::Status open = core_.CheckOpen(*state); !open.ok()) return open;
+    core_.MarkScored();
     if (absl::Status status = CheckCost(*state->learner); !status.ok()) return status;
     rows_.Resolve(*state);
     evaluator_->Discard();

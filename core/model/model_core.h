@@ -121,6 +121,11 @@ struct ModelCore {
   // OK if the model may answer: it is open, or the last copy for one who asks for no revision; and
   // at least at `min_revision`. ABORTED (REVISION_TOO_OLD), or why it is closed.
   absl::Status CheckReadable(const ModelState& state, uint64_t min_revision) const;
+  // The model is being used, as its expiry counts it.
+  void MarkScored() const {
+    // Threads that find it set share its cache line.
+    if (!scored->load(std::memory_order_relaxed)) scored->store(true, std::memory_order_relaxed);
+  }
 
   const uint64_t id;
   const std::string name;
@@ -145,6 +150,9 @@ struct ModelCore {
   Guarded<JournalUse> journal_use;
   // Used without ModelCache::Acquire since the cache looked last (ModelHandle).
   std::atomic<bool> used = false;
+  // A row was scored since ModelExpiry looked last, which sets it anew before the model is used. Outlives the model:
+  // what leaves memory stays used.
+  std::shared_ptr<std::atomic<bool>> scored = std::make_shared<std::atomic<bool>>(false);
   // Batches being worked on that hold the state for long (core/model/cost.h).
   mutable std::atomic<int> large_work = 0;
   // Another server writes the model, and this one only predicts (Followers). Once it is false it

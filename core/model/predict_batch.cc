@@ -172,6 +172,7 @@ absl::Status PredictBatch(const ModelCore& core, const Batch& batch,
 
   const Guarded<ModelState>::Reader state(core.state);
   if (absl::Status status = core.CheckReadable(*state, min_revision); !status.ok()) return status;
+  core.MarkScored();
   const Learner& learner = *state->learner;
   outcome.revision = state->revision;
   outcome.epoch = core.epoch.load(std::memory_order_acquire);

@@ -192,6 +192,8 @@ struct ModelSummary {
   bool in_memory = false;
   // When report and revision were so, where another server of a fleet writes the model.
   std::optional<absl::Time> stale_since;
+  // Model.expire_time; absent without Model.expire_after.
+  std::optional<absl::Time> expire_time;
 };
 
 // The summary of `header`, from the model in memory, or from the journal's counters if `loaded` is

@@ -346,11 +346,30 @@ absl::StatusOr<ModelSettings> ReadSettings(const v1::Model& model) {
   return settings;
 }
 
+std::optional<absl::Duration> ExpireAfter(const v1::Model& model) {
+  if (!model.has_expire_after()) return std::nullopt;
+  return absl::Seconds(model.expire_after().seconds()) +
+         absl::Nanoseconds(model.expire_after().nanos());
+}
+
 absl::Status CheckMutableFields(const v1::Model& model) {
   if (model.description().size() > 1024)
     return InvalidSetting("model.description", "has more than 1024 bytes");
   if (!(model.margin_of_interest() >= 0) || !std::isfinite(model.margin_of_interest())) {
     return InvalidSetting("model.margin_of_interest", "must be above 0 and finite, or 0 for none");
+  }
+  const std::optional<absl::Duration> expire_after = ExpireAfter(model);
+  if (!expire_after.has_value()) return absl::OkStatus();
+  constexpr absl::Duration kShortest = absl::Seconds(1);
+  constexpr absl::Duration kLongest = absl::Hours(36'500 * 24);
+  constexpr int32_t kNanosPerSecond = 1'000'000'000;
+  const int32_t nanos = model.expire_after().nanos();
+  if (nanos < 0 || nanos >= kNanosPerSecond || *expire_after < kShortest ||
+      *expire_after > kLongest) {
+    return InvalidSetting("model.expire_after",
+                          absl::StrCat(absl::FormatDuration(*expire_after),
+                                       " is not between 1 s and 36500 days, or no Duration; leave "
+                                       "it out to keep the model"));
   }
   return absl::OkStatus();
 }

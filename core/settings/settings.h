@@ -75,7 +75,11 @@ void FillDefaults(::perceptron::v1::Model& model);
 // field that is out of range.
 absl::StatusOr<ModelSettings> ReadSettings(const ::perceptron::v1::Model& model);
 
-// Checks what UpdateModel may change: description and margin_of_interest. INVALID_ARGUMENT.
+// Model.expire_after, which is in its range; absent: none.
+std::optional<absl::Duration> ExpireAfter(const ::perceptron::v1::Model& model);
+
+// Checks what UpdateModel may change: description, margin_of_interest and expire_after.
+// INVALID_ARGUMENT.
 absl::Status CheckMutableFields(const ::perceptron::v1::Model& model);
 
 // Whether the id can name a model: 1 to kMaxIdBytes letters, digits, '_', '-' or '.', of which the first is

@@ -52,6 +52,13 @@ absl::Status CheckEtag(const v1::Model& model, absl::string_view etag) {
                    {{"model", model.name()}, {"etag", model.etag()}});
 }
 
+// What the header says of uses, of a model that is given its time now.
+void StartExpiry(storage::ModelHeader& header) {
+  header.clear_last_use_time();
+  if (header.model().has_expire_after())
+    *header.mutable_last_use_time() = header.model().update_time();
+}
+
 void ClearOutputs(v1::Model& model) {
   model.clear_uid();
   model.clear_etag();
@@ -61,6 +68,7 @@ void ClearOutputs(v1::Model& model) {
   model.clear_create_time();
   model.clear_update_time();
   model.clear_stale_since();
+  model.clear_expire_time();
   model.clear_report();
   model.clear_weights();
   model.clear_learning_curve();
@@ -151,6 +159,7 @@ absl::StatusOr<v1::Model> ModelCatalogue::Create(v1::Model settings, const std::
     return model;
   }
   model.set_uid(RandomUid());
+  StartExpiry(header);
   if (absl::Status status = MarkComponents(journal_, header); !status.ok()) return status;
   if (absl::Status status = journal_.Create(header); !status.ok())
     return JournalError(status, name);
@@ -169,12 +178,14 @@ absl::StatusOr<v1::Model> ModelCatalogue::Change(
     return model;
   if (absl::Status status = CheckEtag(model, options.etag); !status.ok()) return status;
   const std::string before = model.SerializeAsString();
+  const std::optional<absl::Duration> expire_before = ExpireAfter(model);
   if (absl::Status status = change(model); !status.ok()) return status;
   if (absl::Status status = CheckMutableFields(model); !status.ok()) return status;
   if (options.validate_only) return model;
   const bool changed = model.SerializeAsString() != before;
   if (!changed && options.request_id.empty()) return model;
   if (changed) Stamp(model);
+  if (ExpireAfter(model) != expire_before) StartExpiry(*header);
   header->set_change_request_id(std::string(options.request_id));
   if (absl::Status status = journal_.Replace(*header); !status.ok())
     return JournalError(status, name);
@@ -251,6 +262,7 @@ absl::StatusOr<v1::Model> ModelCatalogue::CreateCopy(storage::ModelHeader source
   model.set_state(v1::MODEL_STATE_ACTIVE);
   Stamp(model);
   *model.mutable_create_time() = model.update_time();
+  StartExpiry(header);
   if (absl::Status status = MarkComponents(journal_, header); !status.ok()) return status;
   if (absl::Status status = journal_.CreateWith(header, snapshot, committed); !status.ok())
     return JournalError(status, new_name);
@@ -268,6 +280,20 @@ absl::Status ModelCatalogue::ChangeKept(
   if (absl::Status status = change(*header); !status.ok()) return status;
   if (header->last_kept_number() == number && header->kept_snapshots_size() == kept)
     return absl::OkStatus();
+  return JournalError(journal_.Replace(*header), name);
+}
+
+absl::Status ModelCatalogue::SaveUse(absl::string_view name, uint64_t model_id,
+                                     absl::Time last_use) {
+  MutexLock lock(&mutex_);
+  absl::StatusOr<storage::ModelHeader> header = journal_.Find(name);
+  if (!header.ok()) return JournalError(header.status(), name);
+  // Another model may have the name now, or this one be kept.
+  if (header->id() != model_id || !header->model().has_expire_after())
+    return JournalError(absl::NotFoundError(""), name);
+  const int64_t nanos = absl::ToUnixNanos(last_use);
+  header->mutable_last_use_time()->set_seconds(nanos / 1'000'000'000);
+  header->mutable_last_use_time()->set_nanos(static_cast<int32_t>(nanos % 1'000'000'000));
   return JournalError(journal_.Replace(*header), name);
 }
 

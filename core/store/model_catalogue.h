@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "core/journal/journal.h"
 #include "core/sync/mutex.h"
 #include "perceptron/v1/model.pb.h"
@@ -96,6 +97,9 @@ class ModelCatalogue {
   // of `change`.
   absl::Status ChangeKept(absl::string_view name,
                           const std::function<absl::Status(storage::ModelHeader&)>& change)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Notes when the model with that name and id was used last (ModelHeader.last_use_time). NOT_FOUND.
+  absl::Status SaveUse(absl::string_view name, uint64_t model_id, absl::Time last_use)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   // (core/store/aliases.cc)

@@ -12,6 +12,8 @@
 #include "core/error/stopped.h"
 #include "core/model/past_state.h"
 #include "core/model/snapshot.h"
+#include "core/settings/settings.h"
+#include "core/store/model_expiry.h"
 #include "core/store/model_file.h"
 #include "core/store/snapshotter.h"
 
@@ -145,13 +147,23 @@ absl::StatusOr<ModelHistory::WholeModel> ModelHistory::Read(absl::string_view na
   return whole;
 }
 
+absl::StatusOr<v1::Model> ModelHistory::CreateCopy(const storage::ModelHeader& source,
+                                                   const storage::Snapshot& state,
+                                                   const CommittedState& committed,
+                                                   absl::string_view new_name,
+                                                   const std::string& request_id) {
+  absl::StatusOr<v1::Model> created =
+      store_.catalogue_.CreateCopy(source, new_name, request_id, state, committed);
+  if (created.ok()) store_.expiry_->OnExpireAfter(ExpireAfter(*created));
+  return created;
+}
+
 absl::StatusOr<v1::Model> ModelHistory::Copy(absl::string_view name, absl::string_view new_name,
                                              const std::string& request_id) {
   const absl::StatusOr<WholeModel> model = Read(name);
   if (!model.ok()) return model.status();
   const ModelCopyMemory memory(store_.memory_, model->state.SpaceUsedLong());
-  return store_.catalogue_.CreateCopy(model->header, new_name, request_id, model->state,
-                                      model->committed);
+  return CreateCopy(model->header, model->state, model->committed, new_name, request_id);
 }
 
 absl::StatusOr<std::string> ModelHistory::Export(absl::string_view name) {
@@ -166,8 +178,7 @@ absl::StatusOr<v1::Model> ModelHistory::Import(const std::string& file, absl::st
   const ModelCopyMemory memory(store_.memory_, 3 * file.size());
   absl::StatusOr<ModelFile> read = ReadModelFile(file, store_.options_.limits);
   if (!read.ok()) return read.status();
-  return store_.catalogue_.CreateCopy(read->header, new_name, request_id, read->state,
-                                      read->committed);
+  return CreateCopy(read->header, read->state, read->committed, new_name, request_id);
 }
 
 absl::Status ModelHistory::Rename(absl::string_view name, absl::string_view new_name,

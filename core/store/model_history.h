@@ -67,6 +67,11 @@ class ModelHistory {
     CommittedState committed;
   };
   absl::StatusOr<WholeModel> Read(absl::string_view name);
+  absl::StatusOr<::perceptron::v1::Model> CreateCopy(const storage::ModelHeader& source,
+                                                     const storage::Snapshot& state,
+                                                     const CommittedState& committed,
+                                                     absl::string_view new_name,
+                                                     const std::string& request_id);
   // Acquires a model that this server writes.
   absl::StatusOr<std::shared_ptr<Model>> AcquireToWrite(absl::string_view name);
   // Commits what the model has learned, and closes it: on return nothing of it is written any more, and

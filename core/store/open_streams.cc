@@ -28,6 +28,12 @@ OpenStreams::OnEnd OpenStreams::Supersede(const std::string& producer, const Key
   return streams_.at(Key(key.first, older)).on_end;
 }
 
+bool OpenStreams::HasAny(const std::string& model_uid) const {
+  MutexLock lock(&mutex_);
+  const auto next = streams_.lower_bound({model_uid, 0});
+  return next != streams_.end() && next->first.first == model_uid;
+}
+
 void OpenStreams::EndAll(const std::string& model_uid, const absl::Status& why) {
   std::vector<OnEnd> callbacks;
   {

@@ -45,6 +45,8 @@ class OpenStreams {
   // producer is ended: ABORTED (PRODUCER_SUPERSEDED). Streams with an empty producer end no other.
   std::unique_ptr<Ticket> Open(const std::string& model_uid, const std::string& producer,
                                OnEnd on_end) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whether the model has an open stream.
+  bool HasAny(const std::string& model_uid) const ABSL_LOCKS_EXCLUDED(mutex_);
   // Ends every open stream of the model.
   void EndAll(const std::string& model_uid, const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -61,7 +63,7 @@ class OpenStreams {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Remove(const Key& key) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  Mutex mutex_;
+  mutable Mutex mutex_;
   uint64_t last_id_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<Key, Stream> streams_ ABSL_GUARDED_BY(mutex_);
   // The newest stream of each producer.

@@ -10,6 +10,7 @@
 #include "core/learner/catalogue.h"
 #include "core/model/views.h"
 #include "core/settings/settings.h"
+#include "core/store/model_expiry.h"
 #include "core/store/snapshotter.h"
 
 namespace perceptrond {
@@ -23,6 +24,7 @@ Store::Store(std::unique_ptr<Journal> journal, const Options& options)
       predictions_(*journal_, memory_, options.fleet == nullptr ? "" : options.fleet->address),
       catalogue_(*journal_,
                  {options.max_model_bytes, options.max_models, options.max_model_features}),
+      expiry_(MakeExpiry()),
       cache_(memory_, options.max_model_bytes,
              [this](absl::string_view name) { return Load(name); }) {
   committer_ = std::make_unique<Committers>(
@@ -32,9 +34,11 @@ Store::Store(std::unique_ptr<Journal> journal, const Options& options)
   snapshotter_ = std::make_unique<Snapshotter>(
       *journal_, *committer_, memory_, options_.max_history_bytes, options_.on_snapshot_failure);
   if (options_.fleet != nullptr) JoinFleet();
+  expiry_->Start();
 }
 
 Store::~Store() {
+  expiry_->Stop();
   SaveSamples();
   // Other servers take over at once. Until then its models write.
   if (fleet_ != nullptr) fleet_->Leave();
@@ -61,10 +65,19 @@ void Store::SaveSamples() {
   }
 }
 
+absl::StatusOr<v1::Model> Store::Create(v1::Model settings, const std::string& request_id,
+                                        bool validate_only) {
+  absl::StatusOr<v1::Model> created =
+      catalogue_.Create(std::move(settings), request_id, validate_only);
+  if (created.ok()) expiry_->OnExpireAfter(ExpireAfter(*created));
+  return created;
+}
+
 absl::StatusOr<v1::Model> Store::Change(absl::string_view name, const ChangeOptions& options,
                                         const std::function<absl::Status(v1::Model&)>& change) {
   absl::StatusOr<v1::Model> changed = catalogue_.Change(name, options, change);
   if (!changed.ok() || options.validate_only) return changed;
+  expiry_->OnExpireAfter(ExpireAfter(*changed));
   // Outside of the catalogue's lock, since freezing waits for messages being learned. A later load
   // reads the new settings; a load in progress may have read the old ones.
   const std::shared_ptr<Model> loaded = cache_.FindAfterLoad(name);
@@ -73,8 +86,12 @@ absl::StatusOr<v1::Model> Store::Change(absl::string_view name, const ChangeOpti
 }
 
 absl::Status Store::Delete(absl::string_view name, absl::string_view etag, bool validate_only) {
-  const absl::StatusOr<std::string> uid =
-      catalogue_.Delete(name, etag, validate_only, [&] { return DeleteLoaded(name); });
+  return DeleteBy(name, etag, validate_only, [&] { return DeleteLoaded(name); });
+}
+
+absl::Status Store::DeleteBy(absl::string_view name, absl::string_view etag, bool validate_only,
+                             const std::function<absl::Status()>& remove) {
+  const absl::StatusOr<std::string> uid = catalogue_.Delete(name, etag, validate_only, remove);
   if (uid.ok() && !validate_only && last_copies_ != nullptr) last_copies_->Remove(name);
   if (uid.ok() && !validate_only) streams_.EndAll(*uid, ModelNotFound(name));
   return uid.status();
@@ -179,6 +196,7 @@ absl::StatusOr<std::shared_ptr<Model>> Store::LoadFromJournal(absl::string_view 
   // What is read from the journal is there twice until it is restored.
   const ModelCopyMemory copy(memory_, weight_bytes);
   absl::StatusOr<std::shared_ptr<Model>> model = Restore(*header);
+  if (model.ok()) (*model)->core().scored = expiry_->MarkOf(header->id());
   if (!model.ok() || !(*model)->settings().stored_predictions.has_value()) return model;
   const absl::Status opened =
       predictions_.Open(header->id(), *(*model)->settings().stored_predictions);
@@ -238,20 +256,21 @@ absl::StatusOr<ModelSummary> Store::Get(absl::string_view name) {
   if (!header.ok()) return header.status();
   absl::StatusOr<ModelSummary> summary =
       Summarize(*header, InMemory(name), *journal_, ComponentAccess::kLoad);
-  if (summary.ok()) SetStateTime(header->id(), *summary);
+  if (summary.ok()) CompleteSummary(*header, *summary);
   return summary;
 }
 
-void Store::SetStateTime(uint64_t model_id, ModelSummary& summary) {
+void Store::CompleteSummary(const storage::ModelHeader& header, ModelSummary& summary) {
+  summary.expire_time = expiry_->ExpireTime(header);
   if (fleet_ == nullptr) return;
-  if (!summary.in_memory) summary.epoch = fleet_->WriterOf(model_id).epoch;
-  if (!fleet_->WritesNow(model_id)) summary.stale_since = fleet_->StateTimeOf(model_id);
+  if (!summary.in_memory) summary.epoch = fleet_->WriterOf(header.id()).epoch;
+  if (!fleet_->WritesNow(header.id())) summary.stale_since = fleet_->StateTimeOf(header.id());
 }
 
 absl::StatusOr<ModelSummary> Store::ListedSummary(const storage::ModelHeader& header) {
   absl::StatusOr<ModelSummary> summary =
       SummarizeForList(header, InMemory(header.model().name()), *journal_);
-  if (summary.ok()) SetStateTime(header.id(), *summary);
+  if (summary.ok()) CompleteSummary(header, *summary);
   return summary;
 }
 
@@ -338,6 +357,7 @@ Store::Stats Store::stats() const {
   stats.evictions = cache.evictions;
   stats.snapshots = snapshotter_->snapshots();
   stats.snapshot_failures = snapshotter_->failures();
+  stats.expired = expiry_->expired();
   stats.models_in_memory = cache.models;
   stats.memory_bytes = cache.memory_bytes;
   return stats;

@@ -2,6 +2,7 @@
 // stream holds on to its model from message to message.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -29,6 +30,7 @@
 namespace perceptrond {
 
 class Fleet;
+class ModelExpiry;
 class Snapshotter;
 struct FleetOptions;
 
@@ -76,6 +78,8 @@ class Store {
     std::function<void(const std::string& model, const std::string& icu_version)> on_other_icu;
     // A snapshot could not be taken. Its records stay, and it is tried again.
     ErrorCallback on_snapshot_failure;
+    // A model was deleted that was not used for its Model.expire_after.
+    std::function<void(const std::string& model)> on_expired;
     // As PartitionRole::Hooks: the server must start again.
     std::function<void(uint32_t partition, uint64_t read, uint64_t last)> on_log_cut;
   };
@@ -88,6 +92,8 @@ class Store {
     uint64_t evictions = 0;
     uint64_t snapshots = 0;
     uint64_t snapshot_failures = 0;
+    // Models deleted since nobody used them.
+    uint64_t expired = 0;
     uint64_t models_in_memory = 0;
     uint64_t memory_bytes = 0;
   };
@@ -104,10 +110,7 @@ class Store {
   // ALREADY_EXISTS (MODEL_EXISTS), unless the same non-empty request_id created the one that
   // exists; INVALID_ARGUMENT; RESOURCE_EXHAUSTED (MODEL_TOO_LARGE, MODEL_LIMIT).
   absl::StatusOr<::perceptron::v1::Model> Create(::perceptron::v1::Model settings,
-                                                 const std::string& request_id,
-                                                 bool validate_only) {
-    return catalogue_.Create(std::move(settings), request_id, validate_only);
-  }
+                                                 const std::string& request_id, bool validate_only);
   // Changes settings by `change`, which may refuse, and returns them. Changes nothing if the latest
   // change had the same request_id. NOT_FOUND; ABORTED (ETAG_MISMATCH) if the etag is not empty and
   // not the model's; the error of `change`.
@@ -181,6 +184,12 @@ class Store {
   // As Acquire, also while a copy predicts.
   absl::StatusOr<std::shared_ptr<Model>> AcquireNow(absl::string_view name);
   absl::Status DeleteLoaded(absl::string_view name);
+  // Delete, by `remove`.
+  absl::Status DeleteBy(absl::string_view name, absl::string_view etag, bool validate_only,
+                        const std::function<absl::Status()>& remove);
+  // Deletes a model that nobody uses. Also ABORTED if it was used meanwhile.
+  absl::Status DeleteExpired(const storage::ModelHeader& header, const std::atomic<bool>& used);
+  std::unique_ptr<ModelExpiry> MakeExpiry();
   absl::StatusOr<std::shared_ptr<Model>> Load(absl::string_view name) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<std::shared_ptr<Model>> LoadFromJournal(absl::string_view name)
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -191,7 +200,8 @@ class Store {
   void Drop(const std::vector<std::shared_ptr<Model>>& models, bool commit,
             const absl::Status& why);
   void OnModelChanged(const storage::ModelHeader& header, bool deleted);
-  void SetStateTime(uint64_t model_id, ModelSummary& summary);
+  // Adds what the model's own state does not say.
+  void CompleteSummary(const storage::ModelHeader& header, ModelSummary& summary);
   absl::StatusOr<ModelSummary> ListedSummary(const storage::ModelHeader& header);
   // Takes a closed model out of memory; that of a fleet goes on predicting until it is loaded again. `why`: its journal
   // is known to be out of reach, for this reason.
@@ -209,6 +219,7 @@ class Store {
   OpenStreams streams_;
   WaitingPredictions predictions_;
   ModelCatalogue catalogue_;
+  const std::unique_ptr<ModelExpiry> expiry_;
   ModelCache cache_;
 
   Mutex mutex_;

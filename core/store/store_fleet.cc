@@ -4,6 +4,8 @@
 
 #include "core/error/error.h"
 #include "core/fleet/fleet.h"
+#include "core/settings/settings.h"
+#include "core/store/model_expiry.h"
 #include "core/store/store.h"
 
 namespace perceptrond {
@@ -19,6 +21,10 @@ void Store::JoinFleet() {
   };
   last_copies_ = std::make_unique<LastCopies>(
       memory_, [this](const std::string& name) { return AcquireNow(name).status(); });
+  hooks.used_models = [this] { return expiry_->UsedHere(); };
+  hooks.on_used_models = [this](const std::vector<uint64_t>& ids) {
+    expiry_->OnUsedElsewhere(ids);
+  };
   // What leaves memory from now on is not loaded again.
   hooks.on_leave = [this] { last_copies_->Stop(); };
   fleet_ = std::make_unique<Fleet>(*journal_, *options_.fleet, std::move(hooks));
@@ -56,6 +62,7 @@ void Store::OnModelChanged(const storage::ModelHeader& header, bool deleted) {
   const std::shared_ptr<Model> loaded = cache_.FindAfterLoad(name);
   const bool same = loaded != nullptr && loaded->uid() == header.model().uid();
   if (!deleted) {
+    expiry_->OnExpireAfter(ExpireAfter(header.model()));
     if (same) loaded->Change(header.model());
     return;
   }

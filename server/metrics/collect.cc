@@ -110,6 +110,7 @@ ServerStats CollectServer(Store& store, const InFlightMemory& memory,
   server.evictions = stats.evictions;
   server.snapshots = stats.snapshots;
   server.snapshot_failures = stats.snapshot_failures;
+  server.models_expired = stats.expired;
   server.snapshot_threshold_bytes = options.snapshot_bytes;
   CollectDisk(options, server);
   if (store.fleet() != nullptr) server.fleet = CollectFleet(*store.fleet());

@@ -90,6 +90,8 @@ struct ServerStats {
   };
   // Absent without a fleet.
   std::optional<Fleet> fleet;
+  // Models deleted since nobody used them.
+  uint64_t models_expired = 0;
   WaitingPredictions::Stats predictions;
   Connections::Stats transport;
 };

@@ -189,7 +189,7 @@ absl::Status ListModels(Store& store, const CallAccess* access,
 // The fields that the mask selects. INVALID_ARGUMENT (IMMUTABLE_FIELD, INVALID_FIELD) for a field
 // that cannot be updated or does not exist.
 absl::StatusOr<std::vector<std::string>> UpdatedFields(const google::protobuf::FieldMask& mask) {
-  const std::vector<std::string> all = {"description", "margin_of_interest"};
+  const std::vector<std::string> all = {"description", "margin_of_interest", "expire_after"};
   if (mask.paths_size() == 0 || (mask.paths_size() == 1 && mask.paths(0) == "*")) return all;
   std::vector<std::string> fields;
   for (const std::string& path : mask.paths()) {
@@ -224,6 +224,14 @@ absl::Status Change(Store& store, const std::string& name, ChangeOptions options
   return absl::OkStatus();
 }
 
+void SetExpireAfter(const v1::Model& from, v1::Model& to) {
+  if (from.has_expire_after()) {
+    *to.mutable_expire_after() = from.expire_after();
+  } else {
+    to.clear_expire_after();
+  }
+}
+
 absl::Status Update(Store& store, const v1::UpdateModelRequest& request, v1::Model& response) {
   if (absl::Status status = CheckNoAlias(request.model().name(), "model.name"); !status.ok())
     return status;
@@ -234,6 +242,7 @@ absl::Status Update(Store& store, const v1::UpdateModelRequest& request, v1::Mod
       if (field == "description") model.set_description(request.model().description());
       if (field == "margin_of_interest")
         model.set_margin_of_interest(request.model().margin_of_interest());
+      if (field == "expire_after") SetExpireAfter(request.model(), model);
     }
     return absl::OkStatus();
   };

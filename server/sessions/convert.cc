@@ -87,6 +87,10 @@ v1::Model ToProto(const ModelSummary& summary) {
     *model.mutable_stale_since() = google::protobuf::util::TimeUtil::NanosecondsToTimestamp(
         absl::ToUnixNanos(*summary.stale_since));
   }
+  if (summary.expire_time.has_value() && model.has_expire_after()) {
+    *model.mutable_expire_time() = google::protobuf::util::TimeUtil::NanosecondsToTimestamp(
+        absl::ToUnixNanos(*summary.expire_time));
+  }
   if (!summary.stored_examples.has_value()) return model;
   v1::StoredExamples& stored = *model.mutable_stored_examples();
   stored.set_updates(static_cast<uint32_t>(summary.stored_examples->updates));

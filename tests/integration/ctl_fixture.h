@@ -15,7 +15,9 @@ namespace perceptrond::testing {
 
 class CtlTest : public ServerTest {
  protected:
-  CtlTest() { setenv("XDG_STATE_HOME", (dir_.path() + "/state").c_str(), 1); }
+  explicit CtlTest(std::vector<std::string> flags = {}) : ServerTest(std::move(flags)) {
+    setenv("XDG_STATE_HOME", (dir_.path() + "/state").c_str(), 1);
+  }
 
   // With standard error in the output.
   CommandResult Ctl(const std::string& arguments, const std::string& input = "") {

@@ -16,6 +16,7 @@
 #include "absl/time/time.h"
 #include "client/connection.h"
 #include "client/ctl/command.h"
+#include "client/ctl/commands/expire_after.h"
 #include "client/ctl/commands/learner_flags.h"
 #include "client/ctl/commands/space_flags.h"
 #include "client/ctl/output.h"
@@ -39,6 +40,7 @@ struct CreateOptions {
   std::string keep_predictions;
   uint64_t keep_predictions_mib = 0;
   bool durable_predictions = false;
+  std::string expire_after;
   std::string description;
   std::string start_weights;
   std::string request_id;
@@ -111,6 +113,10 @@ int Run(const Globals& globals, const CreateOptions& options) {
 
   if (const std::string wrong = SetKept(options, &model); !wrong.empty())
     return PrintUsageError(wrong);
+  if (!options.expire_after.empty()) {
+    if (const std::string wrong = SetExpireAfter(options.expire_after, &model); !wrong.empty())
+      return PrintUsageError(wrong);
+  }
 
   const absl::StatusOr<v1::Model> created =
       globals.Connect().CreateModel(options.name, model, options.request_id, options.validate_only);
@@ -169,6 +175,11 @@ void AddCreate(CLI::App* app, const Globals* globals, Action* action) {
           "has seen no more than N, the sample is complete and analyses cover all data")
       ->capture_default_str();
   AddKeptFlags(command, options.get());
+  command
+      ->add_option("--expire-after", options->expire_after,
+                   "Have the server delete the model once it was not used for this time: 12h, 30d; "
+                   "at least 1s (default: never)")
+      ->check(Utf8());
   command->add_option("--description", options->description, "Free text, at most 1024 bytes")
       ->check(Utf8());
   command

@@ -1,18 +1,22 @@
 // `perceptronctl learn`.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "client/connection.h"
 #include "client/ctl/command.h"
 #include "client/ctl/commands/analyze.h"
+#include "client/ctl/commands/learn_flags.h"
 #include "client/ctl/commands/learn_summary.h"
 #include "client/ctl/commands/producer_lease.h"
 #include "client/ctl/commands/shuffled_rows.h"
@@ -21,6 +25,7 @@
 #include "client/ctl/interrupt.h"
 #include "client/ctl/output.h"
 #include "client/ctl/terminal.h"
+#include "client/error.h"
 #include "client/learn_stream.h"
 #include "core/report/format.h"
 
@@ -29,43 +34,34 @@ namespace {
 
 constexpr int64_t kMostPassesUntilConverged = 1000;
 
-struct LearnRunOptions {
-  std::string name;
-  InputOptions input;
-  // Default 1, with until_converged 1000.
-  std::optional<int64_t> passes;
-  bool until_converged = false;
-  // The seed.
-  std::optional<uint64_t> shuffle;
-  bool analyze = false;
-  AnalysisFlags analysis_limits;
-  size_t batch = 512;
-  bool compact = false;
-  size_t window = 64;
-  std::string unseen_indices = "stop";
-  std::string producer;
-  bool unnumbered = false;
-  std::optional<int64_t> start_offset;
-  std::optional<int64_t> passes_before;
-};
-
 // One run: sends the input to the server, pass by pass, and sums up. Threads: one.
 class LearnRun {
  public:
   // Both must outlive the run.
   LearnRun(const Globals& globals, const LearnRunOptions& options)
-      : globals_(globals), options_(options), client_(globals.Connect()) {}
+      : globals_(globals),
+        options_(options),
+        client_(globals.Connect()),
+        names_(options.names()),
+        summaries_(names_.size()) {}
 
   // Returns the exit code.
   int Run();
 
  private:
+  bool several() const { return names_.size() > 1; }
+  // All models have.
+  bool converged() const {
+    return std::all_of(summaries_.begin(), summaries_.end(),
+                       [](const LearnSummary& one) { return one.converged(); });
+  }
   std::string ErrorPrefix() const;
   int64_t MostPasses() const;
   LearnOptions StreamOptions();
 
   // Opens the model, the input and the stream.
   Outcome Open();
+  absl::Status OpenStream();
   Outcome LearnPasses();
   Outcome LearnPass(int64_t pass);
   Outcome PushAll(int64_t pass, InputThread* input);
@@ -73,6 +69,8 @@ class LearnRun {
   Outcome PushShuffled(int64_t pass);
   Outcome Push(const InputRow& row);
   Outcome MarkPass(int64_t pass);
+  // Which of several models a line is about.
+  std::string LinePrefix(size_t model) const;
   Outcome Finish(Outcome outcome);
   Outcome StreamFailed(const absl::Status& status) const;
 
@@ -85,14 +83,19 @@ class LearnRun {
   const Globals& globals_;
   const LearnRunOptions& options_;
   const Client client_;
+  const std::vector<std::string> names_;
   std::unique_ptr<Input> input_;
   std::unique_ptr<ProducerLease> lease_;
   // With --shuffle, once they are read.
   std::optional<ShuffledRows> shuffled_;
-  LearnSummary summary_;
+  // Of each model.
+  std::vector<LearnSummary> summaries_;
+  // Rows sent.
+  uint64_t rows_ = 0;
   RowErrors row_errors_{options_.input.skip_bad_lines};
   Connectivity connectivity_;
   absl::Time started_;
+  absl::Duration elapsed_;
   RedrawTimer redraw_timer_;
   // Declared last: its thread calls back into the members above.
   std::unique_ptr<LearnStream> stream_;
@@ -106,21 +109,24 @@ int LearnRun::Run() {
   WipeProgress();
   row_errors_.PrintCounts();
   // Read before the analysis, which may have to wait for another one.
-  summary_.elapsed = absl::Now() - started_;
+  elapsed_ = absl::Now() - started_;
   if (outcome.ok() && options_.analyze) outcome = Analyze();
   Summarize(outcome);
   if (outcome.ok() && row_errors_.validation_errors() > 0) outcome.code = kExitRowErrors;
   const bool finished = outcome.ok() || outcome.code == kExitRowErrors;
-  if (finished && options_.until_converged && !summary_.converged()) {
-    outcome = {kExitNotConverged,
-               absl::StrCat(ErrorPrefix(), ": not converged after ", summary_.passes.size(),
-                            " passes; --passes sets how many there may be, and 'perceptronctl "
-                            "analyze' tells whether the data are separable")};
+  if (finished && options_.until_converged && !converged()) {
+    outcome = {
+        kExitNotConverged,
+        absl::StrCat(ErrorPrefix(), ": not converged after ", summaries_.front().passes.size(),
+                     " passes; --passes sets how many there may be, and 'perceptronctl "
+                     "analyze' tells whether the data are separable")};
   }
   return outcome.Report();
 }
 
-std::string LearnRun::ErrorPrefix() const { return absl::StrCat("learn ", options_.name); }
+std::string LearnRun::ErrorPrefix() const {
+  return absl::StrCat("learn ", absl::StrJoin(names_, ", "));
+}
 
 int64_t LearnRun::MostPasses() const {
   return options_.passes.value_or(options_.until_converged ? kMostPassesUntilConverged : 1);
@@ -128,6 +134,7 @@ int64_t LearnRun::MostPasses() const {
 
 LearnOptions LearnRun::StreamOptions() {
   LearnOptions options;
+  options.additional_models = options_.also;
   options.numbered = !options_.unnumbered;
   options.producer_id = lease_ != nullptr ? lease_->id() : options_.producer;
   options.start_offset = options_.start_offset;
@@ -154,18 +161,29 @@ Outcome LearnRun::Open() {
     return UsageError(absl::StrCat(ErrorPrefix(), ": ", std::string(input.status().message())));
   }
   input_ = *std::move(input);
-  if (options_.producer.empty() && !options_.unnumbered) lease_ = std::make_unique<ProducerLease>();
+  if (options_.producer.empty() && !options_.unnumbered)
+    lease_ = std::make_unique<ProducerLease>(names_);
   CatchInterrupts();
-  absl::StatusOr<std::unique_ptr<LearnStream>> stream =
-      LearnStream::Open(client_.connection(), options_.name, StreamOptions());
-  if (!stream.ok()) {
+  absl::Status opened = OpenStream();
+  if (lease_ != nullptr && ErrorReason(opened) == "POSITIONS_DIFFER") {
+    // One of the models was created again, or is another server's.
+    lease_->Renew();
+    opened = OpenStream();
+  }
+  if (!opened.ok()) {
     // Nothing was sent, so the producer can be used again.
     if (lease_ != nullptr) lease_->Return();
-    return Failed(ErrorPrefix(), stream.status());
+    return Failed(ErrorPrefix(), opened);
   }
-  stream_ = *std::move(stream);
   started_ = absl::Now();
   return {};
+}
+
+absl::Status LearnRun::OpenStream() {
+  absl::StatusOr<std::unique_ptr<LearnStream>> stream =
+      LearnStream::Open(client_.connection(), options_.name, StreamOptions());
+  if (stream.ok()) stream_ = *std::move(stream);
+  return stream.status();
 }
 
 Outcome LearnRun::LearnPasses() {
@@ -173,7 +191,7 @@ Outcome LearnRun::LearnPasses() {
   for (int64_t pass = 1; pass <= MostPasses() && outcome.ok(); ++pass) {
     if (pass > 1 && !shuffled_.has_value()) input_->Rewind();
     outcome = LearnPass(pass);
-    if (options_.until_converged && summary_.converged()) break;
+    if (options_.until_converged && converged()) break;
   }
   return outcome;
 }
@@ -193,7 +211,7 @@ Outcome LearnRun::LearnPass(int64_t pass) {
   if (Interrupted())
     return {kExitInterrupted,
             absl::StrCat(ErrorPrefix(), ": interrupted; all examples read so far are learned")};
-  if (summary_.rows == 0) {
+  if (rows_ == 0) {
     return UsageError(absl::StrCat(ErrorPrefix(), ": the input contains no examples"));
   }
   return MarkPass(pass);
@@ -210,7 +228,7 @@ Outcome LearnRun::PushAll(int64_t pass, InputThread* input) {
 Outcome LearnRun::Push(const InputRow& row) {
   if (!row.status.ok()) return row_errors_.AddBadLine(row.status);
   const absl::Status status = stream_->Push(row.row, row.tag);
-  summary_.rows += status.ok() ? 1 : 0;
+  rows_ += status.ok() ? 1 : 0;
   if (status.ok()) return {};
   if (!stream_->status().ok()) return StreamFailed(status);
   return row_errors_.AddBadLine(input_->AtTag(row.tag, status));
@@ -233,16 +251,20 @@ Outcome LearnRun::PushShuffled(int64_t pass) {
 }
 
 Outcome LearnRun::MarkPass(int64_t pass) {
-  absl::StatusOr<v1::PassSummary> summary = stream_->MarkPass();
-  if (!summary.ok()) return StreamFailed(summary.status());
-  // A leased producer has marked passes of earlier runs; number this run's passes from 1.
-  if (lease_ != nullptr) summary->set_number(pass);
-  summary_.passes.push_back(*std::move(summary));
-  if (!globals_.json()) {
-    PrintDone(FormatFigures(summary_.passes.back()) + "\n");
-    std::fflush(stdout);
+  if (const auto marked = stream_->MarkPass(); !marked.ok()) return StreamFailed(marked.status());
+  for (size_t i = 0; i < names_.size(); ++i) {
+    v1::PassSummary summary = stream_->last_pass(i);
+    // A leased producer has marked passes of earlier runs; number this run's passes from 1.
+    if (lease_ != nullptr) summary.set_number(pass);
+    if (!globals_.json()) PrintDone(LinePrefix(i) + FormatFigures(summary) + "\n");
+    summaries_[i].passes.push_back(std::move(summary));
   }
+  std::fflush(stdout);
   return {};
+}
+
+std::string LearnRun::LinePrefix(size_t model) const {
+  return several() ? absl::StrCat(PrintableInLine(ModelId(names_[model])), ": ") : "";
 }
 
 Outcome LearnRun::StreamFailed(const absl::Status& status) const {
@@ -266,7 +288,8 @@ void LearnRun::OnAnswer(const LearnAnswer& answer) {
   connectivity_.OnAnswer();
   for (const v1::RowError& error : answer.result.row_errors()) {
     if (error.row() >= answer.tags.size()) continue;
-    row_errors_.AddValidationError(*input_, answer.tags[error.row()], ToAbslStatus(error.status()));
+    row_errors_.AddValidationError(*input_, answer.tags[error.row()], ToAbslStatus(error.status()),
+                                   LinePrefix(answer.model));
   }
 }
 
@@ -288,84 +311,40 @@ Outcome LearnRun::Analyze() {
   options_.analysis_limits.Fill(&request);
   v1::AnalysisResult result;
   Outcome outcome = RunAnalysis(client_, request, &result);
-  if (outcome.ok()) summary_.analysis = std::move(result);
+  if (outcome.ok()) summaries_.front().analysis = std::move(result);
   return outcome;
 }
 
 void LearnRun::Summarize(const Outcome& outcome) {
-  summary_.model = ModelName(options_.name);
-  summary_.totals = stream_->totals();
-  summary_.producer = stream_->producer_id();
-  summary_.bad_lines = row_errors_.skipped();
+  bool nothing = true;
+  for (size_t i = 0; i < names_.size(); ++i) {
+    LearnSummary& summary = summaries_[i];
+    summary.model = ModelName(names_[i]);
+    summary.rows = rows_;
+    summary.elapsed = elapsed_;
+    summary.totals = stream_->totals(i);
+    summary.producer = stream_->producer_id();
+    summary.bad_lines = row_errors_.skipped();
+    nothing &= summary.totals.examples + summary.totals.duplicates == 0;
+  }
   // Without any learned example the error message suffices.
-  const bool nothing = summary_.totals.examples + summary_.totals.duplicates == 0;
   if (nothing && !outcome.ok() && outcome.code != kExitInterrupted) return;
-  // Do not call a server that has just failed to answer.
-  if (stream_->status().ok()) {
-    const absl::StatusOr<v1::Model> now = client_.GetModel(options_.name);
-    if (now.ok()) summary_.now = *now;
+  std::vector<std::string> texts;
+  for (LearnSummary& summary : summaries_) {
+    // Do not call a server that has just failed to answer.
+    if (stream_->status().ok()) {
+      const absl::StatusOr<v1::Model> now = client_.GetModel(summary.model);
+      if (now.ok()) summary.now = *now;
+    }
+    texts.push_back(globals_.json() ? summary.Json() : summary.Text());
   }
-  if (globals_.json()) {
-    Print(summary_.Json() + "\n");
+  if (!globals_.json()) {
+    PrintDone(absl::StrJoin(texts, ""));
+  } else if (several()) {
+    Print(JsonObject().Raw("models", JsonArray(texts)).str() + "\n");
   } else {
-    PrintDone(summary_.Text());
+    Print(texts.front() + "\n");
   }
-}
-
-void AddPasses(CLI::App* command, LearnRunOptions* options) {
-  command->add_option("--passes", options->passes, "Number of passes over the files")
-      ->check(CLI::Range(int64_t{1}, int64_t{1'000'000'000}))
-      ->default_str("1");
-  command->add_flag("--until-converged", options->until_converged,
-                    "Stop after the first pass without an update; --passes is then the maximum "
-                    "(default 1000), after which the exit code is 5");
-  command
-      ->add_option("--shuffle", options->shuffle,
-                   "Learn each pass in a random order, by this seed and the pass's number: all "
-                   "examples are read first, into at most 2 GiB of memory. A repeated run has the "
-                   "same order")
-      ->type_name("SEED");
-  auto* analyze = command->add_flag(
-      "--analyze", options->analyze,
-      "Then analyze the stored examples: the best margin and the bound on updates (see "
-      "'perceptronctl analyze')");
-  options->analysis_limits.AddTo(command, "analyze-", analyze);
-  command->add_option("--batch", options->batch, "Examples per message")
-      ->check(CLI::Range(1, 65536))
-      ->capture_default_str();
-  command->add_flag("--compact", options->compact,
-                    "Send fewer bytes for more work: faster over networks of about 1 Gbit/s and "
-                    "less");
-  command->add_option("--window", options->window, "Most unanswered messages")
-      ->check(CLI::Range(1, 65536))
-      ->capture_default_str();
-}
-
-void AddProducer(CLI::App* command, LearnRunOptions* options) {
-  auto* producer =
-      command
-          ->add_option("--producer", options->producer,
-                       "Producer id under which the examples are numbered, so that a repeated run "
-                       "learns each only once (default: an id managed on this machine)")
-          ->check(Utf8());
-  command
-      ->add_flag("--unnumbered", options->unnumbered,
-                 "Do not number the examples. A lost connection then ends the run, and it is "
-                 "unknown which of the last examples were learned")
-      ->excludes(producer);
-  command
-      ->add_option(
-          "--start-offset", options->start_offset,
-          "With --producer: offset of the first example. With 0 a repeated file is learned "
-          "from where it stopped (default: after the producer's last example)")
-      ->check(CLI::NonNegativeNumber)
-      ->needs("--producer");
-  command
-      ->add_option("--passes-before", options->passes_before,
-                   "With --start-offset: number of passes before that example (default 0 with "
-                   "--start-offset 0)")
-      ->check(CLI::NonNegativeNumber)
-      ->needs("--start-offset");
 }
 
 }  // namespace
@@ -373,24 +352,8 @@ void AddProducer(CLI::App* command, LearnRunOptions* options) {
 void AddLearn(CLI::App* app, const Globals* globals, Action* action) {
   auto options = std::make_shared<LearnRunOptions>();
   CLI::App* command = app->add_subcommand(
-      "learn", "Train a model on the examples of files, each learned exactly once");
-  command->add_option("NAME", options->name, "Name of the model: spam or models/spam")
-      ->required()
-      ->check(Utf8());
-  command
-      ->add_option("FILE", options->input.files,
-                   "Files of examples, learned in this order; - is standard input")
-      ->required();
-  AddInputOptions(command, &options->input);
-  AddPasses(command, options.get());
-  AddProducer(command, options.get());
-  command->footer(kLearnFooter);
-  command
-      ->add_option("--unseen-indices", options->unseen_indices,
-                   "Dense models, at an example beyond the dimension: stop, since the others alone "
-                   "would bias the model, or refuse it alone, as a validation error")
-      ->check(CLI::IsMember({"stop", "refuse"}))
-      ->capture_default_str();
+      "learn", "Train models on the examples of files, each learned exactly once");
+  AddLearnFlags(command, options.get());
   command->callback([=] {
     options->input.check_dimension = options->unseen_indices == "stop";
     *action = [=] { return LearnRun(*globals, *options).Run(); };

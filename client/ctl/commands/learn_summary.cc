@@ -17,6 +17,7 @@ Examples:
   perceptronctl learn spam sms.tsv --skip-lines 1 --until-converged
   perceptronctl learn spam sms.tsv --passes 10 --shuffle 1
   perceptronctl learn clicks log.vw.gz --producer web1 --start-offset 0
+  perceptronctl learn arow sms.tsv --also pa --also perceptron
 
 Formats, one example per line:
   svmlight  -1 3:0.5 7:2 # comment
@@ -33,7 +34,7 @@ With -o json the summary is one object: model, producer, converged, seconds; the
 examples, mistakes, updates, duplicates, rowErrors, lostAnswers, badLines, revision and
 acknowledgedThrough (as strings, like all 64-bit numbers in protobuf's JSON); passes (each a
 perceptron.v1.PassSummary), report (perceptron.v1.ConvergenceReport), and with --analyze analysis
-(perceptron.v1.AnalysisResult).
+(perceptron.v1.AnalysisResult). With --also it is {"models": [...]} with one of these for each model.
 
 An example beyond a dense model's dimension ends the run with exit code 2; those before it are
 learned. Ctrl-C ends the run cleanly with a summary. If the server does not answer for --timeout seconds

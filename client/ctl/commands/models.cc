@@ -10,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "client/connection.h"
 #include "client/ctl/command.h"
+#include "client/ctl/commands/expire_after.h"
 #include "client/ctl/interrupt.h"
 #include "client/ctl/output.h"
 #include "client/ctl/report.h"
@@ -26,6 +27,7 @@ struct ModelOptions {
   std::string etag;
   std::string description;
   double margin_of_interest = 0;
+  std::string expire_after;
   bool weights = false;
   bool learning_curve = false;
   bool yes = false;
@@ -101,8 +103,15 @@ int RunUpdate(const Globals& globals, const CLI::App& command, const ModelOption
     model.set_margin_of_interest(options.margin_of_interest);
     paths.push_back("margin_of_interest");
   }
+  if (command.count("--expire-after") > 0) {
+    const std::string wrong =
+        options.expire_after == "never" ? "" : SetExpireAfter(options.expire_after, &model);
+    if (!wrong.empty()) return PrintUsageError(wrong);
+    paths.push_back("expire_after");
+  }
   if (paths.empty()) {
-    return PrintUsageError("update: nothing to change; give --description or --margin-of-interest");
+    return PrintUsageError(
+        "update: nothing to change; give --description, --margin-of-interest or --expire-after");
   }
   return ShowChanged(globals, absl::StrCat("update ", options.name),
                      globals.Connect().UpdateModel(model, paths));
@@ -168,12 +177,17 @@ void AddGet(CLI::App* app, const Globals* globals, Action* action) {
 void AddUpdate(CLI::App* app, const Globals* globals, Action* action) {
   auto options = std::make_shared<ModelOptions>();
   CLI::App* command =
-      app->add_subcommand("update", "Change a model's description or margin of interest");
+      app->add_subcommand("update", "Change a model's description, margin of interest or expiry");
   AddName(command, options.get());
   command->add_option("--description", options->description, "Free text, at most 1024 bytes")
       ->check(Utf8());
   command->add_option("--margin-of-interest", options->margin_of_interest,
                       "Smallest margin of practical interest, >= 0; 0: none");
+  command
+      ->add_option("--expire-after", options->expire_after,
+                   "Have the server delete the model once it was not used for this time: 12h, 30d; "
+                   "never: keep it")
+      ->check(Utf8());
   AddEtag(command, options.get());
   command->footer(
       "Example:\n  perceptronctl update spam --description 'SMS filter' --margin-of-interest 0.01");

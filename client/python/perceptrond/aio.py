@@ -16,7 +16,7 @@ from .later_labels import examples_of
 from .learn_stream_aio import LearnStream
 from .producers import Producers
 from .progress import OnProgress, Progress, shown
-from .results import Learned, Predictions
+from .results import Learned, Predictions, learned
 from .v1 import (learner_pb2, learning_service_pb2_grpc, model_pb2, model_service_pb2, model_service_pb2_grpc, prediction_service_pb2,
                  prediction_service_pb2_grpc, report_pb2)
 from .window import NAME_TABLE_SIZE, Examples
@@ -97,14 +97,14 @@ class AsyncClient:
 
     # ---- Learning ----
 
-    async def learn(self, model: str, examples: Any = None, labels: Optional[Sequence[Any]] = None, *, weights: Optional[Sequence[float]] = None,
+    async def learn(self, model: Union[str, Sequence[str]], examples: Any = None, labels: Optional[Sequence[Any]] = None, *, weights: Optional[Sequence[float]] = None,
                     ids: Optional[Sequence[str]] = None, producer: Optional[str] = None, passes: Optional[int] = None,
                     until_converged: bool = False, batch: int = 1000,
                     window: int = 8192, progress: Union[bool, OnProgress, None] = None) -> Learned:
         data = examples_of(examples, labels, weights, ids, batch)
         plan = calls.Passes(data, passes, until_converged, resumes=producer is not None)
         say = shown(progress)
-        with self._producers.lent(calls.name_of(model), producer) as name:
+        with self._producers.lent(calls.names_of(model), producer) as name:
             async with self.learn_stream(model, name, window=window) as stream:
                 plan.start(stream.next_offset, stream.passes)
                 stream.number_rows(plan.row_of)
@@ -114,12 +114,14 @@ class AsyncClient:
                         await stream.send(message)
                         sent += count(message)
                         say(Progress(number, sent, data.rows, *calls.sums(stream.totals), None))
-                    plan.end(await stream.end_pass())
+                    await stream.end_pass()
+                    plan.end(stream.last_passes())
                     say(Progress(number, sent, data.rows, *calls.sums(stream.totals), plan.summary))
-                return calls.learned(await stream.finish(), plan)
+                await stream.finish()
+                return learned(stream.models, plan.completed, plan.summaries)
 
-    def learn_stream(self, model: str, producer: str, *, window: int = 8192, name_table_size: int = NAME_TABLE_SIZE) -> LearnStream:
-        return LearnStream(self._learning, calls.name_of(model), producer, window=window, name_table_size=name_table_size,
+    def learn_stream(self, model: Union[str, Sequence[str]], producer: str, *, window: int = 8192, name_table_size: int = NAME_TABLE_SIZE) -> LearnStream:
+        return LearnStream(self._learning, calls.names_of(model), producer, window=window, name_table_size=name_table_size,
                            give_up_after=self._give_up_after, on_reconnect=self._on_reconnect, writer_stub=self._writer_stub)
 
     # ---- Predictions ----

@@ -2,12 +2,10 @@
 
 import time
 import uuid
-import warnings
-from typing import Any, Mapping, Optional
+from typing import Any, Mapping, Optional, Sequence, Union
 
 from .columns import copy, packed
 from .datasets import Dataset
-from .results import Learned
 from .settings import model_settings
 from .v1 import learner_pb2, model_pb2, model_service_pb2, prediction_service_pb2, report_pb2
 from .window import Totals
@@ -21,6 +19,10 @@ MOST_EXPLAINED = 100
 
 def name_of(model: str) -> str:
     return model if model.startswith("models/") else f"models/{model}"
+
+
+def names_of(models: Union[str, Sequence[str]]) -> Union[str, list[str]]:
+    return name_of(models) if isinstance(models, str) else [name_of(model) for model in models]
 
 
 def create_request(model: str, settings: Optional[model_pb2.Model], keywords: Mapping[str, Any]) -> model_service_pb2.CreateModelRequest:
@@ -114,7 +116,8 @@ class Passes:
         self._offset = self._before = self._begin = 0
         # Completed by the producer, earlier runs included.
         self.completed = 0
-        self.summary: Optional[report_pb2.PassSummary] = None
+        # Of the last pass that was completed here, one of each model; empty: there is none.
+        self.summaries: Sequence[report_pb2.PassSummary] = ()
 
     def start(self, next_offset: int, passes: int) -> None:
         """The producer's position when the stream was opened. One that resumes has sent what is below it."""
@@ -128,7 +131,7 @@ class Passes:
 
     def next(self) -> Optional[int]:
         """The number of the next pass, from 1; None: none is left."""
-        converged = self._until_converged and self.summary is not None and self.summary.converged
+        converged = self._until_converged and len(self.summaries) > 0 and all(one.converged for one in self.summaries)
         return None if converged or self.completed - self._before >= self._most else self.completed + 1
 
     def first(self) -> int:
@@ -137,17 +140,14 @@ class Passes:
         first = max(self._offset - begin, 0)
         return first if self._rows is None else min(first, self._rows)
 
-    def end(self, summary: report_pb2.PassSummary) -> None:
+    def end(self, summaries: Sequence[report_pb2.PassSummary]) -> None:
         self.completed += 1
-        self.summary = summary
+        self.summaries = summaries
 
-
-def learned(totals: Totals, plan: Passes) -> Learned:
-    """The outcome of learn(), to be called by it. Warns of rows that were left out: what is learned of the others may be biased."""
-    if totals.row_errors > 0:
-        warnings.warn(f"{totals.row_errors} of {totals.row_errors + totals.examples} examples were not learned; the first, "
-                      f"{totals.first_row_error_position}: {totals.first_row_error}", stacklevel=3)
-    return Learned(totals, plan.completed, plan.summary)
+    @property
+    def summary(self) -> Optional[report_pb2.PassSummary]:
+        """Of the first model."""
+        return self.summaries[0] if self.summaries else None
 
 
 def sums(totals: Totals) -> tuple[int, int, int]:

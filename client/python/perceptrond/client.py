@@ -17,7 +17,7 @@ from .learn_stream import LearnStream
 from .predict_stream import PredictStream
 from .producers import Producers
 from .progress import OnProgress, Progress, shown
-from .results import Learned, Predictions
+from .results import Learned, Predictions, learned
 from .v1 import (learner_pb2, learning_service_pb2_grpc, model_pb2, model_service_pb2, model_service_pb2_grpc, prediction_service_pb2,
                  prediction_service_pb2_grpc, report_pb2)
 from .window import NAME_TABLE_SIZE, Examples
@@ -121,12 +121,14 @@ class Client:
 
     # ---- Learning ----
 
-    def learn(self, model: str, examples: Any = None, labels: Optional[Sequence[Any]] = None, *, weights: Optional[Sequence[float]] = None,
+    def learn(self, model: Union[str, Sequence[str]], examples: Any = None, labels: Optional[Sequence[Any]] = None, *, weights: Optional[Sequence[float]] = None,
               ids: Optional[Sequence[str]] = None, producer: Optional[str] = None, passes: Optional[int] = None,
               until_converged: bool = False, batch: int = 1000,
               window: int = 8192, progress: Union[bool, OnProgress, None] = None) -> Learned:
         """Learns examples, each exactly once a pass, also across restarts of the server.
 
+        model: one, or several that learn the same stream, each with an outcome of its own (Learned.others); a fleet refuses
+          several. With producer, each learns what it lacks.
         examples, labels, weights, batch: as Dataset has them: a matrix, a frame, dicts, texts or Rows.
         ids: instead of examples, Predictions.ids of predictions whose labels these are; each is learned once.
         producer: the name of this sequence of examples, for good; 1 to 128 bytes. The server keeps its position, so that the
@@ -141,7 +143,7 @@ class Client:
         data = examples_of(examples, labels, weights, ids, batch)
         plan = calls.Passes(data, passes, until_converged, resumes=producer is not None)
         say = shown(progress)
-        with self._producers.lent(calls.name_of(model), producer) as name, self.learn_stream(model, name, window=window) as stream:
+        with self._producers.lent(calls.names_of(model), producer) as name, self.learn_stream(model, name, window=window) as stream:
             plan.start(stream.next_offset, stream.passes)
             stream.number_rows(plan.row_of)
             while (number := plan.next()) is not None:
@@ -150,13 +152,15 @@ class Client:
                     stream.send(message)
                     sent += count(message)
                     say(Progress(number, sent, data.rows, *calls.sums(stream.totals), None))
-                plan.end(stream.end_pass())
+                stream.end_pass()
+                plan.end(stream.last_passes())
                 say(Progress(number, sent, data.rows, *calls.sums(stream.totals), plan.summary))
-            return calls.learned(stream.finish(), plan)
+            stream.finish()
+            return learned(stream.models, plan.completed, plan.summaries)
 
-    def learn_stream(self, model: str, producer: str, *, window: int = 8192, name_table_size: int = NAME_TABLE_SIZE) -> LearnStream:
+    def learn_stream(self, model: Union[str, Sequence[str]], producer: str, *, window: int = 8192, name_table_size: int = NAME_TABLE_SIZE) -> LearnStream:
         """Opens a stream of a producer, for examples as they come. A context manager; it ends at finish() or with its block."""
-        return LearnStream(self._learning, calls.name_of(model), producer, window=window, name_table_size=name_table_size,
+        return LearnStream(self._learning, calls.names_of(model), producer, window=window, name_table_size=name_table_size,
                            give_up_after=self._give_up_after, on_reconnect=self._on_reconnect, writer_stub=self._writer_stub)
 
     # ---- Predictions ----

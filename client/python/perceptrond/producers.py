@@ -4,7 +4,8 @@ import collections
 import contextlib
 import threading
 import uuid
-from typing import Iterator, Optional
+import zlib
+from typing import Iterator, Optional, Sequence, Union
 
 
 class Producers:
@@ -17,17 +18,20 @@ class Producers:
         self._lent: collections.defaultdict[str, set[int]] = collections.defaultdict(set)
 
     @contextlib.contextmanager
-    def lent(self, model: str, name: Optional[str]) -> Iterator[str]:
-        """Yields the name that was given, else one that no open stream to this model has."""
+    def lent(self, models: Union[str, Sequence[str]], name: Optional[str]) -> Iterator[str]:
+        """Yields the name that was given, else one that no open stream to these models has. Several models have names of their
+        own, whose position is the same in all of them."""
         if name is not None:
             yield name
             return
+        model = models if isinstance(models, str) else "\n".join(models)
+        of_several = "" if isinstance(models, str) else f"{zlib.crc32(model.encode()):08x}-"
         with self._lock:
             lent = self._lent[model]
             number = next(number for number in range(len(lent) + 1) if number not in lent)
             lent.add(number)
         try:
-            yield f"{self._prefix}-{number}"
+            yield f"{self._prefix}-{of_several}{number}"
         finally:
             with self._lock:
                 lent.discard(number)

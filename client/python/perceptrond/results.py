@@ -1,13 +1,14 @@
 """What learn() and predict() return."""
 
-from dataclasses import dataclass, field
-from typing import Optional, Union
+import warnings
+from dataclasses import dataclass, field, replace
+from typing import Optional, Sequence, Union
 
 from .errors import PerceptrondError
 from .labels import Labels
 from .rows import position_of
 from .v1 import prediction_service_pb2, report_pb2
-from .window import Examples, Totals
+from .window import Examples, LearningModel, Totals
 
 
 @dataclass(frozen=True)
@@ -20,11 +21,23 @@ class Learned:
     passes: int
     # The last of them; None: this call completed none.
     last_pass: Optional[report_pb2.PassSummary]
+    # With several models, the outcomes of those after the first.
+    others: tuple["Learned", ...] = ()
 
     @property
     def converged(self) -> bool:
         """Whether the last pass made no update."""
         return self.last_pass is not None and self.last_pass.converged
+
+
+def learned(models: Sequence[LearningModel], passes: int, summaries: Sequence[report_pb2.PassSummary]) -> Learned:
+    """The outcome of each model, after `passes`; summaries: of the last one, if there is any. To be called by learn(): warns
+    of rows that were left out, since what is learned of the others may be biased."""
+    for totals in (model.totals for model in models if model.totals.row_errors > 0):
+        warnings.warn(f"{totals.row_errors} of {totals.row_errors + totals.examples} examples were not learned; the first, "
+                      f"{totals.first_row_error_position}: {totals.first_row_error}", stacklevel=3)
+    first, *others = (Learned(model.totals, passes, summaries[number] if summaries else None) for number, model in enumerate(models))
+    return replace(first, others=tuple(others))
 
 
 @dataclass

@@ -24,7 +24,7 @@ def model_settings(features: Features, *, feature_options: Optional[Mapping[str,
     classes: 2 to 10,000; 0: two labels, -1 and +1.
     learner: one of LEARNERS, also with hyphens, with learner_options as the API has them: {"step_size": 0.5}.
     prediction: one of PREDICTIONS. Default: the weights that are learned predict.
-    others: bias_input, class_weights, tie_rule of Learner; description, margin_of_interest, stored_examples of Model.
+    others: bias_input, class_weights, tie_rule of Learner; description, margin_of_interest, stored_examples, expire_after of Model.
 
     Raises ValueError for a name or an option that the API does not have; ranges are the server's to check."""
     model = model_pb2.Model(label_names=labels)

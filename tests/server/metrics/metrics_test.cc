@@ -271,6 +271,7 @@ TEST_F(MetricsTest, TheServerIsDescribed) {
                                         .contact_seconds = 0.125,
                                         .delay_seconds = 2.5,
                                         .pending_entries = 36},
+            .models_expired = 68,
             .predictions =
                 {.waiting = 37, .joined = 38, .expired = 39, .delays = {1, 2}, .delay_sum = 12.5},
             .transport = {.open = 18,
@@ -305,6 +306,7 @@ TEST_F(MetricsTest, TheServerIsDescribed) {
         "perceptrond_journal_commit_failures_total 8",
         "perceptrond_loads_total 10",
         "perceptrond_evictions_total 11",
+        "perceptrond_models_expired_total 68",
         "perceptrond_snapshots_total 12",
         "perceptrond_snapshot_failures_total 13",
         "perceptrond_journal_commit_seconds_total 0.5",

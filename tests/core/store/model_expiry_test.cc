@@ -1,0 +1,363 @@
+#include "core/store/model_expiry.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "tests/support/status.h"
+
+namespace perceptrond::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+constexpr uint64_t kId = 7;
+constexpr absl::Duration kTime = absl::Seconds(1000);
+const absl::Duration kTenth = kTime / 10;
+
+absl::Time TimeOf(const google::protobuf::Timestamp& time) {
+  return absl::FromUnixSeconds(time.seconds()) + absl::Nanoseconds(time.nanos());
+}
+
+// One server, or with another one at the same journal a fleet of two.
+class ModelExpiryTest : public ::testing::Test {
+ protected:
+  // What servers have in common.
+  struct Catalogue {
+    std::map<std::string, storage::ModelHeader> headers;
+    int notes = 0;
+    bool fails = false;
+  };
+
+  ModelExpiryTest() { Start(); }
+
+  std::unique_ptr<ModelExpiry> MakeServer(bool writes = true) {
+    ModelExpiry::Hooks hooks;
+    hooks.list = [this](absl::string_view after,
+                        size_t limit) -> absl::StatusOr<std::vector<storage::ModelHeader>> {
+      if (all_.fails) return absl::UnavailableError("out of reach");
+      std::vector<storage::ModelHeader> page;
+      for (auto it = all_.headers.upper_bound(std::string(after));
+           it != all_.headers.end() && page.size() < limit; ++it)
+        page.push_back(it->second);
+      return page;
+    };
+    hooks.writes = [writes](uint64_t /*id*/) { return writes; };
+    hooks.has_streams = [this](const std::string& uid) { return streams_.contains(uid); };
+    hooks.save_use = [this](const storage::ModelHeader& header, absl::Time last_use) {
+      if (all_.fails) return absl::UnavailableError("out of reach");
+      ++all_.notes;
+      SetNote(header.model().name(), last_use);
+      return absl::OkStatus();
+    };
+    hooks.remove = [this](const storage::ModelHeader& header, const std::atomic<bool>& used) {
+      if (during_removal_ != nullptr) during_removal_();
+      if (used.load()) return absl::AbortedError("used");
+      if (in_use_) return absl::FailedPreconditionError("an alias names it");
+      if (all_.fails) return absl::UnavailableError("out of reach");
+      all_.headers.erase(header.model().name());
+      return absl::OkStatus();
+    };
+    ModelExpiry::Clocks clocks;
+    clocks.wall = [this] { return wall_; };
+    clocks.steady = [this] { return steady_; };
+    return std::make_unique<ModelExpiry>(std::move(hooks), std::move(clocks));
+  }
+  // The server starts, or is started again after it was killed.
+  void Start() { expiry_ = MakeServer(); }
+  void Add(const std::string& name = "models/m", uint64_t id = kId,
+           absl::Duration expire_after = kTime) {
+    storage::ModelHeader& header = all_.headers[name];
+    header.set_id(id);
+    header.mutable_model()->set_name(name);
+    header.mutable_model()->set_uid(absl::StrCat("uid", id));
+    header.mutable_model()->mutable_expire_after()->set_seconds(absl::ToInt64Seconds(expire_after));
+    SetNote(name, wall_);
+  }
+  void SetNote(const std::string& name, absl::Time time) {
+    const int64_t nanos = absl::ToUnixNanos(time);
+    google::protobuf::Timestamp& note = *all_.headers[name].mutable_last_use_time();
+    note.set_seconds(nanos / 1'000'000'000);
+    note.set_nanos(static_cast<int32_t>(nanos % 1'000'000'000));
+  }
+  // Time passes, and the server sweeps as often as it asks for.
+  void Pass(absl::Duration time) {
+    const absl::Duration end = steady_ + time;
+    while (true) {
+      const absl::Duration wait = expiry_->Sweep();
+      if (other_ != nullptr) {
+        other_->Sweep();
+        expiry_->OnUsedElsewhere(other_->UsedHere());
+      }
+      const absl::Duration step = std::min(wait, end - steady_);
+      steady_ += step;
+      wall_ += step;
+      if (step < wait) return;
+    }
+  }
+  void Use() { expiry_->MarkOf(kId)->store(true); }
+  bool Exists(const std::string& name = "models/m") const { return all_.headers.contains(name); }
+  // How long it takes from now until the model is deleted.
+  absl::Duration TimeUntilDeletion() {
+    const absl::Duration begun = steady_;
+    while (Exists() && steady_ - begun < 10 * kTime) Pass(kTime / 100);
+    return steady_ - begun;
+  }
+
+  absl::Time wall_ = absl::FromUnixSeconds(1'700'000'000);
+  absl::Duration steady_ = absl::Seconds(5);
+  Catalogue all_;
+  // Uids.
+  std::set<std::string> streams_;
+  bool in_use_ = false;
+  std::function<void()> during_removal_;
+  std::unique_ptr<ModelExpiry> expiry_;
+  // One that does not write the models.
+  std::unique_ptr<ModelExpiry> other_;
+};
+
+TEST_F(ModelExpiryTest, AModelThatIsNotUsedIsDeletedOnceBetweenOneAndOneAndAQuarterOfItsTime) {
+  Add();
+  Add("models/kept", 8);
+  all_.headers["models/kept"].mutable_model()->clear_expire_after();
+  Pass(kTime);
+  EXPECT_TRUE(Exists());
+  Pass(kTime / 4);
+  EXPECT_FALSE(Exists());
+  EXPECT_TRUE(Exists("models/kept"));
+  Pass(3 * kTime);
+  EXPECT_EQ(expiry_->expired(), 1U);
+  EXPECT_EQ(all_.notes, 0);
+}
+
+TEST_F(ModelExpiryTest, AUseGivesAModelItsWholeTime) {
+  Add();
+  for (int i = 0; i < 20; ++i) {
+    Pass(kTime * 0.9);
+    Use();
+  }
+  const absl::Duration left = TimeUntilDeletion();
+  EXPECT_GE(left, kTime);
+  EXPECT_LE(left, kTime * 1.25);
+}
+
+TEST_F(ModelExpiryTest, AModelThatIsAlwaysUsedIsNotedAtMostOnceInATenthOfItsTime) {
+  Add();
+  for (int i = 0; i < 1000; ++i) {
+    Use();
+    Pass(kTime / 100);
+  }
+  EXPECT_TRUE(Exists());
+  EXPECT_LE(all_.notes, 100);
+  EXPECT_GE(all_.notes, 60);
+}
+
+TEST_F(ModelExpiryTest, AServerThatIsKilledAtTheWorstMomentDeletesNothingEarly) {
+  Add();
+  Pass(kTenth);
+  // What was noted at this moment is all that the next start has.
+  Use();
+  Pass(kTenth * 0.99);
+  Use();
+  Start();
+  EXPECT_GE(TimeUntilDeletion(), kTime);
+}
+
+TEST_F(ModelExpiryTest, TheTimeThatAServerIsDownCounts) {
+  Add();
+  Pass(kTime / 2);
+  wall_ += kTime / 4;
+  Start();
+  const absl::Duration left = TimeUntilDeletion();
+  EXPECT_GE(left, kTime / 4);
+  EXPECT_LE(left, kTime / 2);
+}
+
+TEST_F(ModelExpiryTest, AfterALongPauseUsersHaveATenthOfTheTimeToUseTheModel) {
+  Add();
+  Add("models/unused", 8);
+  wall_ += 100 * kTime;
+  Start();
+  Pass(kTenth * 0.9);
+  EXPECT_TRUE(Exists());
+  Use();
+  Pass(kTime / 2);
+  EXPECT_TRUE(Exists());
+  EXPECT_FALSE(Exists("models/unused"));
+}
+
+TEST_F(ModelExpiryTest, AWallClockThatIsSetWhileTheServerRunsDeletesNothingEarlyNorLate) {
+  for (const absl::Duration jump : {100 * kTime, -100 * kTime}) {
+    Add();
+    Pass(kTime / 2);
+    wall_ += jump;
+    Pass(kTime / 4);
+    EXPECT_TRUE(Exists());
+    // Nor after the next start.
+    Start();
+    Pass(kTenth);
+    EXPECT_TRUE(Exists());
+    const absl::Duration left = TimeUntilDeletion();
+    EXPECT_GE(left, kTime / 8) << jump;
+    EXPECT_LE(left, kTime / 2) << jump;
+  }
+}
+
+TEST_F(ModelExpiryTest, AClockThatWasWrongForSomeTimeIsForgottenOnceItIsRight) {
+  Add();
+  wall_ += 100 * kTime;
+  Use();
+  Pass(kTime / 2);
+  wall_ -= 100 * kTime;
+  Pass(kTenth);
+  Start();
+  const absl::Duration left = TimeUntilDeletion();
+  EXPECT_GE(left, kTime * 0.4);
+  EXPECT_LE(left, kTime * 0.7);
+}
+
+TEST_F(ModelExpiryTest, AModelWithAnOpenStreamStays) {
+  Add();
+  streams_.insert(absl::StrCat("uid", kId));
+  Pass(10 * kTime);
+  EXPECT_TRUE(Exists());
+  streams_.clear();
+  EXPECT_GE(TimeUntilDeletion(), kTime);
+}
+
+TEST_F(ModelExpiryTest, AModelThatAnAliasNamesStaysAndHasItsWholeTimeAfterwards) {
+  Add();
+  in_use_ = true;
+  Pass(10 * kTime);
+  EXPECT_TRUE(Exists());
+  EXPECT_LE(all_.notes, 10);
+  in_use_ = false;
+  EXPECT_FALSE((Pass(2.5 * kTime), Exists()));
+  EXPECT_EQ(expiry_->expired(), 1U);
+}
+
+TEST_F(ModelExpiryTest, AUseWhileItIsBeingDeletedKeepsTheModel) {
+  Add();
+  during_removal_ = [this] { Use(); };
+  Pass(kTime * 1.25);
+  during_removal_ = nullptr;
+  Pass(kTime);
+  EXPECT_TRUE(Exists());
+}
+
+TEST_F(ModelExpiryTest, AJournalOutOfReachDelaysDeletionsAndLosesNoUse) {
+  Add();
+  Pass(kTime / 2);
+  Use();
+  expiry_->Sweep();
+  all_.fails = true;
+  Pass(kTime * 1.2);
+  EXPECT_TRUE(Exists());
+  all_.fails = false;
+  Pass(absl::Minutes(1));
+  EXPECT_FALSE(Exists());
+  Add();
+  expiry_->Sweep();
+  Use();
+  all_.fails = true;
+  Pass(kTime / 2);
+  all_.fails = false;
+  EXPECT_GE(TimeUntilDeletion(), kTime);
+}
+
+TEST_F(ModelExpiryTest, TheTimeOfDeletionFollowsFromTheLastUse) {
+  Add();
+  const auto left = [&] { return *expiry_->ExpireTime(all_.headers["models/m"]) - wall_; };
+  EXPECT_EQ(left(), kTime);
+  Pass(kTime / 2);
+  EXPECT_EQ(left(), kTime / 2);
+  // Before it is noted.
+  Use();
+  EXPECT_EQ(left(), kTime);
+  expiry_->Sweep();
+  EXPECT_EQ(left(), kTime);
+  all_.headers["models/m"].mutable_model()->clear_expire_after();
+  EXPECT_FALSE(expiry_->ExpireTime(all_.headers["models/m"]).has_value());
+}
+
+TEST_F(ModelExpiryTest, ANewTimeBeginsWhenItIsGiven) {
+  Add();
+  Pass(kTime);
+  // As UpdateModel does.
+  Add("models/m", kId, 2 * kTime);
+  const absl::Duration left = TimeUntilDeletion();
+  EXPECT_GE(left, 2 * kTime);
+  EXPECT_LE(left, 2.5 * kTime);
+}
+
+TEST_F(ModelExpiryTest, AModelThatLeavesMemoryStaysUsed) {
+  Add();
+  Pass(kTime * 0.9);
+  ModelExpiry::Mark mark = expiry_->MarkOf(kId);
+  mark->store(true);
+  mark = nullptr;
+  Pass(kTime / 2);
+  EXPECT_TRUE(Exists());
+}
+
+TEST_F(ModelExpiryTest, MarksOfModelsThatLeftMemoryAreRemovedUnlessTheyExpire) {
+  Add();
+  const ModelExpiry::Mark loaded = expiry_->MarkOf(8);
+  expiry_->MarkOf(9)->store(true);
+  expiry_->Sweep();
+  EXPECT_EQ(expiry_->MarkOf(8), loaded);
+  EXPECT_FALSE(expiry_->MarkOf(9)->load());
+}
+
+TEST_F(ModelExpiryTest, OtherServersOfAFleetNoteAndDeleteNothing) {
+  other_ = MakeServer(/*writes=*/false);
+  expiry_ = MakeServer(/*writes=*/false);
+  Add();
+  Use();
+  Pass(10 * kTime);
+  EXPECT_TRUE(Exists());
+  EXPECT_EQ(all_.notes, 0);
+}
+
+TEST_F(ModelExpiryTest, UsesByAnotherServerOfAFleetKeepTheModelUntilTheyEnd) {
+  other_ = MakeServer(/*writes=*/false);
+  Add();
+  for (int i = 0; i < 500; ++i) {
+    other_->MarkOf(kId)->store(true);
+    Pass(kTime / 100);
+  }
+  EXPECT_TRUE(Exists());
+  EXPECT_LE(all_.notes, 50);
+  const absl::Duration left = TimeUntilDeletion();
+  EXPECT_GE(left, kTime);
+  EXPECT_LE(left, kTime * 1.4);
+  EXPECT_THAT(other_->UsedHere(), IsEmpty());
+}
+
+TEST_F(ModelExpiryTest, AUseIsAnnouncedToTheWriterFromWhenANoteIsDueUntilItIsNoted) {
+  other_ = MakeServer(/*writes=*/false);
+  Add();
+  other_->Sweep();
+  other_->MarkOf(kId)->store(true);
+  other_->Sweep();
+  EXPECT_THAT(other_->UsedHere(), IsEmpty());
+  steady_ += kTenth;
+  EXPECT_THAT(other_->UsedHere(), ElementsAre(kId));
+  SetNote("models/m", wall_ + kTenth);
+  other_->Sweep();
+  EXPECT_THAT(other_->UsedHere(), IsEmpty());
+}
+
+TEST_F(ModelExpiryTest, AShortTimeIsLookedAtSoonerThanALongOne) {
+  Add("models/long", 8, absl::Hours(24) * 30);
+  EXPECT_EQ(expiry_->Sweep(), absl::Minutes(1));
+  Add();
+  EXPECT_EQ(expiry_->Sweep(), kTime / 20);
+}
+
+}  // namespace
+}  // namespace perceptrond::testing
