@@ -112,6 +112,11 @@ bool Fleet::can_commit() const {
   });
 }
 
+bool Fleet::is_late() const {
+  return std::any_of(roles_.begin(), roles_.end(),
+                     [this](const auto& role) { return role->lag() > options_.max_lag; });
+}
+
 std::vector<PartitionRole::Stats> Fleet::stats() const {
   std::vector<PartitionRole::Stats> stats;
   for (const std::unique_ptr<PartitionRole>& role : roles_) {
@@ -148,6 +153,7 @@ void Fleet::SendHeartbeats() {
     heartbeat.set_address(options_.address);
     heartbeat.set_client_address(options_.client_address);
     heartbeat.set_icu_version(IcuVersion());
+    heartbeat.set_late(is_late());
     for (const std::unique_ptr<PartitionRole>& role : roles_) role->AddTo(heartbeat);
     // A heartbeat that is lost is one of many.
     journal_.Announce(heartbeat.SerializeAsString()).IgnoreError();
