@@ -178,6 +178,7 @@ Store::Options StoreOptions(const Options& options) {
     fleet.writer_timeout = options.fleet_timeout;
     fleet.rank_delay = options.fleet_timeout / 8;
     fleet.settle_time = options.fleet_timeout * 1.5;
+    fleet.max_lag = options.fleet_max_lag;
     store.fleet = std::make_shared<const FleetOptions>(fleet);
     store.on_log_cut = ExitOnLostEntries;
   }

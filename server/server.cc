@@ -119,7 +119,9 @@ TransportOptions Server::Parts::MakeTransportOptions() {
   transport.on_probe_failure = ExitForSupervisor;
   transport.on_second = [this] {
     acceptor.EndLateRequests(options.receive_timeout);
-    if (store->fleet() != nullptr) health.SetLearning(store->fleet()->can_commit());
+    if (store->fleet() == nullptr) return;
+    health.SetLearning(store->fleet()->can_commit());
+    health.SetPredicting(store->fleet()->should_predict());
   };
   return transport;
 }

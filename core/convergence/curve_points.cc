@@ -34,7 +34,7 @@ LearningCurvePoint MakePoint(const ::perceptron::v1::ConvergenceReport& report, 
   LearningCurvePoint point;
   CopyFigures(report, point);
   point.set_revision(static_cast<int64_t>(report.updates()));
-  // Of a handful of examples, since the model was loaded, a share says nothing.
+  // Of a handful of examples, since the window began anew, a share says nothing.
   constexpr uint64_t kLeastWindow = 100;
   if (report.window_examples() < std::min<uint64_t>(kLeastWindow, report.examples()))
     point.clear_window_error();

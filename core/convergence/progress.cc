@@ -30,7 +30,7 @@ void Progress::Add(const Tally& tally) {
   if (tally.mistakes == 0) return;
   // A stretch ends with its mistake, so the mistake is the last example counted.
   const uint64_t examples = counters_.report().examples();
-  window_.push_back({examples, tally.risk});
+  window_.push_back({examples, 1, tally.risk});
   while (window_.front().example + kWindow <= examples) window_.pop_front();
 }
 
@@ -190,22 +190,6 @@ ConvergenceReport Progress::MakeReport(double squared_norm, const TheoremContext
   if (report.state() == v1::CONVERGENCE_STATE_CONVERGED && IsOneDataSet(context))
     report.set_updates_left(0);
   return report;
-}
-
-void Progress::ReportWindow(ConvergenceReport& report) const {
-  const uint64_t size = std::min(kWindow, report.examples() - window_start_);
-  report.set_window_examples(size);
-  if (size == 0) return;
-  const uint64_t begin = report.examples() - size;
-  double mistakes = 0;
-  double risk = 0;
-  for (const WindowMistake& mistake : window_) {
-    if (mistake.example <= begin) continue;
-    ++mistakes;
-    risk += mistake.loss;
-  }
-  report.set_window_error(mistakes / static_cast<double>(size));
-  report.set_window_risk(risk / static_cast<double>(size));
 }
 
 void Progress::ReportDrift(ConvergenceReport& report) const {

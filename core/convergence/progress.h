@@ -66,9 +66,9 @@ class Progress {
   static constexpr double kErrorCeilingDelta = 0.05;
 
   Progress() = default;
-  // Continues from stored counters; the window begins anew.
-  explicit Progress(const Counters& counters)
-      : counters_(counters), window_start_(counters.report().examples()) {}
+  // Continues from stored counters, which have the window to within kBucket examples; that of drift begins
+  // anew.
+  explicit Progress(const Counters& counters);
 
   // Adds a stretch of examples that was evaluated on the weights after the latest update added.
   void Add(const Tally& tally);
@@ -84,11 +84,13 @@ class Progress {
   // begin again.
   void AddInputChange(uint64_t revision);
 
-  // The counters' `sampled` and `sample_complete` are not kept here.
+  // The counters' `sampled` and `sample_complete` are not kept here, and the window is not in them.
   const Counters& counters() const { return counters_; }
+  // The same with the window. Equal whether the model was loaded meanwhile or not.
+  Counters StoredCounters() const;
   // Bytes that the windows take, approximately.
   size_t memory_bytes() const {
-    return window_.size() * sizeof(WindowMistake) + adwin_.memory_bytes();
+    return window_.size() * sizeof(WindowMistakes) + adwin_.memory_bytes();
   }
   // squared_norm: the weights', augmented.
   ConvergenceReport MakeReport(double squared_norm, const TheoremContext& context) const;
@@ -96,12 +98,19 @@ class Progress {
   ConvergenceReport MakeStoredReport() const;
 
  private:
-  // A mistake in the window: the example's number and its loss.
-  struct WindowMistake {
+  // Mistakes in the window: one, or those of a bucket that was restored. The number of the example, counted from 1,
+  // or one amid the bucket; and their perceptron risk.
+  struct WindowMistakes {
     uint64_t example;
-    double loss;
+    uint64_t mistakes;
+    double risk;
   };
+  // Mistakes are stored by as many examples.
+  static constexpr uint64_t kBucket = 100;
 
+  // The examples before the window.
+  uint64_t WindowBegin() const;
+  void RestoreWindow();
   void AddCounts(const Tally& tally);
   void AddToDrift(const Tally& tally);
   void AddUnlearned();
@@ -147,7 +156,7 @@ class Progress {
   Counters counters_;
   Adwin adwin_;
   uint64_t window_start_ = 0;
-  std::deque<WindowMistake> window_;
+  std::deque<WindowMistakes> window_;
 };
 
 }  // namespace perceptrond

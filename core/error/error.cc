@@ -43,11 +43,6 @@ absl::Status InvalidSetting(absl::string_view field, absl::string_view descripti
   return InvalidField("INVALID_FIELD", field, description);
 }
 
-absl::Status UnsupportedField(absl::string_view field) {
-  return InvalidField("UNSUPPORTED_FIELD", field,
-                      "this version of the server does not support the field; leave it out");
-}
-
 absl::Status WithRetry(absl::Status status, absl::Duration delay) {
   google::rpc::RetryInfo retry;
   retry.mutable_retry_delay()->set_seconds(absl::ToInt64Seconds(delay));

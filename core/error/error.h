@@ -34,9 +34,6 @@ absl::Status InvalidField(absl::string_view reason, absl::string_view field,
 // The same for a field of a model's settings: INVALID_FIELD.
 absl::Status InvalidSetting(absl::string_view field, absl::string_view description);
 
-// INVALID_ARGUMENT (UNSUPPORTED_FIELD) for a field that the API lays out for a later version.
-absl::Status UnsupportedField(absl::string_view field);
-
 // Adds google.rpc.RetryInfo.
 absl::Status WithRetry(absl::Status status, absl::Duration delay);
 

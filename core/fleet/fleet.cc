@@ -114,6 +114,11 @@ bool Fleet::can_commit() const {
   });
 }
 
+bool Fleet::is_late() const {
+  return std::any_of(roles_.begin(), roles_.end(),
+                     [this](const auto& role) { return role->lag() > options_.max_lag; });
+}
+
 std::vector<PartitionRole::Stats> Fleet::stats() const {
   std::vector<PartitionRole::Stats> stats;
   for (const std::unique_ptr<PartitionRole>& role : roles_) {
@@ -150,6 +155,7 @@ void Fleet::SendHeartbeats() {
     heartbeat.set_address(options_.address);
     heartbeat.set_client_address(options_.client_address);
     heartbeat.set_icu_version(IcuVersion());
+    heartbeat.set_late(is_late());
     for (const std::unique_ptr<PartitionRole>& role : roles_) role->AddTo(heartbeat);
     if (hooks_.used_models != nullptr) {
       for (const uint64_t id : hooks_.used_models()) heartbeat.add_used_models(id);

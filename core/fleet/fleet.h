@@ -31,6 +31,8 @@ struct FleetOptions {
   absl::Duration rank_delay = absl::Milliseconds(250);
   // How long a new server must be there before it is given partitions.
   absl::Duration settle_time = absl::Seconds(3);
+  // A server whose copies lack updates that the log has had for longer should not be asked to predict.
+  absl::Duration max_lag = absl::Seconds(30);
 };
 
 // Thread contract: safe for any number of threads.
@@ -79,6 +81,11 @@ class Fleet {
   // Whether what is learned can be committed, as far as is known: the log of each partition was
   // read to its end lately, and answered when it was last asked.
   bool can_commit() const;
+  // Whether clients should ask this server for predictions: its copies are not late by more than max_lag, or
+  // those of all living servers are. A server that cannot read the log does not know how late it is.
+  bool should_predict() const {
+    return !is_late() || !members_.HasOtherUpToDate(Members::Clock::now());
+  }
   void OnWriteFailure(uint64_t model_id) { RoleOf(model_id).OnWriteFailure(); }
   // Releases all partitions, so that other servers take them over at once, and waits for it.
   void Leave();
@@ -94,6 +101,8 @@ class Fleet {
   size_t servers() const { return members_.alive(Members::Clock::now()); }
 
  private:
+  // Whether copies here lack updates that the log has had for longer than max_lag.
+  bool is_late() const;
   // Whether the log of a role with these was read to its end lately.
   bool IsInContact(const PartitionRole::Stats& stats) const;
   PartitionRole& RoleOf(uint64_t model_id) { return *roles_[journal_.PartitionOf(model_id)]; }

@@ -27,6 +27,7 @@ void Members::OnHeartbeat(const fleet_proto::Heartbeat& heartbeat, Clock::time_p
   member.seen = now;
   member.leaving = heartbeat.leaving();
   member.address = heartbeat.address();
+  member.late = heartbeat.late();
   for (const fleet_proto::WrittenPartition& written : heartbeat.written()) {
     Writer& writer = writers_[written.partition()];
     if (written.epoch() < writer.epoch) continue;
@@ -81,6 +82,14 @@ std::string Members::FindAddress(const std::function<bool(const std::string& add
     if (now - member.seen <= timeout_ && is_wanted(member.address)) return member.address;
   }
   return "";
+}
+
+bool Members::HasOtherUpToDate(Clock::time_point now) const {
+  MutexLock lock(&mutex_);
+  return std::any_of(members_.begin(), members_.end(), [&](const auto& known) {
+    const Member& member = known.second;
+    return now - member.seen <= timeout_ && !member.leaving && !member.late;
+  });
 }
 
 size_t Members::alive(Clock::time_point now) const {

@@ -62,6 +62,8 @@ class Members {
   // The address of a living server, not this one, that `is_wanted`; empty: there is none.
   std::string FindAddress(const std::function<bool(const std::string& address)>& is_wanted,
                           Clock::time_point now) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whether another living server, which is not about to leave, is not late.
+  bool HasOtherUpToDate(Clock::time_point now) const ABSL_LOCKS_EXCLUDED(mutex_);
   // Living servers, this one included.
   size_t alive(Clock::time_point now) const ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -71,6 +73,7 @@ class Members {
     Clock::time_point seen;
     bool leaving = false;
     std::string address = {};
+    bool late = false;
   };
 
   const std::string own_id_;

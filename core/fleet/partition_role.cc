@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "core/error/error.h"
 #include "core/sync/thread_name.h"
 
@@ -16,6 +15,8 @@ constexpr absl::Duration kTurn = absl::Milliseconds(20);
 constexpr absl::Duration kPause = absl::Milliseconds(200);
 // A take-over that was written is read within this time, or its outcome is not known.
 constexpr absl::Duration kAwaitTime = absl::Seconds(2);
+// A log that returns nothing for this time although entries are pending is opened again.
+constexpr absl::Duration kSilentTime = absl::Seconds(5);
 // How often it is asked where the log ends: also a partition in which nothing is learned, and so no
 // commit fails.
 constexpr absl::Duration kAskInterval = absl::Seconds(5);
@@ -68,7 +69,12 @@ PartitionRole::Stats PartitionRole::stats() const {
   stats.writes = writes();
   stats.epoch = members_.WriterOf(partition_).epoch;
   stats.since_contact = absl::FromChrono(Clock::now() - contact_);
+  stats.lag = Lag();
   return stats;
+}
+
+absl::Duration PartitionRole::Lag() const {
+  return absl::FromChrono(lag_.At(reads_ ? Clock::now() : contact_));
 }
 
 void PartitionRole::Run() {
@@ -116,7 +122,13 @@ bool PartitionRole::Read() {
   {
     MutexLock lock(&mutex_);
     stats_.superseded += tail_->TakeSuperseded();
-    stats_.pending = tail_->pending() + (entries.ok() ? entries->size() : 0);
+    const uint64_t read = entries.ok() ? entries->size() : 0;
+    stats_.pending = tail_->pending() + read;
+    reads_ = entries.ok();
+    // Each entry that is pending has a sequence number of its own.
+    if (reads_ && stats_.pending > 0)
+      lag_.OnEnd((read == 0 ? *read_to_ : entries->back().sequence) + tail_->pending(),
+                 Clock::now());
   }
   if (!entries.ok()) {
     OnTailError(entries.status());
@@ -127,16 +139,24 @@ bool PartitionRole::Read() {
   contact_ = Clock::now();
   stats_.pending = tail_->pending();
   if (entries->empty()) {
-    if (stats_.pending == 0) stats_.delay = absl::ZeroDuration();
+    // Also if the last ones were those of superseded writers, which are passed over.
+    if (stats_.pending == 0) lag_.OnLevel();
+    // What is pending does not come: it was deleted, or the consumer that reads the log for this server is lost.
+    if (Lag() > kSilentTime) tail_.reset();
     return false;
   }
   stats_.entries += entries->size();
-  stats_.delay = std::max(absl::Now() - entries->back().time, absl::ZeroDuration());
+  lag_.OnApplied(entries->back().sequence);
   return true;
 }
 
 void PartitionRole::OnTailError(const absl::Status& why) {
   tail_.reset();
+  {
+    MutexLock lock(&mutex_);
+    reads_ = false;
+    if (absl::IsOutOfRange(why)) lag_.OnLevel();
+  }
   if (absl::IsOutOfRange(why)) {
     // Entries are no longer there. The models are loaded again, with all of them.
     read_to_.reset();

@@ -15,6 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "core/fleet/followers.h"
+#include "core/fleet/log_lag.h"
 #include "core/fleet/members.h"
 #include "core/journal/journal.h"
 #include "core/sync/mutex.h"
@@ -63,8 +64,8 @@ class PartitionRole {
     uint64_t superseded = 0;
     // When the log was last read to its end, or as far as it was there.
     absl::Duration since_contact;
-    // The age of the entry read last when it was read; 0 once there are no more.
-    absl::Duration delay;
+    // As lag().
+    absl::Duration lag;
     // Entries of the log that are not read yet.
     uint64_t pending = 0;
     // The journal answered when it was last asked for the partition's end.
@@ -91,6 +92,12 @@ class PartitionRole {
   // Waits until it has left, for at most this time.
   void AwaitLeft(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mutex_);
   Stats stats() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // How long ago the log had entries that the models here lack, when the log was last read: while it cannot be read
+  // this does not grow. By the monotonic clock of this server.
+  absl::Duration lag() const ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    return Lag();
+  }
   // When the log was last read to its end.
   Clock::time_point contact() const ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
@@ -99,6 +106,7 @@ class PartitionRole {
 
  private:
   void Run();
+  absl::Duration Lag() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Waits for entries and applies them to the models. False if none came.
   bool Read();
   void Take(const SequencedEntry& entry);
@@ -157,6 +165,9 @@ class PartitionRole {
   bool left_ ABSL_GUARDED_BY(mutex_) = false;
   Stats stats_ ABSL_GUARDED_BY(mutex_);
   Clock::time_point contact_ ABSL_GUARDED_BY(mutex_);
+  LogLag lag_ ABSL_GUARDED_BY(mutex_);
+  // The last attempt to read the log succeeded.
+  bool reads_ ABSL_GUARDED_BY(mutex_) = false;
   // The last member: it uses all the others.
   std::thread thread_;
 };

@@ -172,7 +172,7 @@ JournalEntry Ledger::TakePending(bool* has_grown) {
 }
 
 storage::Counters Ledger::StoredCounters() const {
-  storage::Counters counters = progress_.counters();
+  storage::Counters counters = progress_.StoredCounters();
   if (!stored_examples_.samples()) return counters;
   const StoredExamplesStatistics statistics = stored_examples_.statistics();
   counters.set_sampled(statistics.sampled);

@@ -103,7 +103,7 @@ class Ledger {
   void AddAnalysis(const ::perceptron::v1::Analysis& analysis) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Takes over counters and positions that another server committed. The caller holds the state's
-  // lock exclusively, and nothing learns here. The windows begin anew.
+  // lock exclusively, and nothing learns here. The drift's window begins anew.
   void Follow(const storage::Counters& counters,
               std::span<const storage::ProducerPosition> positions) ABSL_LOCKS_EXCLUDED(mutex_);
 

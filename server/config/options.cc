@@ -65,6 +65,10 @@ std::vector<Flag> MakeFlags(Options* o) {
   flags.Time("fleet-timeout", &o->fleet_timeout, absl::Milliseconds(200), absl::Minutes(10),
              "A server that was not heard of for this time is taken for dead, and others take its\n"
              "partitions over.");
+  flags.Time(
+      "fleet-max-lag", &o->fleet_max_lag, absl::Milliseconds(100), absl::Hours(24),
+      "While copies here lack updates that the log has had for longer, and another server's do\n"
+      "not, PredictionService is NOT_SERVING by gRPC's health checks. It answers all the same.");
   flags.File("fleet-cert", &o->fleet_cert,
              "PEM file with this server's certificate for other servers of the fleet, for the DNS\n"
              "name perceptrond, with --fleet-key and --fleet-ca. Each server checks the other's.");

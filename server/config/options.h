@@ -43,6 +43,7 @@ struct Options {
   uint64_t fleet_partitions = 16;
   uint64_t fleet_replicas = 3;
   absl::Duration fleet_timeout = absl::Seconds(2);
+  absl::Duration fleet_max_lag = absl::Seconds(30);
   // Paths, all set or none.
   std::string fleet_cert;
   std::string fleet_key;

@@ -133,8 +133,7 @@ absl::Status FollowerLearnSession::Begin(const Message& first) {
 std::shared_ptr<Model> FollowerLearnSession::FindCopy(const Message& message) {
   {
     MutexLock lock(&mutex_);
-    if (!evaluates_ || !failure_.ok() || !progress_->Continues(StatedOffset(message)))
-      return nullptr;
+    if (!evaluates_ || IsEnding() || !progress_->Continues(StatedOffset(message))) return nullptr;
   }
   if (message.completed_pass() != 0 || !target_.CheckSame(message).ok()) return nullptr;
   const absl::StatusOr<std::shared_ptr<Model>> copy = handle_.Acquire(target_.model());
@@ -177,7 +176,7 @@ void FollowerLearnSession::NotePending(bool whole) {
 void FollowerLearnSession::AnswerHere(const Message& message, const ModelSettings& settings) {
   MutexLock lock(&mutex_);
   // The stream ends, after what was answered before.
-  if (!failure_.ok()) return;
+  if (IsEnding()) return;
   NotePending(/*whole=*/true);
   if (message.columns().has_stream_names() && batch_.name_table_size() > 0)
     pending_.AddNames(message.columns().stream_names());
@@ -207,7 +206,7 @@ void FollowerLearnSession::AnswerHere(const Message& message, const ModelSetting
 void FollowerLearnSession::ForwardRest(const Request& request, size_t bytes,
                                        const ModelSettings& settings) {
   MutexLock lock(&mutex_);
-  if (!failure_.ok()) return;
+  if (IsEnding()) return;
   const int64_t begin = progress_->position();
   NotePending(/*whole=*/false);
   Answer answer;
@@ -224,7 +223,7 @@ void FollowerLearnSession::ForwardWhole(const Request& request, size_t bytes) {
   // ExampleBatch counts those that it reads.
   CountExamples(rows - std::min(rows, counted_rows_));
   MutexLock lock(&mutex_);
-  if (!failure_.ok()) return;
+  if (IsEnding()) return;
   const int64_t begin = progress_->position();
   // What this server did not read may be refused.
   needs_update_ ? progress_->OnForwarded(rows) : progress_->OnForwardedUnread(rows);
@@ -253,6 +252,13 @@ void FollowerLearnSession::Flush() {
   if (!pending_.empty() && failure_.ok()) Send({}, progress_->position(), std::nullopt);
 }
 
+void FollowerLearnSession::SendRest() {
+  if (input_ended_) return;
+  Flush();
+  writer_ends_ = true;
+  call_->EndInput();
+}
+
 void FollowerLearnSession::EndInput() {
   if (call_ == nullptr) return;
   MutexLock lock(&mutex_);
@@ -265,6 +271,7 @@ void FollowerLearnSession::OnAnswer(Response& response) {
   {
     MutexLock lock(&mutex_);
     if (!failure_.ok()) return;
+    if (response.ByteSizeLong() == 0) SendRest();
     if (response.has_opened()) {
       model_uid_ = response.opened().model_uid();
       progress_->OnOpened(response.opened().next_offset());
@@ -333,9 +340,11 @@ void FollowerLearnSession::CountReady() {
 void FollowerLearnSession::OnEnd(const absl::Status& why) {
   {
     MutexLock lock(&mutex_);
-    if (why.ok() && input_ended_ && forwarded_.empty()) return;
+    if (why.ok() && input_ended_ && !writer_ends_ && forwarded_.empty()) return;
+    const absl::Status ended =
+        writer_ends_ ? WriterChangedError() : WriterUnreachableError("it has ended the stream");
     // No message after one without an answer is answered.
-    Fail(why.ok() ? WriterUnreachableError("it has ended the stream") : why, ready_answers_);
+    Fail(why.ok() ? ended : why, ready_answers_);
   }
   ready_();
 }
@@ -348,13 +357,15 @@ SessionState FollowerLearnSession::Poll(Response* response) {
   MutexLock lock(&mutex_);
   const bool has_response = response != nullptr && Take(*response);
   SessionState state(limits_, answers_.size(), bytes_);
-  state.idle = answers_.empty() && forwarded_.empty();
+  // A stream whose writer ends must not end before that with OK: messages may be unanswered.
+  const bool must_fail = writer_ends_ && failure_.ok();
+  state.idle = answers_.empty() && forwarded_.empty() && !must_fail;
   state.name_table_bytes = name_table_bytes_;
   state.failure = failure_;
   state.has_response = has_response;
   state.ready_answers = ready_answers_;
-  if (evaluates_ && failure_.ok() && progress_->ShouldWait(copy_revision()) && !copy_.expired())
-    state.room_messages = 0;
+  const bool waits = evaluates_ && failure_.ok() && progress_->ShouldWait(copy_revision());
+  if (must_fail || (waits && !copy_.expired())) state.room_messages = 0;
   return state;
 }
 

@@ -120,6 +120,12 @@ class FollowerLearnSession final : public SegmentCall::Receiver,
             std::optional<int64_t> message_number) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Sends rows that are pending alone.
   void Flush() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The writer is about to end: sends it what is pending, and nothing after that.
+  void SendRest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether later messages are not answered.
+  bool IsEnding() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return writer_ends_ || !failure_.ok();
+  }
   // Has the reactor go on once the copy is as new as the stream needs.
   void AwaitCopy() ABSL_LOCKS_EXCLUDED(mutex_);
   // Ends the stream for this reason after its first `answers` answers.
@@ -172,6 +178,8 @@ class FollowerLearnSession final : public SegmentCall::Receiver,
   size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   size_t name_table_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   bool input_ended_ ABSL_GUARDED_BY(mutex_) = false;
+  // The rest was sent, and the end of the writer's stream ends this one.
+  bool writer_ends_ ABSL_GUARDED_BY(mutex_) = false;
   // An answer has said where the writer is.
   bool writer_is_named_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);

@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/time/clock.h"
 #include "server/fleet/segments.h"
 #include "server/rpc/message.h"
 
@@ -35,6 +36,29 @@ absl::Status SegmentSession::Accept(const Request& request, size_t bytes, bool m
   }
   begun_ = true;
   return session_->Accept(request, bytes, more);
+}
+
+bool SegmentSession::GoesOnToDrain() {
+  constexpr absl::Duration kLongest = absl::Milliseconds(500);
+  if (!begun_) return false;
+  asks_ = true;
+  const std::function<void(bool)> on_time = [weak = weak_from_this()](bool ok) {
+    const std::shared_ptr<SegmentSession> self = weak.lock();
+    if (self == nullptr || !ok) return;
+    self->is_late_ = true;
+    self->ready_();
+  };
+  alarm_.Set(absl::ToChronoTime(absl::Now() + kLongest), on_time);
+  return true;
+}
+
+SessionState SegmentSession::Poll(Response* response) {
+  SessionState state = session_->Poll(response);
+  if (is_late_) state.failure.Update(DrainingError());
+  if (response == nullptr || state.has_response || !asks_.exchange(false)) return state;
+  response->Clear();
+  state.has_response = true;
+  return state;
 }
 
 }  // namespace perceptrond

@@ -2,8 +2,10 @@
 // received.
 #pragma once
 
+#include <grpcpp/alarm.h>
 #include <grpcpp/grpcpp.h>
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -25,7 +27,7 @@ struct SegmentRequest : LearnSession::Request {
 absl::Status ParseMessage(grpc::ByteBuffer& bytes, size_t max_bytes, SegmentRequest& request);
 
 // The methods are those of LearnSession. Thread contract: as LearnSession's.
-class SegmentSession {
+class SegmentSession : public std::enable_shared_from_this<SegmentSession> {
  public:
   using Request = SegmentRequest;
   using Response = LearnSession::Response;
@@ -36,17 +38,29 @@ class SegmentSession {
   SegmentSession(Store& store, const StreamLimits& limits)
       : session_(std::make_shared<LearnSession>(store, limits)) {}
 
-  void OnReady(std::function<void()> ready) { session_->OnReady(std::move(ready)); }
+  void OnReady(const std::function<void()>& ready) {
+    ready_ = ready;
+    session_->OnReady(ready);
+  }
   bool CanRunInline() const { return session_->CanRunInline(); }
   WorkSize SizeOf(const Request& request) const { return session_->SizeOf(request); }
   absl::Status Accept(const Request& request, size_t bytes, bool more = false);
   void DropSpareMemory() { session_->DropSpareMemory(); }
   void EndInput() {}
-  SessionState Poll(Response* response) { return session_->Poll(response); }
+  SessionState Poll(Response* response);
+  // Asks the sender, by an empty answer, for what it has evaluated, and goes on until that has come or half a
+  // second has passed. False for a stream that has not begun.
+  bool GoesOnToDrain();
 
  private:
   const std::shared_ptr<LearnSession> session_;
-  bool begun_ = false;
+  std::function<void()> ready_;
+  std::atomic<bool> begun_ = false;
+  // The empty answer is not sent yet.
+  std::atomic<bool> asks_ = false;
+  // It was not answered in time.
+  std::atomic<bool> is_late_ = false;
+  grpc::Alarm alarm_;
 };
 
 }  // namespace perceptrond

@@ -77,7 +77,7 @@ ServerStats::Fleet CollectFleet(Fleet& fleet) {
     all.take_overs += one.take_overs;
     all.superseded_entries += one.superseded;
     all.contact_seconds = std::max(all.contact_seconds, absl::ToDoubleSeconds(one.since_contact));
-    all.delay_seconds = std::max(all.delay_seconds, absl::ToDoubleSeconds(one.delay));
+    all.delay_seconds = std::max(all.delay_seconds, absl::ToDoubleSeconds(one.lag));
     all.pending_entries += one.pending;
   }
   return all;

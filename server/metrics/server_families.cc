@@ -169,8 +169,8 @@ void AppendFleetFamilies(const ServerStats::Fleet& fleet, MetricFamilies& famili
         "longest.",
         fleet.contact_seconds);
   gauge("perceptrond_fleet_delay_seconds",
-        "Age of the last update when this server took it over, 0 once it has read all of the log; "
-        "of the partition with the highest.",
+        "How long ago a partition's log had updates that this server lacks, by its own clock, "
+        "when it could last read the log; of the partition with the longest. 0: it has all.",
         fleet.delay_seconds);
   gauge("perceptrond_fleet_pending_entries",
         "Entries of the partitions' logs that this server has not read yet.",

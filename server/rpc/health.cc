@@ -18,7 +18,9 @@ namespace {
 
 namespace health_v1 = ::grpc::health::v1;
 
-constexpr char kLearningService[] = "perceptron.v1.LearningService";
+constexpr absl::string_view kLearningService = "perceptron.v1.LearningService";
+constexpr absl::string_view kPredictionServices[] = {"perceptron.v1.PredictionService",
+                                                     "inference.GRPCInferenceService"};
 
 health_v1::HealthCheckResponse::ServingStatus StatusOf(const Health& health,
                                                        const std::string& service) {
@@ -158,6 +160,14 @@ void Health::SetLearning(bool can_learn) {
   Notify();
 }
 
+void Health::SetPredicting(bool should_predict) {
+  {
+    MutexLock lock(&mutex_);
+    if (std::exchange(should_predict_, should_predict) == should_predict) return;
+  }
+  Notify();
+}
+
 void Health::Notify() {
   std::vector<std::weak_ptr<HealthWatch>> watches;
   {
@@ -171,7 +181,10 @@ void Health::Notify() {
 
 bool Health::IsServing(const std::string& service) const {
   MutexLock lock(&mutex_);
-  return serving_ && (can_learn_ || service != kLearningService);
+  if (!serving_) return false;
+  if (service == kLearningService) return can_learn_;
+  return should_predict_ ||
+         std::ranges::find(kPredictionServices, service) == std::end(kPredictionServices);
 }
 
 void Health::Add(const std::shared_ptr<HealthWatch>& watch) {

@@ -14,13 +14,6 @@ namespace {
 
 namespace v1 = ::perceptron::v1;
 
-absl::Status CheckSupported(const v1::LearnStreamRequest& request) {
-  if (absl::Status status = CheckStreamOrder(request.order()); !status.ok()) return status;
-  if (request.producer().resume().has_acknowledged_epoch())
-    return UnsupportedField("producer.resume.acknowledged_epoch");
-  return absl::OkStatus();
-}
-
 absl::Status CheckAdditionalModels(const v1::LearnStreamRequest& first) {
   constexpr int kMost = 63;
   const int count = first.additional_models_size();
@@ -70,7 +63,7 @@ absl::Status LearnTarget::Read(const v1::LearnStreamRequest& first, size_t numbe
         "INVALID_FIELD", "producer.id",
         "is empty; name the producer, or leave producer out for a stream without one");
   }
-  if (absl::Status status = CheckSupported(first); !status.ok()) return status;
+  if (absl::Status status = CheckStreamOrder(first.order()); !status.ok()) return status;
   if (absl::Status status = CheckResultDetail(first.result_detail()); !status.ok()) return status;
   detail_ = first.result_detail() != v1::RESULT_DETAIL_UPDATES;
   include_report_ = first.include_report();
@@ -99,7 +92,7 @@ absl::Status LearnTarget::CheckSame(const v1::LearnStreamRequest& later) const {
   if (later.include_report() && !include_report_) return differs("include_report");
   if (later.name_table_size() > 0 && later.name_table_size() != name_table_size_)
     return differs("name_table_size");
-  if (absl::Status status = CheckSupported(later); !status.ok()) return status;
+  if (absl::Status status = CheckStreamOrder(later.order()); !status.ok()) return status;
   if (later.order() != v1::STREAM_ORDER_UNSPECIFIED &&
       (later.order() == v1::STREAM_ORDER_RELAXED) != relaxed_)
     return differs("order");

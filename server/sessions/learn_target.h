@@ -17,7 +17,7 @@ namespace perceptrond {
 class LearnTarget {
  public:
   // Takes over the fields of the first message, for the model of this number: 0 is `model`, i is
-  // additional_models[i - 1]. INVALID_ARGUMENT (MISSING_MODEL, INVALID_FIELD, UNSUPPORTED_FIELD).
+  // additional_models[i - 1]. INVALID_ARGUMENT (MISSING_MODEL, INVALID_FIELD).
   absl::Status Read(const ::perceptron::v1::LearnStreamRequest& first, size_t number = 0);
   // INVALID_ARGUMENT for a later message whose fields of the stream are not those of the first.
   absl::Status CheckSame(const ::perceptron::v1::LearnStreamRequest& later) const;

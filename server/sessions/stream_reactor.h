@@ -1,11 +1,10 @@
-// Connects one bidirectional stream to a session: reads while the session has room, has the session
-// handle messages in order while the next ones are received, writes responses that are ready, and
-// ends the stream once every message that was handled has been answered. It writes without
-// StreamWriter, which keeps only the newest message that waits: here each response is sent.
+// Connects one bidirectional stream to a session: reads while the session has room, has the session handle messages in
+// order while the next ones are received, writes responses that are ready, and ends the stream once every message that
+// was handled has been answered. It writes without StreamWriter, which keeps only the newest message that waits: here
+// each response is sent.
 //
-// What it holds counts within the memory budget. While that is short, a stream reads and handles its
-// next message only when all before are answered, which each answer brings nearer: no stream waits
-// for another.
+// What it holds counts within the memory budget. While that is short, a stream reads and handles its next message only
+// when all before are answered, which each answer brings nearer: no stream waits for another.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -51,9 +50,7 @@ class StreamReactor final : public Reactor,
     reactor->session_->OnReady(on_ready);
     backend.drain.Add(
         [weak] {
-          if (const std::shared_ptr<StreamReactor> alive = weak.lock()) {
-            alive->Advance(DrainingError());
-          }
+          if (const std::shared_ptr<StreamReactor> alive = weak.lock()) alive->OnDrain();
         },
         reactor->drain_id_);
     reactor->Advance(std::nullopt);
@@ -133,14 +130,21 @@ class StreamReactor final : public Reactor,
     Pump();
   }
 
+  // Ends the stream, unless its session has to receive something before.
+  void OnDrain() ABSL_LOCKS_EXCLUDED(mutex_) {
+    if constexpr (requires { session_->GoesOnToDrain(); }) {
+      if (session_->GoesOnToDrain()) return Advance(std::nullopt);
+    }
+    Advance(DrainingError());
+  }
+
   void ScheduleWork(WorkSize size = WorkSize::kSmall) {
     backend_.workers.Schedule(size,
                               [self = this->shared_from_this(), size] { self->HandleInbox(size); });
   }
 
-  // Moves the message that was read to the inbox, if there is memory for it. RESOURCE_EXHAUSTED
-  // (MESSAGE_TOO_LARGE, MEMORY_EXHAUSTED): it is dropped, and the stream must end after the messages
-  // before it.
+  // Moves the message that was read to the inbox, if there is memory for it. RESOURCE_EXHAUSTED (MESSAGE_TOO_LARGE,
+  // MEMORY_EXHAUSTED): it is dropped, and the stream must end after the messages before it.
   absl::Status AcceptIncoming() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     const size_t bytes = incoming_.Length();
     absl::Status status = CheckMessageSize(incoming_, backend_.max_message_bytes);

@@ -67,8 +67,11 @@ class ManifestTest(unittest.TestCase):
 
     def test_a_pod_is_the_one_server_s_but_for_its_volume(self):
         (alone,) = manifest("StatefulSet")["spec"]["template"]["spec"]["containers"]
-        for key in ("image", "startupProbe", "readinessProbe", "livenessProbe", "resources", "securityContext"):
+        for key in ("image", "startupProbe", "livenessProbe", "resources", "securityContext"):
             self.assertEqual(container[key], alone[key], key)
+        # A server whose copies are late gets no new connections.
+        ready = alone["readinessProbe"]
+        self.assertEqual(container["readinessProbe"], ready | {"grpc": ready["grpc"] | {"service": "perceptron.v1.PredictionService"}})
         of_pod = manifest("StatefulSet")["spec"]["template"]["spec"]["securityContext"]
         self.assertLessEqual(pod["spec"]["securityContext"].items(), of_pod.items())
         self.assertFalse(pod["spec"]["automountServiceAccountToken"])

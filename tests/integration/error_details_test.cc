@@ -210,27 +210,5 @@ TEST_F(ErrorDetailsTest, ARevisionThatIsYetToComeSaysWhenToAskAgain) {
   EXPECT_EQ(RetryDelay(status), absl::Seconds(1));
 }
 
-TEST_F(ErrorDetailsTest, SettingsOfALaterVersionEndALearningStream) {
-  CreateDense("m", 3);
-  const auto ends = [this](const std::string& field,
-                           const std::function<void(v1::LearnStreamRequest&)>& set) {
-    v1::LearnStreamRequest request;
-    request.set_model("models/m");
-    request.mutable_producer()->set_id("p");
-    set(request);
-    grpc::ClientContext context;
-    const auto stream = learning_->LearnStream(&context);
-    stream->Write(request);
-    v1::LearnStreamResponse response;
-    EXPECT_FALSE(stream->Read(&response)) << field;
-    const grpc::Status status = stream->Finish();
-    EXPECT_EQ(Reason(status), "UNSUPPORTED_FIELD") << field;
-    EXPECT_EQ(BadField(status), field);
-  };
-  ends("producer.resume.acknowledged_epoch", [](auto& request) {
-    request.mutable_producer()->mutable_resume()->set_acknowledged_epoch(0);
-  });
-}
-
 }  // namespace
 }  // namespace perceptrond::testing

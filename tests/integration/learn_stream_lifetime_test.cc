@@ -144,9 +144,6 @@ TEST_F(LearnStreamTest, StateCountersAndPassSurviveASigkill) {
     half.set_first_offset(4);
     stream.Ask(half);
     v1::Model model = Get("line");
-    model.mutable_report()->clear_window_examples();
-    model.mutable_report()->clear_window_error();
-    model.mutable_report()->clear_window_risk();
     model.mutable_report()->mutable_drift()->clear_window_examples();
     model.mutable_report()->mutable_drift()->clear_window_error();
     before = model.DebugString();
@@ -154,7 +151,6 @@ TEST_F(LearnStreamTest, StateCountersAndPassSurviveASigkill) {
   }
   Restart();
   v1::Model model = Get("line");
-  model.mutable_report()->clear_window_examples();
   model.mutable_report()->mutable_drift()->clear_window_examples();
   EXPECT_EQ(model.DebugString(), before);
   RawLearnStream stream(*learning_, "line", "p");

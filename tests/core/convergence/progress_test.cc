@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/time/time.h"
+#include "core/convergence/curve_points.h"
 #include "gtest/gtest.h"
 #include "tests/core/convergence/progress_updates.h"
 
@@ -34,6 +36,9 @@ class BruteForce {
     double risk = 0;
     for (size_t i = WindowBegin(); i < scores_.size(); ++i) risk += std::max(0.0, -scores_[i]);
     return risk / static_cast<double>(scores_.size() - WindowBegin());
+  }
+  double ErrorOfLast(uint64_t examples) const {
+    return static_cast<double>(Mistakes(scores_.size() - examples)) / static_cast<double>(examples);
   }
   size_t size() const { return scores_.size(); }
 
@@ -90,7 +95,46 @@ TEST(Progress, AgreesWithAReferenceThatRemembersEverything) {
   }
 }
 
-TEST(Progress, AfterARestartCountsOnAndBeginsTheWindowAnew) {
+TEST(Progress, HasTheLatestHundredsOfTheWindowWhenItIsLoaded) {
+  for (const unsigned longest : {0U, 3U, 50U, 700U, 2500U}) {
+    std::mt19937 random(longest + 1);
+    BruteForce all;
+    Progress progress;
+    Progress reloaded;
+    for (int i = 0; i < 1000 && all.size() < 20000; ++i) {
+      const Tally tally = Stretch(random, all, longest);
+      progress.Add(tally);
+      reloaded.Add(tally);
+      // To the bit, however often it was loaded.
+      const Progress::Counters stored = progress.StoredCounters();
+      ASSERT_EQ(reloaded.StoredCounters().SerializeAsString(), stored.SerializeAsString());
+      if (random() % 4 != 0 || all.size() == 0) continue;
+      reloaded = Progress(stored);
+      const ConvergenceReport report = reloaded.MakeReport(0, TheoremContext());
+      ASSERT_LE(report.window_examples(), std::min<uint64_t>(all.size(), 1000));
+      ASSERT_GT(report.window_examples() + 100, std::min<uint64_t>(all.size(), 1000));
+      ASSERT_NEAR(report.window_error(), all.ErrorOfLast(report.window_examples()), 1e-12);
+    }
+  }
+}
+
+TEST(Progress, AStoredWindowThatCannotBeIsAsGoodAsItMayBe) {
+  Progress::Counters counters;
+  counters.mutable_report()->set_examples(150);
+  counters.set_window_start(1000);
+  counters.add_window_mistakes(7);
+  EXPECT_EQ(Progress(counters).MakeReport(0, TheoremContext()).window_examples(), 0U);
+  counters.set_window_start(10);
+  counters.clear_window_mistakes();
+  for (int i = 0; i < 50; ++i) counters.add_window_mistakes(1000000);
+  counters.add_window_risks(NAN);
+  const ConvergenceReport report = Progress(counters).MakeReport(0, TheoremContext());
+  EXPECT_EQ(report.window_error(), 1);
+  EXPECT_EQ(report.window_risk(), 0);
+}
+
+// As an older server's, without the window.
+TEST(Progress, AfterARestartWithoutAStoredWindowCountsOnAndBeginsItAnew) {
   std::mt19937 random(1);
   Progress before;
   BruteForce all;
@@ -98,6 +142,13 @@ TEST(Progress, AfterARestartCountsOnAndBeginsTheWindowAnew) {
   Progress after(before.counters());
   EXPECT_EQ(after.MakeReport(0, TheoremContext()).window_examples(), 0U);
   EXPECT_FALSE(after.MakeReport(0, TheoremContext()).has_window_error());
+  // Else one mistake right after a start would be an error of 100 % on the learning curve.
+  Tally mistake;
+  Evaluate(mistake, -1);
+  Progress later = after;
+  later.Add(mistake);
+  EXPECT_FALSE(
+      MakePoint(later.MakeReport(0, TheoremContext()), absl::UnixEpoch()).has_window_error());
   BruteForce since;
   for (int i = 0; i < 20; ++i) {
     const Tally tally = Stretch(random, since, 5);

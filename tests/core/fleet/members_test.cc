@@ -124,5 +124,21 @@ TEST(MembersTest, TheWriterIsOfTheHighestEpochAndSeenWhenItSaysSo) {
   EXPECT_FALSE(members.WriterOf(3).released);
 }
 
+TEST(MembersTest, AServerIsUpToDateWhileItLivesAndStaysAndIsNotLate) {
+  Members members("s0", seconds(2));
+  EXPECT_FALSE(members.HasOtherUpToDate(kStart));
+  fleet_proto::Heartbeat other = From("s1");
+  members.OnHeartbeat(other, kStart);
+  EXPECT_TRUE(members.HasOtherUpToDate(kStart));
+  EXPECT_FALSE(members.HasOtherUpToDate(kStart + seconds(3)));
+  other.set_late(true);
+  members.OnHeartbeat(other, kStart);
+  EXPECT_FALSE(members.HasOtherUpToDate(kStart));
+  other.set_late(false);
+  other.set_leaving(true);
+  members.OnHeartbeat(other, kStart);
+  EXPECT_FALSE(members.HasOtherUpToDate(kStart));
+}
+
 }  // namespace
 }  // namespace perceptrond::members_test

@@ -351,6 +351,12 @@ TEST_F(OptionsTest, ReplicatedDurabilityAndAJournalInNatsGoTogether) {
   Good({"--journal", "nats://n1:4222", "--durability", "replicated"});
 }
 
+TEST_F(OptionsTest, TheLagOfAFleetsCopiesIsATime) {
+  EXPECT_EQ(Good({}).fleet_max_lag, absl::Seconds(30));
+  EXPECT_EQ(Good({"--fleet-max-lag", "500ms"}).fleet_max_lag, absl::Milliseconds(500));
+  EXPECT_THAT(Bad({"--fleet-max-lag", "0s"}), HasSubstr("--fleet-max-lag"));
+}
+
 TEST_F(OptionsTest, CertificateAndKeyGoTogether) {
   const std::string pem = File("a.pem", "x");
   EXPECT_THAT(Bad({"--tls-cert", pem}), HasSubstr("--tls-cert and --tls-key go together"));

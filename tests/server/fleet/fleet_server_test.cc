@@ -85,6 +85,14 @@ std::string FirstOfStream() {
   return first.SerializeAsString();
 }
 
+v1::LearnStreamResponse ReadAnswer(ClientCall& call) {
+  std::string bytes = "\xff";
+  v1::LearnStreamResponse answer;
+  EXPECT_TRUE(call.Read(bytes));
+  EXPECT_TRUE(answer.ParseFromString(bytes));
+  return answer;
+}
+
 // What a stream of one message at this server ends with.
 grpc::Status StreamOnce(Node& node) {
   ClientCall call(node.front->Connect(), kLearnStream);
@@ -162,6 +170,38 @@ TEST(FleetServersTest, ACallThatNeedsTheWriterIsAnsweredByItWhereverItArrives) {
   EXPECT_EQ(response.opened().revision(), 2);
   stream.WritesDone();
   EXPECT_TRUE(stream.Finish().ok());
+}
+
+TEST(FleetServersTest, RowsThatAFollowerEvaluatedAreCountedByAWriterThatDrains) {
+  const auto journal = FleetMember::NewJournal();
+  Node nodes[] = {Node(journal), Node(journal)};
+  nodes[0].member.Create(kModel);
+  nodes[0].member.Release();
+  ASSERT_TRUE(Eventually([&] { return nodes[0].member.writes() || nodes[1].member.writes(); }));
+  Node& follower = nodes[nodes[0].member.writes() ? 1 : 0];
+  Node& writer = nodes[nodes[0].member.writes() ? 0 : 1];
+  ASSERT_TRUE(Eventually(
+      [&] { return follower.member.store().fleet()->WriterOf(0).address == writer.address; }));
+  ClientCall stream(follower.front->Connect(), kLearnStream);
+  v1::LearnStreamRequest message;
+  message.set_model(kModel);
+  *message.add_examples() = OneRow().examples(0);
+  ASSERT_TRUE(stream.Write(message.SerializeAsString()));
+  EXPECT_EQ(ReadAnswer(stream).results(0).updates(), 1U);
+  // Each is right from now on. Those since the last 250 ms only the follower knows of.
+  uint64_t sent = 1;
+  const auto examples = [&] {
+    return MakeReport(**writer.member.store().Acquire(kModel)).examples();
+  };
+  message.clear_model();
+  do {
+    ASSERT_TRUE(stream.Write(message.SerializeAsString()));
+    EXPECT_EQ(ReadAnswer(stream).results(0).updates(), 0U);
+    ++sent;
+  } while (examples() == sent);
+  writer.drain.Begin();
+  EXPECT_EQ(ReasonOf(stream.Finish()), "WRITER_CHANGED");
+  EXPECT_EQ(examples(), sent);
 }
 
 TEST_F(FleetServerTest, APredictionIsAnsweredWhereItArrivesWhateverTheWriterDoes) {
@@ -279,6 +319,34 @@ TEST_F(FleetServerTest, AnotherServersSegmentsAreCheckedAsAClientsMessagesAre) {
   segment.clear_request();
   EXPECT_EQ(ReasonOf(SendSegments(node_, {FirstSegment(), segment.SerializeAsString()})),
             "PRODUCER_SUPERSEDED");
+}
+
+TEST_F(FleetServerTest, AWriterThatDrainsCountsWhatOthersHaveEvaluated) {
+  node_.member.WriteHere();
+  ClientCall call(node_.ConnectToFleetPort(), kSegmentsPath);
+  ASSERT_TRUE(call.Write(FirstSegment()));
+  EXPECT_TRUE(ReadAnswer(call).has_opened());
+  node_.drain.Begin();
+  EXPECT_EQ(ReadAnswer(call).ByteSizeLong(), 0U);
+  fleet::Segment rest;
+  rest.mutable_evaluated()->set_rows(3);
+  rest.mutable_evaluated()->set_request_offset(3);
+  rest.mutable_evaluated()->add_correct_rows()->set_examples(3);
+  ASSERT_TRUE(call.Write(rest.SerializeAsString()));
+  ASSERT_TRUE(call.WritesDone());
+  EXPECT_EQ(ReadAnswer(call).results_size(), 1);
+  EXPECT_TRUE(call.Finish().ok());
+  EXPECT_EQ(MakeReport(**node_.member.store().Acquire(kModel)).examples(), 3U);
+}
+
+TEST_F(FleetServerTest, AWriterThatDrainsWaitsForNoSenderThatIsSilent) {
+  node_.member.WriteHere();
+  ClientCall call(node_.ConnectToFleetPort(), kSegmentsPath);
+  ASSERT_TRUE(call.Write(FirstSegment()));
+  EXPECT_TRUE(ReadAnswer(call).has_opened());
+  node_.drain.Begin();
+  EXPECT_EQ(ReadAnswer(call).ByteSizeLong(), 0U);
+  EXPECT_EQ(ReasonOf(call.Finish()), "DRAINING");
 }
 
 TEST_F(FleetServerTest, ASegmentMayBeLargerThanAMessageButNotWithoutLimit) {

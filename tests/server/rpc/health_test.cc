@@ -97,6 +97,24 @@ TEST_F(HealthTest, WhileNothingCanBeLearnedOnlyTheLearningServiceDoesNotServe) {
   EXPECT_FALSE(health_.IsServing(kLearning));
 }
 
+TEST_F(HealthTest, WhileOthersShouldPredictOnlyThePredictionServicesDoNotServe) {
+  const Call::Method none = [](Call& call) { call.Finish(grpc::Status::OK); };
+  router_.AddService(kLearning, {{"Learn", none}, {"LearnStream", none}});
+  constexpr char kPrediction[] = "perceptron.v1.PredictionService";
+  constexpr char kInference[] = "inference.GRPCInferenceService";
+  router_.AddService(kPrediction, {{"Predict", none}, {"PredictStream", none}, {"Explain", none}});
+  ClientCall prediction(channel_, kWatch);
+  ASSERT_TRUE(prediction.Write(Request(kPrediction)));
+  EXPECT_EQ(Next(prediction), HealthCheckResponse::SERVING);
+  health_.SetPredicting(false);
+  EXPECT_EQ(Next(prediction), HealthCheckResponse::NOT_SERVING);
+  EXPECT_FALSE(health_.IsServing(kInference));
+  EXPECT_TRUE(health_.IsServing(kLearning));
+  EXPECT_TRUE(health_.IsServing(""));
+  health_.SetPredicting(true);
+  EXPECT_EQ(Next(prediction), HealthCheckResponse::SERVING);
+}
+
 TEST_F(HealthTest, AnUnknownServiceIsNotFoundWithAReasonAndItsName) {
   HealthCheckResponse response;
   for (int i = 0; i < 2; ++i) {

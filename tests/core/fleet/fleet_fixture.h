@@ -1,0 +1,140 @@
+// Servers of one process that open one journal.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "core/fleet/fleet.h"
+#include "core/journal/memory_journal.h"
+#include "core/store/store.h"
+#include "tests/support/eventually.h"
+#include "tests/support/paused_journal.h"
+#include "tests/support/traffic.h"
+
+namespace perceptrond::fleet_test {
+
+using testing::DenseSettings;
+using testing::Eventually;
+using testing::Message;
+using testing::PausedJournal;
+using testing::Space;
+using testing::StateBytes;
+namespace v1 = ::perceptron::v1;
+
+inline constexpr uint32_t kPartitions = 4;
+inline constexpr absl::Duration kMaxLag = absl::Milliseconds(200);
+
+class FleetTest : public ::testing::Test {
+ protected:
+  struct Server {
+    // Owned by the store. Null of a newer server.
+    PausedJournal* journal = nullptr;
+    std::unique_ptr<Store> store;
+  };
+
+  FleetTest() { traffic_.dimension = 12; }
+
+  Server& Start() {
+    auto journal = std::make_unique<PausedJournal>(journal_.OpenAgain());
+    PausedJournal* const paused = journal.get();
+    Server& server = Start(std::move(journal));
+    server.journal = paused;
+    return server;
+  }
+  Server& Start(std::unique_ptr<Journal> journal) {
+    Server& server = servers_.emplace_back();
+    FleetOptions fleet;
+    fleet.address = absl::StrCat("server", ++started_);
+    fleet.heartbeat = absl::Milliseconds(20);
+    fleet.writer_timeout = absl::Milliseconds(400);
+    fleet.rank_delay = absl::Milliseconds(50);
+    fleet.settle_time = absl::Milliseconds(100);
+    fleet.max_lag = kMaxLag;
+    Store::Options options;
+    options.fleet = std::make_shared<FleetOptions>(fleet);
+    server.store = std::make_unique<Store>(std::move(journal), options);
+    return server;
+  }
+  void Start(int servers) {
+    servers_.reserve(8);
+    for (int i = 0; i < servers; ++i) Start();
+    ASSERT_TRUE(Eventually([&] { return WrittenOnce(); }));
+  }
+  // Whether each partition has one writer among the servers.
+  bool WrittenOnce() {
+    std::vector<int> writers(kPartitions);
+    for (const Server& server : servers_) {
+      if (server.store == nullptr) continue;
+      const auto stats = server.store->fleet()->stats();
+      for (uint32_t i = 0; i < kPartitions; ++i) writers[i] += stats[i].writes ? 1 : 0;
+    }
+    return writers == std::vector<int>(kPartitions, 1);
+  }
+  static int Written(const Server& server) {
+    int written = 0;
+    for (const PartitionRole::Stats& stats : server.store->fleet()->stats())
+      written += stats.writes ? 1 : 0;
+    return written;
+  }
+  uint64_t IdOf(const std::string& name) { return journal_.Find(name)->id(); }
+  Server* WriterOf(const std::string& name) {
+    for (Server& server : servers_) {
+      if (server.store != nullptr && server.store->fleet()->Writes(IdOf(name))) return &server;
+    }
+    return nullptr;
+  }
+  // Any server but the writer.
+  Server& FollowerOf(const std::string& name) {
+    Server* const writer = WriterOf(name);
+    for (Server& server : servers_) {
+      if (server.store != nullptr && &server != writer) return server;
+    }
+    return servers_.front();
+  }
+  void Create(const std::string& name) {
+    ASSERT_OK(servers_.front()
+                  .store->Create(DenseSettings(name, traffic_.dimension), "", false)
+                  .status());
+  }
+  // Sends a message to whichever server writes the model, until one has acknowledged it.
+  void Learn(const std::string& name, const Message& message) {
+    ASSERT_TRUE(Eventually([&] {
+      for (Server& server : servers_) {
+        if (server.store != nullptr &&
+            SendMessage(*server.store, name, Space::kDense, message).status.ok())
+          return true;
+      }
+      return false;
+    }));
+  }
+  // The state of a model that never had more than one server.
+  std::string Expected(const std::vector<Message>& messages) {
+    Store alone(std::make_unique<MemoryJournal>(), Store::Options());
+    EXPECT_OK(alone.Create(DenseSettings("models/m", traffic_.dimension), "", false).status());
+    for (const Message& message : messages)
+      EXPECT_OK(SendMessage(alone, "models/m", Space::kDense, message).status);
+    return StateBytes(*alone.Acquire("models/m").value());
+  }
+  static std::string State(Server& server, const std::string& name) {
+    const auto model = server.store->Acquire(name);
+    return model.ok() ? StateBytes(**model) : std::string(model.status().message());
+  }
+  // Whether all servers have this state of the model.
+  bool AllHave(const std::string& name, const std::string& state) {
+    return std::all_of(servers_.begin(), servers_.end(), [&](Server& server) {
+      return server.store == nullptr || State(server, name) == state;
+    });
+  }
+
+  testing::TrafficOptions traffic_;
+  MemoryJournal journal_{MemoryJournal::Options{.partitions = kPartitions, .tail_bytes = 64 << 20}};
+  std::vector<Server> servers_;
+  int started_ = 0;
+};
+
+}  // namespace perceptrond::fleet_test
