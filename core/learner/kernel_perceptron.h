@@ -124,7 +124,7 @@ class KernelExpansion final : public Predictor, public SupportExpansion {
   const Kernel kernel_;
   size_t size_;
   RowStore rows_;
-  // By row: ||x_i||^2, and its number of features. Not part of a saved state, since the rows have it.
+  // By row: ||x_i||^2, and its number of features. Not part of a saved state: the rows have them.
   std::vector<double> squared_norms_;
   std::vector<uint32_t> sizes_;
   // ||f||^2; rounding may bring it below 0.

@@ -1,5 +1,5 @@
-// Gaussians, the kernels of a row with many others. Compiled once for each kind of vector unit, as a
-// part of core/vector/simd.cc.
+// Gaussians, the kernels of a row with many others. Compiled once for each kind of vector unit, as
+// a part of core/vector/simd.cc.
 
 // Highway's guard: each unit includes it once.
 #if defined(PERCEPTROND_SIMD_GAUSSIAN) == defined(HWY_TARGET_TOGGLE)
@@ -26,8 +26,8 @@ constexpr double kInverseFactorials[] = {
     1.0 / 120,     1.0 / 720,      1.0 / 5040,      1.0 / 40320,     1.0 / 362880,
     1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600, 1.0 / 6227020800};
 
-// e^x of x <= 0, within 1e-15 of it, relatively; 0 below -708. Each operation is rounded by itself, so
-// that all units have the same bits.
+// e^x of x <= 0, within 1e-15 of it, relatively; 0 below -708. Each operation is rounded by itself,
+// so that all units have the same bits.
 template <class D>
 HWY_INLINE hn::Vec<D> ExpBelowZero(D d, hn::Vec<D> x) {
   // As DeterministicExp (core/vector/arithmetic.h); what is divided there is multiplied here.

@@ -104,11 +104,11 @@ void SetNumbers(FuzzInput& input, v1::Learner& learner) {
   testing::SetCount(learner, "budget", input.OneOf(kFew));
   if (input.Flag()) testing::SetCount(learner, "ratchet_examples", input.OneOf(kFew));
   if (!logistic) return;
-  constexpr v1::LogisticRegression::Steps kSteps[] = {v1::LogisticRegression::STEPS_CONSTANT,
-                                                      v1::LogisticRegression::STEPS_DECREASING,
-                                                      v1::LogisticRegression::STEPS_ADAPTIVE};
+  constexpr v1::LogisticRegression::Steps kSchedules[] = {v1::LogisticRegression::STEPS_CONSTANT,
+                                                          v1::LogisticRegression::STEPS_DECREASING,
+                                                          v1::LogisticRegression::STEPS_ADAPTIVE};
   learner.mutable_logistic_regression()->set_steps(
-      kSteps[input.Below(learner.has_averaged() ? 2 : 3)]);
+      kSchedules[input.Below(learner.has_averaged() ? 2 : 3)]);
 }
 
 // What the rows taken and skipped came to, over the life of the process.

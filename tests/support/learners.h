@@ -19,7 +19,7 @@ inline const google::protobuf::FieldDescriptor* LearnerField(absl::string_view n
   return v1::Learner::descriptor()->FindFieldByName(absl::StrReplaceAll(name, {{"-", "_"}}));
 }
 
-// Logistic regression with other steps, which the catalogue has under one name: SetLearner takes these.
+// Logistic regression with other steps, which the catalogue has under one name. For SetLearner.
 inline std::vector<std::string> LogisticWithSteps() {
   return {"logistic-regression/decreasing", "averaged-logistic-regression/decreasing",
           "logistic-regression/adaptive"};

@@ -16,7 +16,7 @@ import scipy.sparse
 
 from perceptrond import AsyncClient, Client, PerceptrondError, Row
 from perceptrond.producers import Producers
-from perceptrond.v1 import model_pb2, report_pb2
+from perceptrond.v1 import learner_pb2, model_pb2, report_pb2
 from python_fixture import ServedTest, texts_are_supported
 
 CONVERGED = report_pb2.CONVERGENCE_STATE_CONVERGED
@@ -90,6 +90,12 @@ class ModelsTest(ServedTest):
         self.assertEqual([violation.field for violation in raised.exception.violations], ["model.learner.perceptron.step_size"])
         with self.assertRaisesRegex(PerceptrondError, r"NOT_FOUND \(MODEL_NOT_FOUND\)"):
             self.client.get("nothing")
+
+    def test_an_option_with_named_values_takes_a_name(self):
+        model = self.client.create("m", features=2, learner="logistic_regression", learner_options={"steps": "STEPS_ADAPTIVE"})
+        self.assertEqual(model.learner.logistic_regression.steps, learner_pb2.LogisticRegression.STEPS_ADAPTIVE)
+        with self.assertRaisesRegex(ValueError, "STEPS_WIDE"):
+            self.client.create("n", features=2, learner="logistic_regression", learner_options={"steps": "STEPS_WIDE"})
 
     def test_an_existing_model_is_returned_only_if_that_is_ok(self):
         self.create("spam", **SPAM)
