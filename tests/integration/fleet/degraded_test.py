@@ -78,9 +78,6 @@ class OneNatsServerLost(FleetCase):
 
 
 class Ways(FleetCase):
-    # The writer stays.
-    ARGUMENTS = {"timeout": cluster.PATIENT_SECONDS}
-
     def test_a_writer_without_nats_says_since_when_its_state_may_be_old(self):
         """An idle one: no commit shows it that another server has taken over."""
         fleet = self.fleet
@@ -148,7 +145,7 @@ class Clocks(FleetCase):
         cls.clocks = [clocks / str(i) for i in range(SIZE)]
         for i in range(SIZE):
             cls.set(i, 0)
-        cls.ARGUMENTS = {"timeout": cluster.PATIENT_SECONDS, "environment": {i: {"LD_PRELOAD": WALL_CLOCK, "WALL_CLOCK": cls.clocks[i]} for i in range(SIZE)}}
+        cls.ARGUMENTS = {"environment": {i: {"LD_PRELOAD": WALL_CLOCK, "WALL_CLOCK": cls.clocks[i]} for i in range(SIZE)}}
         super().setUpClass()
 
     @classmethod
