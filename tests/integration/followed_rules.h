@@ -20,7 +20,7 @@ inline std::vector<Rule> LearnerRules() {
       {.name = "margin_perceptron",
        .set =
            [](v1::Model& model) {
-             model.mutable_learner()->mutable_margin_perceptron()->set_margin_slack(2);
+             model.mutable_learner()->mutable_margin_perceptron()->set_margin_slack(0.5);
            }},
       {.name = "passive_aggressive",
        .set = [](v1::Model& model) { model.mutable_learner()->mutable_passive_aggressive(); }},

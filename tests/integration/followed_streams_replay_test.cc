@@ -7,7 +7,7 @@ namespace perceptrond::testing {
 namespace {
 
 constexpr int kServers = 3;
-constexpr int kStreamRows = 600;
+constexpr int kStreamRows = 300;
 
 // Each server has one of each kind.
 struct StreamKind {
