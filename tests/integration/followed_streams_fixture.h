@@ -168,13 +168,46 @@ struct Rule {
   bool weights = true;
   // A copy can evaluate its rows.
   bool evaluated_anywhere = true;
+  // The models of which it is a composition: perceptrons of fixed weights. CreateComponents makes them.
+  int components = 0;
+  // In the middle of each stream all labels change.
+  bool drifts = false;
 };
 
 inline void PrintTo(const Rule& rule, std::ostream* out) { *out << rule.name; }
 
+inline std::string ComponentOf(const Rule& rule, int i) {
+  return absl::StrCat(rule.name, "-component-", i);
+}
+
+// Creates what a composition is made of, on this server and those that are of one fleet with it.
+inline void CreateComponents(Member& member, const Rule& rule) {
+  std::mt19937 random(11);
+  std::normal_distribution<float> normal;
+  for (int i = 0; i < rule.components; ++i) {
+    v1::Model component;
+    component.mutable_feature_space()->mutable_dense()->set_dimension(kFeatures);
+    v1::WeightVector& weights =
+        *component.mutable_learner()->mutable_starting_weights()->add_vectors();
+    for (uint32_t f = 0; f < kFeatures; ++f) {
+      weights.add_indices(f);
+      weights.add_values(normal(random));
+    }
+    const grpc::Status created = member.Create(ComponentOf(rule, i), component);
+    ASSERT_TRUE(created.ok()) << created.error_message();
+  }
+}
+
 inline v1::Model SettingsOf(const Rule& rule) {
   v1::Model settings;
-  if (rule.named) {
+  if (rule.components > 0) {
+    for (int i = 0; i < rule.components; ++i) {
+      v1::FeatureSpace::Composition::Input& input =
+          *settings.mutable_feature_space()->mutable_composition()->add_inputs();
+      input.set_model("models/" + ComponentOf(rule, i));
+      input.set_output(v1::FeatureSpace::Composition::OUTPUT_SCORE);
+    }
+  } else if (rule.named) {
     settings.mutable_feature_space()->mutable_named();
   } else if (rule.texts) {
     settings.mutable_feature_space()->mutable_text()->set_bits(12);
@@ -242,10 +275,11 @@ class Messages {
     for (int f = 0; f < kFeatures; ++f) {
       if (random_() % 4 == 0) values[static_cast<size_t>(f)] = normal(random_);
     }
+    const bool changed = rule_.drifts && messages.size() >= kMessages / 2;
     if (rule_.texts) {
       for (float& value : values) value = value == 0 ? 0 : std::copysign(1.0F, value);
     }
-    columns.add_labels(LabelOf(values));
+    columns.add_labels(changed ? -LabelOf(values) : LabelOf(values));
     if (rule_.texts) return AddText(values, columns);
     for (uint32_t f = 0; f < kFeatures; ++f) {
       if (values[f] == 0) continue;

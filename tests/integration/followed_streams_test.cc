@@ -1,5 +1,6 @@
 // Streams to a server of a fleet that does not write their model: its answers are those of one server, and the writer
 // counts what was evaluated elsewhere.
+#include "tests/integration/followed_rules.h"
 #include "tests/integration/followed_streams_fixture.h"
 
 namespace perceptrond::testing {
@@ -30,6 +31,8 @@ void ExpectEqual(std::vector<v1::LearnResult> results, std::vector<v1::LearnResu
 TEST_P(FollowedStreams, AreAnsweredAsByOneServer) {
   const Rule& rule = GetParam();
   const Messages all(rule);
+  CreateComponents(servers().alone(), rule);
+  CreateComponents(servers().members()[0], rule);
   ASSERT_TRUE(servers().alone().Create(rule.name, SettingsOf(rule)).ok());
   const std::vector<v1::LearnResult> expected =
       Learn(servers().alone(), rule.name, rule, all.messages, all.messages.size());
@@ -59,29 +62,18 @@ TEST_P(FollowedStreams, AreAnsweredAsByOneServer) {
     EXPECT_EQ(there.report().streak(), one.report().streak());
     EXPECT_EQ(there.report().radius(), one.report().radius());
     EXPECT_NEAR(there.report().mean_loss(), one.report().mean_loss(), 1e-9);
+    EXPECT_EQ(there.report().drift().SerializeAsString(), one.report().drift().SerializeAsString());
+    EXPECT_EQ(there.report().drift().detections() > 0, rule.drifts);
+    EXPECT_EQ(there.stored_examples().updates(), one.stored_examples().updates());
+    EXPECT_EQ(there.stored_examples().sample(), one.stored_examples().sample());
   }
 }
 
-const std::vector<Rule>& Rules() {
-  static const std::vector<Rule> rules = {
-      {.name = "perceptron", .set = [](v1::Model&) {}},
+// Every rule of the catalogue, and what else a model may have.
+std::vector<Rule> Rules() {
+  std::vector<Rule> rules = LearnerRules();
+  const std::vector<Rule> others = {
       {.name = "updates_alone", .set = [](v1::Model&) {}, .detail = false},
-      {.name = "averaged",
-       .set = [](v1::Model& model) { model.mutable_learner()->mutable_averaged(); }},
-      {.name = "pocket",
-       .set = [](v1::Model& model) { model.mutable_learner()->mutable_pocket(); }},
-      {.name = "voted",
-       .set = [](v1::Model& model) { model.mutable_learner()->mutable_voted(); },
-       .weights = false},
-      {.name = "passive_aggressive",
-       .set = [](v1::Model& model) { model.mutable_learner()->mutable_passive_aggressive_i(); }},
-      {.name = "kernel",
-       .set =
-           [](v1::Model& model) {
-             model.mutable_learner()->mutable_kernel_perceptron()->set_budget(500);
-           },
-       .weights = false},
-      {.name = "names", .set = [](v1::Model&) {}, .named = true},
       {.name = "texts", .set = [](v1::Model&) {}, .texts = true},
       {.name = "classes", .set = [](v1::Model&) {}, .classes = 4},
       {.name = "named_classes_averaged",
@@ -94,14 +86,19 @@ const std::vector<Rule>& Rules() {
              model.mutable_learner()->add_class_weights(1);
              model.mutable_learner()->add_class_weights(3);
            }},
-      // What the writer alone can do.
+      // What the writer alone can do. The examples of a batch have an order, which answers do not tell
+      // of streams at several servers.
       {.name = "batch_perceptron",
        .set = [](v1::Model& model) { model.mutable_learner()->mutable_batch_perceptron(); },
        .evaluated_anywhere = false},
-      {.name = "sample",
-       .set = [](v1::Model& model) { model.mutable_stored_examples()->set_max_sample(10); },
+      {.name = "mini_batches",
+       .set =
+           [](v1::Model& model) {
+             model.mutable_learner()->mutable_batch_perceptron()->set_mini_batch(64);
+           },
        .evaluated_anywhere = false},
   };
+  rules.insert(rules.end(), others.begin(), others.end());
   return rules;
 }
 

@@ -87,7 +87,7 @@ absl::Status JetStreamJournal::CreateWith(storage::ModelHeader& header,
   const absl::StatusOr<WrittenPieces> written = WritePieces(subject, snapshot);
   if (!written.ok()) return written.status();
   head.mutable_part_bytes()->Assign(written->part_bytes.begin(), written->part_bytes.end());
-  absl::Status status = PartitionFor(*id).SetSnapshot(*id, head, 0);
+  absl::Status status = PartitionFor(*id).SetSnapshot(*id, head).status();
   // The catalogue comes last: before that a crash leaves what no model has, and takes space alone.
   if (status.ok()) status = catalogue_->Create(header);
   if (absl::IsUnknown(status)) return absl::UnavailableError(status.message());

@@ -359,15 +359,17 @@ absl::Status JetStreamJournal::SaveSnapshot(uint64_t model_id, const storage::Sn
   if (!written.ok()) return written.status();
   head.mutable_part_bytes()->Assign(written->part_bytes.begin(), written->part_bytes.end());
   const uint64_t first = written->first;
-  const absl::Status status = PartitionFor(model_id).SetSnapshot(model_id, head, last_deleted);
-  if (!status.ok()) {
+  const absl::StatusOr<uint64_t> set = PartitionFor(model_id).SetSnapshot(model_id, head);
+  if (!set.ok()) {
     // The head may be there nevertheless, or come: then the pieces belong to it.
-    if (absl::IsUnknown(status)) return absl::UnavailableError(status.message());
+    if (absl::IsUnknown(set.status())) return absl::UnavailableError(set.status().message());
     snapshots_->DeleteAll(subject).IgnoreError();
-    return status;
+    return set.status();
   }
-  return first > 1 ? snapshots_->DeleteUpTo(PiecesOf(model_id) + ".>", first - 1)
-                   : absl::OkStatus();
+  // Whatever fails from here on, the head has its pieces.
+  absl::Status status = PartitionFor(model_id).DeleteCovered(model_id, last_deleted, *set);
+  if (status.ok()) status = snapshots_->DeleteUpTo(PiecesOf(model_id) + ".>", first - 1);
+  return status;
 }
 
 }  // namespace perceptrond

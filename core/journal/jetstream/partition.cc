@@ -345,26 +345,25 @@ absl::StatusOr<std::optional<storage::Counters>> Partition::LastCounters(uint64_
   return *valid ? std::optional(std::move(*log.mutable_counters())) : std::nullopt;
 }
 
-absl::Status Partition::SetSnapshot(uint64_t model_id, const storage::SnapshotHead& head,
-                                    uint64_t last_deleted) {
-  uint64_t first = 0;
-  {
-    MutexLock lock(&mutex_);
-    if (!own_last_.has_value())
-      return absl::UnavailableError("another server writes this model now");
-    storage::LogEntry log;
-    log.set_epoch(epoch_);
-    *log.mutable_snapshot() = head;
-    std::vector<NewMessage> messages;
-    AddInParts(HeadOf(model_id), log.SerializeAsString(), stream_->max_data(), messages);
-    const absl::StatusOr<AppendOutcome> outcome = Append(messages, *own_last_);
-    if (!outcome.ok()) return outcome.status();
-    if (outcome->written < messages.size())
-      return absl::UnavailableError("another server writes this model now");
-    first = outcome->first;
-  }
-  absl::Status status = stream_->DeleteUpTo(EntriesOf(model_id), last_deleted);
-  if (status.ok() && first > 1) status = stream_->DeleteUpTo(HeadOf(model_id), first - 1);
+absl::StatusOr<uint64_t> Partition::SetSnapshot(uint64_t model_id,
+                                                const storage::SnapshotHead& head) {
+  MutexLock lock(&mutex_);
+  if (!own_last_.has_value()) return absl::UnavailableError("another server writes this model now");
+  storage::LogEntry log;
+  log.set_epoch(epoch_);
+  *log.mutable_snapshot() = head;
+  std::vector<NewMessage> messages;
+  AddInParts(HeadOf(model_id), log.SerializeAsString(), stream_->max_data(), messages);
+  const absl::StatusOr<AppendOutcome> outcome = Append(messages, *own_last_);
+  if (!outcome.ok()) return outcome.status();
+  if (outcome->written < messages.size())
+    return absl::UnavailableError("another server writes this model now");
+  return outcome->first;
+}
+
+absl::Status Partition::DeleteCovered(uint64_t model_id, uint64_t last_entry, uint64_t head) {
+  absl::Status status = stream_->DeleteUpTo(EntriesOf(model_id), last_entry);
+  if (status.ok()) status = stream_->DeleteUpTo(HeadOf(model_id), head - 1);
   return status;
 }
 

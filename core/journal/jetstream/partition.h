@@ -66,10 +66,13 @@ class Partition {
   // is in parts, of a writer that was superseded, or there is none.
   absl::StatusOr<std::optional<storage::Counters>> LastCounters(uint64_t model_id)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // Makes a snapshot, whose pieces are there, the model's, and deletes the entries up to the one with
-  // the sequence number `last_deleted`. UNAVAILABLE if this opener is not the writer.
-  absl::Status SetSnapshot(uint64_t model_id, const storage::SnapshotHead& head,
-                           uint64_t last_deleted) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Makes a snapshot, whose pieces are there, the model's. Returns the sequence number of its head.
+  // UNAVAILABLE if this opener is not the writer.
+  absl::StatusOr<uint64_t> SetSnapshot(uint64_t model_id, const storage::SnapshotHead& head)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Deletes the model's entries up to the one with the sequence number `last_entry`, and the heads of
+  // snapshots before `head`.
+  absl::Status DeleteCovered(uint64_t model_id, uint64_t last_entry, uint64_t head);
   // Whether this opener is the writer, as far as it knows.
   bool is_writer() ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);

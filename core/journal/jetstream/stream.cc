@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
+#include "core/journal/jetstream/api_answer.h"
 
 namespace perceptrond::jetstream {
 namespace {
@@ -64,26 +65,6 @@ std::string WrongSettings(const jsStreamConfig& found, const jsStreamConfig& wan
   check(!found.AllowRollup, "allow_rollup_hdrs");
   check(found.Mirror == nullptr && found.SourcesLen == 0, "mirror or sources");
   return absl::StrJoin(wrong, ", ");
-}
-
-// The number after `"name":` in an answer of JetStream's, which is JSON; absent if it has none.
-std::optional<uint64_t> NumberIn(absl::string_view answer, absl::string_view name) {
-  const std::string key = absl::StrCat("\"", name, "\":");
-  const size_t at = answer.find(key);
-  if (at == absl::string_view::npos) return std::nullopt;
-  answer.remove_prefix(at + key.size());
-  const size_t digits = answer.find_first_not_of("0123456789");
-  uint64_t number = 0;
-  return absl::SimpleAtoi(answer.substr(0, digits), &number) ? std::optional(number) : std::nullopt;
-}
-
-// The description of an error in such an answer.
-std::string DescriptionIn(absl::string_view answer) {
-  constexpr absl::string_view kKey = "\"description\":\"";
-  const size_t at = answer.find(kKey);
-  if (at == absl::string_view::npos) return std::string(answer);
-  answer.remove_prefix(at + kKey.size());
-  return std::string(answer.substr(0, answer.find('"')));
 }
 
 }  // namespace

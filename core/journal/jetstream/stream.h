@@ -131,7 +131,7 @@ class Stream {
   // NATS does not answer, or placed each of several readers on a server that is lost.
   absl::StatusOr<std::unique_ptr<StreamReader>> Read(const std::string& subject,
                                                      uint64_t after) const;
-  // Deletes the messages of a subject, which may end in ".>": up to a sequence number, or all.
+  // Deletes the messages of a subject, which may end in ".>": up to a sequence number, or all. UNAVAILABLE: some are left.
   absl::Status DeleteUpTo(const std::string& subject, uint64_t sequence) const {
     return sequence == 0 ? absl::OkStatus() : Delete(subject, sequence + 1);
   }

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "core/journal/jetstream/api_answer.h"
 #include "core/journal/jetstream/stream.h"
 
 namespace perceptrond::jetstream {
@@ -14,6 +15,16 @@ namespace {
 // Deletions that are under way at once, and how long one may take.
 constexpr size_t kMostDeletions = 256;
 constexpr absl::Duration kDeleteTimeout = absl::Seconds(5);
+
+// Why a message was not deleted; empty if it was.
+std::string WhyNotDeleted(natsMsg* answer) {
+  if (natsMsg_IsNoResponders(answer)) return "JetStream does not answer";
+  const absl::string_view data(natsMsg_GetData(answer),
+                               static_cast<size_t>(natsMsg_GetDataLength(answer)));
+  const std::optional<uint64_t> error = NumberIn(data, "err_code");
+  if (!error.has_value()) return "";
+  return absl::StrCat(DescriptionIn(data), ", JetStream error ", *error);
+}
 
 }  // namespace
 
@@ -47,7 +58,8 @@ absl::Status Stream::Delete(const std::string& subject, uint64_t end) const {
   natsSubscription* answers = nullptr;
   natsStatus status = natsConnection_SubscribeSync(&answers, link->connection, inbox.c_str());
   const std::string subject_of_api = absl::StrCat("$JS.API.STREAM.MSG.DELETE.", options_.name);
-  // What fails is deleted with the next snapshot.
+  // The first error. What fails is deleted with the next snapshot.
+  std::string why_not;
   for (size_t sent = 0, answered = 0; status == NATS_OK && answered < sequences->size();) {
     if (sent < sequences->size() && sent - answered < kMostDeletions) {
       const std::string request =
@@ -60,12 +72,18 @@ absl::Status Stream::Delete(const std::string& subject, uint64_t end) const {
     natsMsg* received = nullptr;
     status =
         natsSubscription_NextMsg(&received, answers, absl::ToInt64Milliseconds(kDeleteTimeout));
+    if (status == NATS_OK && why_not.empty()) why_not = WhyNotDeleted(received);
     natsMsg_Destroy(received);
     ++answered;
   }
   if (answers != nullptr) natsSubscription_Destroy(answers);
-  return status == NATS_OK ? absl::OkStatus()
-                           : Failed(status, 0, "deleting in " + options_.name, begin);
+  if (status != NATS_OK) return Failed(status, 0, "deleting in " + options_.name, begin);
+  if (why_not.empty()) return absl::OkStatus();
+  // Another deletion may have come first, which has no error of its own.
+  const absl::StatusOr<std::vector<uint64_t>> left = SequencesOf(subject, end);
+  if (left.ok() && left->empty()) return absl::OkStatus();
+  return absl::UnavailableError(
+      absl::StrCat("NATS: messages of ", subject, " cannot be deleted: ", why_not));
 }
 
 }  // namespace perceptrond::jetstream

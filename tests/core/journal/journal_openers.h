@@ -159,6 +159,38 @@ TEST_P(Openers, OfTakeOversAtOnceOneSucceeds) {
   }
 }
 
+// Nobody has taken the partition over, so that an entry of any opener counts.
+TEST_P(Openers, OfEqualCommitsAtOnceOneIsWritten) {
+  for (uint64_t round = 1; round <= 20; ++round) {
+    const uint64_t expected = Last();
+    std::atomic<int> written = 0;
+    std::atomic<int> stale = 0;
+    std::atomic<int> winner = -1;
+    std::barrier start(kOpeners);
+    std::vector<std::thread> threads;
+    for (int i = 0; i < kOpeners; ++i) {
+      threads.emplace_back([&, i] {
+        JournalEntry entry = MakeEntry(id_, {MakeRecord(round, 1)});
+        entry.positions.front().set_next_offset(i);
+        start.arrive_and_wait();
+        const auto outcome = journals_[i]->Commit({&entry, 1}, {.expected = expected});
+        EXPECT_OK(outcome.status());
+        if (!outcome.ok()) return;
+        ++(outcome->stale ? stale : written);
+        if (!outcome->stale) winner = i;
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    ASSERT_EQ(written, 1) << round;
+    ASSERT_EQ(stale, kOpeners - 1) << round;
+    ASSERT_EQ(Last(), expected + 1);
+    const auto state = one().LoadCommittedState(id_);
+    ASSERT_OK(state.status());
+    ASSERT_EQ(state->counters.report().updates(), round);
+    ASSERT_EQ(state->positions.at(0).next_offset(), winner);
+  }
+}
+
 TEST_P(Openers, ATailSaysWhoWritesFromWhenOn) {
   const uint64_t before = Last();
   const uint64_t first = TakeOver(one(), "one:1").sequence;

@@ -1,5 +1,8 @@
 """Checks the recorded history of a model's producers against the servers, and against what each nats-server has in its files."""
 
+import re
+import subprocess
+
 from cluster import PARTITIONS, eventually
 from clients import ROWS, DIMENSION, updates_in, weights_after
 from perceptrond.columns import pack
@@ -85,12 +88,47 @@ def check_servers(fleet, model, producers, probe=None):
 
 # A nats-server that leads a stream while it is parted from the others, or killed, may keep a message that no other has, at the number
 # of one that a majority has: nats-server's issue 5957, until 2.10.22.
-NATS_ISSUE = "nats-server issue 5957"
+NATS_ISSUE, FIRST_WITHOUT = "nats-server issue 5957", (2, 10, 22)
+
+
+def nats_version():
+    said = subprocess.run(["nats-server", "--version"], capture_output=True, text=True, check=True).stdout
+    return tuple(map(int, re.search(r"(\d+)\.(\d+)\.(\d+)", said).groups()))
+
+
+def require_issue(may_diverge, what, *facts):
+    """What nothing but that issue explains, where NATS itself was disturbed."""
+    version = nats_version()
+    require(may_diverge and version < FIRST_WITHOUT, what, version, *facts)
+    print(f"NATS {version}: {what}, {NATS_ISSUE}: {facts}", flush=True)
+
+
+def repair(replicas, may_diverge):
+    if replicas.divergent:
+        require_issue(may_diverge, "a replica differs from the two others", replicas.divergent)
+        replicas.repair(PARTITIONS)
+
+
+def restart_ended(fleet, may_diverge):
+    """Starts servers that ended because a leader that differs from the others lacked what they had read. Whether there were any."""
+    ended = [i for i, program in enumerate(fleet.programs) if program.process.poll() is not None]
+    for i in ended:
+        log = fleet.programs[i].log.read_text()
+        require("the journal has lost entries" in log, f"server {i} ended", log[-2000:])
+        require_issue(may_diverge, f"server {i} ended, as the log lacked what it had read")
+    if ended:
+        replicas = Replicas(fleet.nats)
+        replicas.await_all_equal(PARTITIONS)
+        repair(replicas, may_diverge)
+    for i in ended:
+        fleet.start(i)
+        fleet.await_serving(i)
+    return bool(ended)
 
 
 def check_log(fleet, model, producers, by_revision, may_diverge=False):
     """A majority of the replicas of the log has each update that was acknowledged, at its revision, once. The others are equal to it,
-    unless NATS itself was disturbed: then what differs is printed, and made equal."""
+    unless NATS itself was disturbed and has that issue: then what differs is printed, and made equal."""
     replicas = Replicas(fleet.nats)
     model_id = replicas.model_id(model)
     entries, superseded = replicas.committed(model_id, PARTITIONS)
@@ -109,10 +147,9 @@ def check_log(fleet, model, producers, by_revision, may_diverge=False):
     for producer in producers:
         labels = [label for _, (feature, label) in sorted(log.items()) if feature == 2 * producer.number]
         require(labels == [1 if k % 2 == 0 else -1 for k in range(len(labels))], f"{producer.name}: rows are missing or repeated", labels)
-    if replicas.divergent:
-        require(may_diverge, "replicas of NATS differ", replicas.divergent)
-        print(f"{model}: a replica of NATS differs from the two others, {NATS_ISSUE}: {replicas.divergent}", flush=True)
-        replicas.repair(PARTITIONS)
+    if may_diverge:
+        replicas.await_all_equal(PARTITIONS)
+    repair(replicas, may_diverge)
     return len(log), superseded
 
 

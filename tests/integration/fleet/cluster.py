@@ -101,6 +101,19 @@ class Nats:
         accounts = json.loads(page).get("account_details", [])
         return {stream["name"]: stream for account in accounts for stream in account.get("stream_detail", [])}
 
+    def await_ready(self):
+        """Until JetStream's leader knows all servers, which it places streams on."""
+
+        def ready():
+            for i in range(SIZE):
+                page = get(f"http://{self.network.host(self.node(i))}:{self._monitors[i]}/jsz")
+                meta = json.loads(page).get("meta_cluster", {}) if page else {}
+                if meta.get("leader") == f"n{i}" and [replica["current"] for replica in meta.get("replicas", [])] == [True] * (SIZE - 1):
+                    return True
+            return False
+
+        wait_for("JetStream has a leader and all its servers", ready, 120)
+
     def leader(self, stream):
         """The number of the stream's leader."""
 
@@ -148,8 +161,8 @@ def eventually(what, call):
 class Fleet:
     """Servers: i reaches nats-server j through nats_ways[i][j], and the others reach i through fleet_ways[i]."""
 
-    def __init__(self, perceptrond, directory, flags=(), max_file="1G", environment=None, network=None):
-        self.perceptrond, self.directory, self.flags = perceptrond, pathlib.Path(directory), flags
+    def __init__(self, perceptrond, directory, flags=(), max_file="1G", environment=None, network=None, partitions=PARTITIONS):
+        self.perceptrond, self.directory, self.flags, self.partitions = perceptrond, pathlib.Path(directory), flags, partitions
         # Of one server: variables of its environment.
         self.environment = environment or {}
         self.network = network or Loopback()
@@ -164,6 +177,7 @@ class Fleet:
 
     def __enter__(self):
         try:
+            self.nats.await_ready()
             for i in range(SIZE):
                 self.start(i)
             for i in range(SIZE):
@@ -193,7 +207,7 @@ class Fleet:
     def start(self, i):
         serve, fleet, metrics = (f"{self.host(i)}:{port}" for port in self._ports[i])
         urls = ",".join(f"nats://{way.address}" for way in self.nats_ways[i])
-        command = [self.perceptrond, "--journal", urls, "--fleet-partitions", PARTITIONS, "--fleet-timeout", f"{TIMEOUT_SECONDS}s",
+        command = [self.perceptrond, "--journal", urls, "--fleet-partitions", self.partitions, "--fleet-timeout", f"{TIMEOUT_SECONDS}s",
                    "--address", serve, "--fleet-address", fleet, "--fleet-advertise", self.fleet_ways[i].address, "--metrics-address", metrics,
                    *self.network.flags, *self.flags]
         variables = [f"{name}={value}" for name, value in self.environment.get(i, {}).items()]
@@ -253,6 +267,6 @@ class Fleet:
     def settle(self):
         """Waits until the servers have shared the partitions out among all of them."""
         counts = lambda: [self.metric(i, "perceptrond_fleet_partitions_written") for i in range(SIZE)]
-        settled = lambda: None not in counts() and sum(counts()) == PARTITIONS and \
+        settled = lambda: None not in counts() and sum(counts()) == self.partitions and \
             [self.metric(i, "perceptrond_fleet_servers") for i in range(SIZE)] == [SIZE] * SIZE
         wait_for("each partition has one writer", settled)

@@ -16,105 +16,15 @@ import unittest
 
 import grpc
 
-import checker
 import cluster
-from clients import DIMENSION, Load, failure_of, longest_gap, settings
-from perceptrond.columns import pack
-from perceptrond.rows import Row
+from clients import failure_of
+from fleet_case import SIZE, FleetCase, create, learn, predict
+from journal_records import fleet_pb2
 from nats_client import NatsClient
-from perceptrond.v1 import learning_service_pb2, model_service_pb2, prediction_service_pb2
+from perceptrond.v1 import model_service_pb2
 from processes import wait_for
 from proxy import Faults
-
-SIZE = cluster.SIZE
-# Of a reader that asks one server, on a busy machine.
-MOST_WITHOUT_PREDICTIONS = 3
-READS = 100
-
-
-def create(fleet, model):
-    request = model_service_pb2.CreateModelRequest(model_id=model, model=settings())
-    cluster.eventually(f"{model} is created", lambda: fleet.stubs[0].models.CreateModel(request, timeout=10))
-
-
-# The feature of a row besides those of the producers.
-PROBE = DIMENSION - 1
-
-
-def learn(fleet, server, model):
-    """What a row that is an update comes to at a server: None, or a Failure. It is always the same row of one producer."""
-    request = learning_service_pb2.LearnRequest(model=f"models/{model}", columns=pack([Row({PROBE: 1.0}, 1)]), producer_id="probe", first_offset=0)
-    try:
-        fleet.stubs[server].learning.Learn(request, timeout=30)
-        return None
-    except grpc.RpcError as error:
-        return failure_of(error, server)
-
-
-class FleetCase(unittest.TestCase):
-    """Has one fleet for all of its tests."""
-
-    ARGUMENTS = {}
-
-    @classmethod
-    def setUpClass(cls):
-        cls.stack = contextlib.ExitStack()
-        cls.directory = pathlib.Path(cls.stack.enter_context(tempfile.TemporaryDirectory(prefix="perceptrond-degraded.")))
-        cls.fleet = cls.stack.enter_context(cluster.Fleet(PERCEPTROND, cls.directory, **cls.ARGUMENTS))
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.stack.close()
-
-    def setUp(self):
-        self.model = self._testMethodName.replace("_", "-")[:60].rstrip("-")
-        self.fleet.settle()
-        create(self.fleet, self.model)
-        self.load = None
-
-    def begin(self):
-        self.load = Load(self.fleet, self.model)
-        self.addCleanup(self.load.abandon)
-        self.load.await_progress()
-        return self.load
-
-    def end(self):
-        if self.load is not None:
-            load, self.load = self.load, None
-            load.stop()
-
-    def finish(self, may_diverge=False):
-        """Ends the load and checks all of it."""
-        load = self.load
-        self.end()
-        by_revision = checker.check_history(load.producers)
-        # One that was refused may have been learned.
-        wait_for("the probe is learned", lambda: learn(self.fleet, 0, self.model) is None)
-        checker.check_servers(self.fleet, self.model, load.producers, PROBE)
-        checker.check_log(self.fleet, self.model, load.producers, by_revision, may_diverge)
-
-    def await_reads(self, readers=None):
-        """Until each reader has asked its server often."""
-        readers = self.load.readers if readers is None else readers
-        before = [len(reader.times) for reader in readers]
-        try:
-            wait_for("all servers predict", lambda: all(len(reader.times) >= first + READS for reader, first in zip(readers, before)))
-        except AssertionError as late:
-            raise AssertionError(f"{late}: {[(len(reader.times), reader.failures[-1:]) for reader in readers]} after {before}") from late
-
-    def refused(self, servers=range(SIZE)):
-        """Learning is refused at these servers, with a time to try again."""
-        for server in servers:
-            failure = learn(self.fleet, server, self.model)
-            self.assertIsNotNone(failure, f"server {server} learned")
-            self.assertEqual((failure.code, failure.retry), ("UNAVAILABLE", True), failure)
-            print(f"{self.model}: server {server} refuses: {failure.reason}: {failure.message}", flush=True)
-
-    def predicted_throughout(self, since, servers=range(SIZE)):
-        now = time.monotonic()
-        gaps = [longest_gap(self.load.readers[server].times, since, now) for server in servers]
-        print(f"{self.model}: without predictions, by server {[round(gap, 2) for gap in gaps]}", flush=True)
-        self.assertLess(max(gaps), MOST_WITHOUT_PREDICTIONS)
+from replicas import Replicas
 
 
 class WithoutNats(FleetCase):
@@ -162,7 +72,7 @@ class OneNatsServerLost(FleetCase):
         times = []
         for model in models:
             begin = time.monotonic()
-            fleet.stubs[who].predictions.Predict(prediction_service_pb2.PredictRequest(model=f"models/{model}", columns=pack([Row({PROBE: 1.0}, 1)])), timeout=30)
+            predict(fleet, who, model)
             times.append(time.monotonic() - begin)
         print(f"{len(models)} models were loaded, each within {max(times):.2f} s", flush=True)
 
@@ -173,8 +83,8 @@ class Ways(FleetCase):
         fleet = self.fleet
         wait_for("it learns", lambda: learn(fleet, 0, self.model) is None)
         # Servers show the models that they have in memory.
-        for stubs in fleet.stubs:
-            stubs.predictions.Predict(prediction_service_pb2.PredictRequest(model=f"models/{self.model}", columns=pack([Row({PROBE: 1.0}, 1)])), timeout=30)
+        for server in range(SIZE):
+            predict(fleet, server, self.model)
         former = fleet.writer(self.model)
         others = [i for i in range(SIZE) if i != former]
         request = model_service_pb2.GetModelRequest(name=f"models/{self.model}")
@@ -374,6 +284,36 @@ class OlderLog(FleetCase):
         self.restore(stop_servers=False)
 
 
+class NewerVersion(FleetCase):
+    def test_a_record_of_a_newer_arithmetic_is_followed_by_nobody_and_does_not_hold_up_other_models(self):
+        """As if a newer server had written the model."""
+        fleet = self.fleet
+        create(fleet, "other")
+        for model in (self.model, "other"):
+            wait_for(f"{model} learns", lambda: learn(fleet, 0, model) is None)
+        before = [predict(fleet, server, self.model).scores for server in range(SIZE)]
+        replicas = Replicas(fleet.nats)
+        model_id = replicas.model_id(self.model)
+        stream = replicas.stream_of(model_id, cluster.PARTITIONS)
+        newer = fleet_pb2.LogEntry()
+        newer.CopyFrom(replicas.committed(model_id, cluster.PARTITIONS)[0][-1])
+        record = newer.records[-1]
+        record.first_revision += len(record.labels)
+        record.arithmetic_version = 1000
+        newer.counters.report.updates += len(record.labels)
+        with NatsClient(fleet.nats.ports[0]) as nats:
+            answer = nats.request(f"{stream.replace('-p', '.p')}.m.{model_id}", newer.SerializeToString())
+            self.assertNotIn("error", answer)
+        for server in range(SIZE):
+            failure = wait_for("it is refused", lambda: next((found for found in [learn(fleet, server, self.model, offset=1)] if found and found.reason == "NEWER_ARITHMETIC"), None))
+            print(f"server {server} refuses: {failure.message}", flush=True)
+            self.assertEqual((failure.code, failure.retry), ("UNAVAILABLE", True), failure)
+            # Of what it has in memory.
+            self.assertEqual(predict(fleet, server, self.model).scores, before[server])
+            wait_for("other models learn there", lambda: learn(fleet, server, "other", offset=1 + server) is None)
+            self.assertIsNone(fleet.programs[server].process.poll())
+
+
 if __name__ == "__main__":
-    PERCEPTROND, WALL_CLOCK = sys.argv[1:3]
+    FleetCase.PERCEPTROND, WALL_CLOCK = sys.argv[1:3]
     unittest.main(argv=[sys.argv[0], "-v", *sys.argv[3:]])

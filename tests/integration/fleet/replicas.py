@@ -58,7 +58,7 @@ class Replicas:
         # The nats-servers that have those.
         self.outvoted = set()
 
-    def await_equal(self, stream):
+    def await_equal(self, stream, seconds=20):
         """The messages that all have. If they are not equal in the end, those that two have: the third is noted."""
         copies = []
 
@@ -71,7 +71,7 @@ class Replicas:
             return all(copy == copies[0] for copy in copies) and len(copies[0]) >= states[0]["messages"]
 
         with contextlib.suppress(AssertionError):
-            wait_for(f"equal replicas of {stream}", equal, 20)
+            wait_for(f"equal replicas of {stream}", equal, seconds)
             return [copies[0][number] for number in sorted(copies[0])]
         firsts = [(self._nats.streams(i) or {}).get(stream, {}).get("state", {}).get("first_seq", 0) for i in range(len(self._stores))]
         copies = self._copies(stream, max(firsts))
@@ -81,12 +81,16 @@ class Replicas:
             if count < 2:
                 raise AssertionError(f"no two replicas of {stream} agree on message {number}")
             if count < len(copies):
-                self.divergent.setdefault(stream, []).append(number)
+                self.divergent.setdefault(stream, set()).add(number)
                 self.outvoted |= {i for i, copy in enumerate(copies) if copy.get(number) != message}
             if message is not None:
                 agreed[number] = message
         assert self.divergent, f"replicas of {stream} say that they differ, and do not"
         return list(agreed.values())
+
+    def await_all_equal(self, partitions, seconds=20):
+        for stream in [f"{FLEET}-catalogue", *(f"{FLEET}-p{partition}" for partition in range(partitions))]:
+            self.await_equal(stream, seconds)
 
     def _copies(self, stream, first):
         return [{number: message for number, message in read_stream(store, stream).items() if number >= first} for store in self._stores]
@@ -96,8 +100,8 @@ class Replicas:
         for i in sorted(self.outvoted):
             self._nats.empty(i)
             again = Replicas(self._nats)
-            for stream in [f"{FLEET}-catalogue", *(f"{FLEET}-p{partition}" for partition in range(partitions))]:
-                again.await_equal(stream)
+            # It reads all of them from the others, of which one may have to be elected first.
+            again.await_all_equal(partitions, 120)
             assert not again.divergent, f"nats-server {i} was emptied, and still differs: {again.divergent}"
 
     def model_id(self, name):
