@@ -167,7 +167,8 @@ absl::Status BatchBuilder::AddSparse(const Row& row) {
     columns_.mutable_indices()->Truncate(before);
     columns_.mutable_values()->Truncate(before);
     all_ones_ = all_ones_before;
-    return Invalid("REPEATED_INDEX", absl::StrCat("index ", index, " occurs twice"));
+    return Invalid("REPEATED_INDEX",
+                   absl::StrCat("index ", index, " (counted from 0) occurs twice"));
   }
   columns_.add_row_ends(static_cast<uint32_t>(columns_.indices_size()));
   return absl::OkStatus();

@@ -7,6 +7,7 @@
 #include <sstream>
 #include <string>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -273,8 +274,32 @@ Client Globals::Connect() const {
   return Client::Connect(Address(), options);
 }
 
+namespace {
+
+// gRPC would connect to the port modulo 2^16. Other forms than HOST:PORT are gRPC's own.
+std::string CheckPort(const std::string& address) {
+  const size_t colon = address.rfind(':');
+  if (colon == std::string::npos || colon + 1 == address.size()) return "";
+  const bool is_ipv6_without_port = address.find(':') != colon && address[colon - 1] != ']';
+  const std::string port = address.substr(colon + 1);
+  const bool is_number =
+      std::all_of(port.begin(), port.end(), [](char c) { return absl::ascii_isdigit(c); });
+  uint32_t number = 0;
+  if (!is_number || is_ipv6_without_port || absl::StrContains(address, "/") ||
+      address.starts_with("unix") ||
+      (absl::SimpleAtoi(port, &number) && number >= 1 && number <= 65535))
+    return "";
+  return absl::StrCat("--server: ", address, ": ", port,
+                      " is no port; ports are 1 to 65535, 7600 by default");
+}
+
+}  // namespace
+
 std::string Globals::CheckAddress() const {
+  if (server.find_first_not_of(" ,") == std::string::npos)
+    return "--server: the address is empty; give HOST, HOST:PORT or unix:PATH";
   for (const std::string& address : std::vector<std::string>(absl::StrSplit(server, ','))) {
+    if (const std::string wrong = CheckPort(address); !wrong.empty()) return wrong;
     for (const char* scheme : {"http://", "https://"}) {
       if (!absl::StartsWith(address, scheme)) continue;
       std::string plain = address.substr(std::string(scheme).size());

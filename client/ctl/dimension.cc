@@ -23,7 +23,7 @@ absl::Status CheckDimension(const Row& row, uint32_t dimension, int index_base) 
                : absl::StrCat("feature ", needed - 1 + static_cast<uint64_t>(index_base),
                               " needs a dimension of at least ", needed);
   return absl::FailedPreconditionError(
-      absl::StrCat(example, ", but the model's is ", dimension,
+      absl::StrCat(example, ", but the model's dimension is ", dimension,
                    ", and learning only the other examples would bias it; 'create "
                    "--dimension-from FILE' takes the dimension from the data"));
 }

@@ -199,6 +199,7 @@ absl::StatusOr<std::unique_ptr<Input>> Input::Make(const InputOptions& options,
   absl::StatusOr<std::unique_ptr<Format>> made = MakeFormat(format);
   if (!made.ok()) return made.status();
   input->format_ = *std::move(made);
+  input->kind_ = *kind;
   input->options_ = options;
   input->space_ = space;
   input->reread_ = reread;
@@ -255,7 +256,7 @@ absl::StatusOr<bool> Input::Next(Row* row) {
         return CompressedError(options_.command, options_.files[file_ - 1],
                                *reader_->compression());
       }
-      if (!more.ok()) return more;
+      if (!more.ok()) return WithTitleHint(more.status());
       if (*more) {
         if (absl::Status status = CheckKind(*row); !status.ok()) return status;
         return true;
@@ -265,6 +266,14 @@ absl::StatusOr<bool> Input::Next(Row* row) {
     if (absl::Status status = OpenNext(); !status.ok()) return status;
   }
   return false;
+}
+
+absl::Status Input::WithTitleHint(const absl::Status& status) const {
+  if (reader_->line() != 1 || !absl::IsInvalidArgument(status) || kind_ != FormatKind::kText)
+    return status;
+  return absl::InvalidArgumentError(
+      absl::StrCat(std::string(status.message()),
+                   "; if this line has the titles of the columns, --skip-lines 1 skips it"));
 }
 
 void Input::NoticeZeroLabels() {

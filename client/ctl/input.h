@@ -79,6 +79,8 @@ class Input {
   // Fraction of the input read so far, 0 to 1 by bytes; absent if its size is unknown.
   std::optional<double> fraction() const;
 
+  FormatKind kind() const { return kind_; }
+
   // Identifies the line that Next() read last; Where() turns a tag into "file:line".
   uint64_t tag() const;
   std::string Where(uint64_t tag) const;
@@ -93,12 +95,14 @@ class Input {
   absl::Status OpenNext();
   bool Wait(int descriptor) const;
   absl::Status CheckKind(const Row& row) const;
+  absl::Status WithTitleHint(const absl::Status& status) const;
   void NoticeZeroLabels();
 
   InputOptions options_;
   perceptron::v1::FeatureSpace space_;
   bool reread_ = false;
   std::unique_ptr<Format> format_;
+  FormatKind kind_ = FormatKind::kSvmlight;
   LabelsSeen labels_;
   bool noticed_zero_ = false;
   std::unique_ptr<Reader> reader_;

@@ -7,6 +7,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "client/format/format.h"
 
 namespace perceptrond::client {
@@ -122,9 +123,15 @@ class Csv final : public Format {
       label_ = number - 1;
     }
     if (!wanted.empty() && label_ == kNoColumn) {
+      const std::string first = absl::StrJoin(
+          columns_.begin(), columns_.begin() + std::min<size_t>(columns_.size(), 10), ", ");
+      const size_t count = columns_.size();
       columns_.clear();
-      return absl::InvalidArgumentError(
-          absl::StrCat("there is no column \"", wanted, "\" for the label"));
+      // No other line can be read either.
+      return absl::FailedPreconditionError(
+          absl::StrCat("there is no column \"", wanted, "\" for the label: the first line has ",
+                       first, count > 10 ? absl::StrCat(" and ", count - 10, " more") : "",
+                       count == 1 ? "; --delimiter sets the separator" : ""));
     }
     return absl::OkStatus();
   }

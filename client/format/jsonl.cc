@@ -40,8 +40,13 @@ class Jsonl final : public Format {
     const auto status =
         google::protobuf::util::JsonStringToMessage({line.data(), line.size()}, &example_);
     if (!status.ok()) {
-      return absl::InvalidArgumentError(absl::StrCat("not a perceptron.v1.Example in JSON: ",
-                                                     std::string(status.message().as_string())));
+      // ": Root element must be a message." of the empty path.
+      const std::string said = status.message().as_string();
+      std::string_view reason = said;
+      while (reason.starts_with(": ")) reason.remove_prefix(2);
+      while (reason.ends_with(".")) reason.remove_suffix(1);
+      return absl::InvalidArgumentError(
+          absl::StrCat("not a perceptron.v1.Example in JSON: ", std::string(reason)));
     }
     if (example_.has_weight()) row->weight = example_.weight();
     target_ = {};

@@ -189,11 +189,24 @@ TEST(Csv, FillsDenseRowsInOrder) {
 
 TEST(Csv, RefusesMalformedLines) {
   const auto format = Make(Options(FormatKind::kCsv));
-  EXPECT_NE(Error(format.get(), "a,b").find("for the label"), std::string::npos);
   EXPECT_TRUE(Nothing(format.get(), "a,y"));
   for (const char* line : {"1", "1,1,1", "x,1", "nan,1", "1,2", "\"1,1", "\"1\"x,1", "1,"}) {
     Error(format.get(), line);
   }
+}
+
+TEST(Csv, SaysWhichColumnsThereAreIfTheLabelsIsNot) {
+  Row row;
+  const auto format = Make(Options(FormatKind::kCsv));
+  const absl::Status status = format->Parse("a,b", &row).status();
+  // Other lines cannot be read either: this one is not skipped.
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_EQ(status.message(), "there is no column \"y\" for the label: the first line has a, b");
+  const absl::Status one = format->Parse("a;y", &row).status();
+  EXPECT_NE(one.message().find("has a;y; --delimiter sets the separator"), std::string::npos)
+      << one;
+  const absl::Status many = format->Parse("a,a,a,a,a,a,a,a,a,a,a,a", &row).status();
+  EXPECT_NE(many.message().find(" and 2 more"), std::string::npos) << many;
 }
 
 TEST(Csv, ReadsAHeaderInEachFile) {

@@ -214,6 +214,23 @@ TEST(Globals, AWebAddressIsNoServer) {
   EXPECT_THAT(globals.CheckAddress(), HasSubstr("as b:2, and --tls for TLS"));
 }
 
+TEST(Globals, APortThatIsNoneIsSaidInsteadOfAnother) {
+  Globals globals;
+  for (const char* good :
+       {"a:1", "a:65535", "[::1]:7600", "::1", "a", "::0", "unix:/tmp/99999", "a:1,b"}) {
+    globals.server = good;
+    EXPECT_EQ(globals.CheckAddress(), "") << good;
+  }
+  for (const char* bad : {"a:99999", "a:0", "a:1,b:65536", "[::1]:4294967297000"}) {
+    globals.server = bad;
+    EXPECT_THAT(globals.CheckAddress(), HasSubstr(" is no port; ports are 1 to 65535")) << bad;
+  }
+  for (const char* empty : {"", ","}) {
+    globals.server = empty;
+    EXPECT_THAT(globals.CheckAddress(), HasSubstr("the address is empty")) << empty;
+  }
+}
+
 TEST(Failed, EscapesWhatTheServerSays) {
   EXPECT_EQ(Failed("get \x1b", absl::InternalError("a\nb\x1b[m")).error,
             "get \\x1b: a\\nb\\x1b[m (INTERNAL)");

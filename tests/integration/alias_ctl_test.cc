@@ -43,6 +43,21 @@ TEST_F(CtlHistoryTest, AnAliasIsSetUsedComparedAndDeleted) {
   EXPECT_EQ(Ctl("predict aliases/prod " + data_ + " --index-base 1").exit_code, 1);
 }
 
+TEST_F(CtlHistoryTest, AModelGoesThroughAPipe) {
+  const std::string ctl = std::string(PERCEPTRONCTL_BINARY) + " --server " + server_.address();
+  const CommandResult piped = RunCommand(ctl + " export a - | " + ctl + " import b - 2>&1");
+  EXPECT_EQ(piped.exit_code, 0) << piped.out;
+  EXPECT_EQ(Weights("b"), Weights("a"));
+  EXPECT_EQ(Ctl("import c - < /dev/null").exit_code, 1);
+}
+
+TEST_F(CtlHistoryTest, DeleteOfAnAliasSaysWhatDeletesIt) {
+  ExpectFine("alias prod a");
+  const CommandResult wrong = Ctl("delete aliases/prod");
+  EXPECT_EQ(wrong.exit_code, 2);
+  EXPECT_THAT(wrong.out, HasSubstr("'perceptronctl alias NAME --delete'"));
+}
+
 TEST_F(CtlHistoryTest, ASnapshotIsKeptListedAndRestored) {
   EXPECT_EQ(Json<v1::Snapshot>("snapshot a k").name(), "models/a/snapshots/k");
   const std::string weights = Weights("a");

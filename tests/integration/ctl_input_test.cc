@@ -91,6 +91,32 @@ TEST_F(CtlTest, ATextThatIsGivenForAFileIsSaidSo) {
   EXPECT_THAT(Ctl("predict m ./rows.svm").out, Not(HasSubstr("hint")));
 }
 
+TEST_F(CtlTest, ALineOfTitlesBeforeTextsIsRecognized) {
+  Ctl("create m --named --labels ham,spam");
+  const std::string file = Write("sms.tsv", "Label\tMessage\nspam\tfree\nHam\tlunch\n");
+  const CommandResult titles = Ctl("learn m " + file);
+  EXPECT_EQ(titles.exit_code, 2);
+  EXPECT_THAT(titles.out, HasSubstr("--skip-lines 1 skips it"));
+  const CommandResult later = Ctl("learn m --skip-lines 1 " + file);
+  EXPECT_EQ(later.exit_code, 2);
+  EXPECT_THAT(later.out, HasSubstr(":3: label \"Ham\""));
+  EXPECT_THAT(later.out, Not(HasSubstr("--skip-lines")));
+}
+
+TEST_F(CtlTest, AClosedStandardInputIsAnErrorAndNotAnotherFile) {
+  Ctl("create m --dimension 2");
+  const CommandResult closed = Ctl("learn m - --timeout 5" + kSvmlight + " <&-");
+  EXPECT_EQ(closed.exit_code, 2);
+  EXPECT_THAT(closed.out, HasSubstr("standard input"));
+  EXPECT_EQ(CtlOut("list 2>/dev/null >&-").exit_code, 1);
+}
+
+TEST_F(CtlTest, AMalformedJsonLineIsOneSentence) {
+  Ctl("create m --named");
+  EXPECT_THAT(Ctl("learn m - --format jsonl", "[1]\n").out,
+              HasSubstr("in JSON: Root element must be a message; --skip-bad-lines"));
+}
+
 TEST_F(CtlTest, ADimensionThatIsTooSmallEndsTheRun) {
   const std::string file = Write("rows.svm", "+1 1:1\n-1 2:1\n+1 4:1\n-1 1:1 2:1\n");
   Ctl("create small --dimension 3");
@@ -98,11 +124,12 @@ TEST_F(CtlTest, ADimensionThatIsTooSmallEndsTheRun) {
   EXPECT_EQ(learned.exit_code, 2);
   EXPECT_THAT(
       learned.out,
-      HasSubstr(file + ":3: feature 4 needs a dimension of at least 4, but the model's is 3"));
+      HasSubstr(file +
+                ":3: feature 4 needs a dimension of at least 4, but the model's dimension is 3"));
   EXPECT_EQ(Get("small").report().examples(), 2U);
   const CommandResult dense = Ctl("learn small - --format csv --label-column y", "y,a,b\n1,2,3\n");
   EXPECT_EQ(dense.exit_code, 2);
-  EXPECT_THAT(dense.out, HasSubstr("has 2 values, but the model's is 3"));
+  EXPECT_THAT(dense.out, HasSubstr("has 2 values, but the model's dimension is 3"));
 }
 
 TEST_F(CtlTest, UnseenIndicesAreRefusedOrIgnoredByChoice) {
@@ -131,6 +158,9 @@ TEST_F(CtlTest, TheDimensionComesFromFiles) {
   EXPECT_EQ(created.exit_code, 0) << created.out;
   EXPECT_EQ(Get("m").feature_space().dense().dimension(), 7U);
   const std::string csv = Write("rows.csv", "y,a,b\n1,2,3\n");
+  const CommandResult no_label = Ctl("create c --dimension-from " + csv);
+  EXPECT_EQ(no_label.exit_code, 2);
+  EXPECT_THAT(no_label.out, HasSubstr("give --label-column"));
   Ctl("create c --dimension-from " + csv + " --label-column y");
   EXPECT_EQ(Get("c").feature_space().dense().dimension(), 2U);
   const std::string named = Write("rows.vw", "1 | a b\n");

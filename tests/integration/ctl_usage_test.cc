@@ -75,6 +75,20 @@ TEST_F(CtlTest, ARunThatDoesNotConvergeHasAnExitCodeOfItsOwn) {
             0);
 }
 
+TEST_F(CtlTest, TheHelpOfPredictShowsEachFieldOfItsJson) {
+  Ctl("create m --dimension 2");
+  const std::string help = Ctl("predict --help").out;
+  const std::string line =
+      CtlOut("predict m - --format svmlight --index-base 1 -o json 2>/dev/null", "1:1\n").out;
+  size_t fields = 0;
+  for (size_t end = line.find("\":"); end != std::string::npos; end = line.find("\":", end + 1)) {
+    const size_t begin = line.rfind('"', end - 1);
+    EXPECT_THAT(help, HasSubstr(line.substr(begin, end + 2 - begin)));
+    ++fields;
+  }
+  EXPECT_GE(fields, 13) << line;
+}
+
 TEST_F(CtlTest, QuietLeavesResultsAndErrors) {
   EXPECT_EQ(Ctl("-q create m --dimension 2").out, "");
   EXPECT_EQ(Ctl("learn m - --format svmlight --index-base 1 --passes 9 -q", and_).out, "");
@@ -85,10 +99,17 @@ TEST_F(CtlTest, QuietLeavesResultsAndErrors) {
   EXPECT_THAT(Ctl("get m -q").out, HasSubstr("CONVERGED"));
   EXPECT_THAT(Ctl("learn m - --format svmlight --index-base 1 -q -o json", and_).out,
               HasSubstr("\"converged\":true"));
-  EXPECT_EQ(Ctl("-q freeze m").out, "");
+  const std::string file = dir_.path() + "/quiet.model";
+  for (const std::string& done :
+       {std::string("copy m n"), std::string("rename n o"), "export o " + file, "import p " + file,
+        std::string("snapshot p s"), std::string("rollback p s"),
+        std::string("snapshot p s --delete"), std::string("alias a p"),
+        std::string("alias a --delete"), std::string("freeze m")})
+    EXPECT_EQ(Ctl("-q " + done).out, "") << done;
   EXPECT_THAT(Ctl("-q learn m - --format svmlight --index-base 1", and_).out,
               HasSubstr("MODEL_FROZEN"));
-  EXPECT_EQ(Ctl("-q delete m").out, "");
+  for (const char* model : {"m", "o", "p"})
+    EXPECT_EQ(Ctl(std::string("-q delete ") + model).out, "");
   EXPECT_EQ(Ctl("-q list").out, CtlOut("list").out);
 }
 

@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "client/ctl/command.h"
 #include "client/ctl/output.h"
+#include "client/ctl/terminal.h"
 #include "client/management.h"
 
 namespace perceptrond::client {
@@ -93,8 +94,11 @@ int Delete(const Globals& globals, const AliasOptions& options) {
   const absl::Status status = Connect(globals).DeleteAlias(options.name, options.etag);
   if (!status.ok()) return PrintError(absl::StrCat("alias ", options.name), status);
   const std::string name = AliasName(options.name);
-  Print(globals.json() ? JsonObject().Text("deleted", name).str() + "\n"
-                       : absl::StrCat("deleted ", PrintableInLine(name), "\n"));
+  if (globals.json()) {
+    Print(JsonObject().Text("deleted", name).str() + "\n");
+  } else {
+    PrintDone(absl::StrCat("deleted ", PrintableInLine(name), "\n"));
+  }
   return kExitOk;
 }
 
@@ -110,7 +114,7 @@ int Run(const Globals& globals, const AliasOptions& options) {
       options.model.empty() ? client.GetAlias(options.name)
                             : client.SetAlias(options.name, options.model, options.etag);
   if (!alias.ok()) return PrintError(absl::StrCat("alias ", options.name), alias.status());
-  PrintAlias(globals, *alias);
+  if (globals.json() || !IsQuiet() || options.model.empty()) PrintAlias(globals, *alias);
   return kExitOk;
 }
 

@@ -1,5 +1,8 @@
 // `perceptronctl copy`, `rename`, `export`, `import`, `snapshot` and `rollback`.
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
+#include <cstdio>
 #include <fstream>
 #include <memory>
 #include <optional>
@@ -14,6 +17,7 @@
 #include "client/ctl/command.h"
 #include "client/ctl/output.h"
 #include "client/ctl/report.h"
+#include "client/ctl/terminal.h"
 #include "client/management.h"
 
 namespace perceptrond::client {
@@ -46,7 +50,11 @@ CLI::Option* AddModelName(CLI::App* command, HistoryOptions* options) {
 int ShowModel(const Globals& globals, const std::string& doing,
               const absl::StatusOr<v1::Model>& model) {
   if (!model.ok()) return PrintError(doing, model.status());
-  Print(globals.json() ? ToJson(*model, true) + "\n" : DescribeModel(*model));
+  if (globals.json()) {
+    Print(ToJson(*model, true) + "\n");
+  } else {
+    PrintDone(DescribeModel(*model));
+  }
   return kExitOk;
 }
 
@@ -59,25 +67,34 @@ void PrintSnapshot(const Globals& globals, const v1::Snapshot& snapshot) {
 }
 
 int RunExport(const Globals& globals, const HistoryOptions& options) {
+  const bool to_stdout = options.other == "-";
+  if (to_stdout && isatty(STDOUT_FILENO) == 1)
+    return PrintUsageError("export: a model is binary; write it to a file or into a pipe");
   const absl::StatusOr<std::string> file = ConnectPatiently(globals).ExportModel(options.name);
   if (!file.ok()) return PrintError(absl::StrCat("export ", options.name), file.status());
+  if (to_stdout) {
+    std::fwrite(file->data(), 1, file->size(), stdout);
+    return kExitOk;
+  }
   std::ofstream out(options.other, std::ios::binary);
   out.write(file->data(), static_cast<std::streamsize>(file->size()));
   out.close();
   if (out.fail())
     return UsageError(absl::StrCat("export: ", options.other, " cannot be written")).Report();
-  Print(globals.json()
-            ? JsonObject()
-                      .Text("file", options.other)
-                      .Integer("bytes", static_cast<int64_t>(file->size()))
-                      .str() +
-                  "\n"
-            : absl::StrFormat("%s  %d bytes\n", PrintableInLine(options.other), file->size()));
+  if (globals.json()) {
+    Print(JsonObject()
+              .Text("file", options.other)
+              .Integer("bytes", static_cast<int64_t>(file->size()))
+              .str() +
+          "\n");
+  } else {
+    PrintDone(absl::StrFormat("%s  %d bytes\n", PrintableInLine(options.other), file->size()));
+  }
   return kExitOk;
 }
 
 int RunImport(const Globals& globals, const HistoryOptions& options) {
-  std::ifstream in(options.other, std::ios::binary);
+  std::ifstream in(options.other == "-" ? "/dev/stdin" : options.other, std::ios::binary);
   std::stringstream file;
   file << in.rdbuf();
   if (!in) return UsageError(absl::StrCat("import: ", options.other, " cannot be read")).Report();
@@ -91,12 +108,19 @@ int RunSnapshot(const Globals& globals, const HistoryOptions& options) {
   if (options.remove) {
     if (options.other.empty()) return PrintUsageError("snapshot: --delete needs the snapshot's ID");
     const absl::Status status = client.DeleteSnapshot(options.name, options.other);
-    return status.ok() ? kExitOk : PrintError(doing, status);
+    if (!status.ok()) return PrintError(doing, status);
+    const std::string name = absl::StrCat(ModelName(options.name), "/snapshots/", options.other);
+    if (globals.json()) {
+      Print(JsonObject().Text("deleted", name).str() + "\n");
+    } else {
+      PrintDone(absl::StrCat("deleted ", PrintableInLine(name), "\n"));
+    }
+    return kExitOk;
   }
   if (!options.other.empty()) {
     const absl::StatusOr<v1::Snapshot> made = client.CreateSnapshot(options.name, options.other);
     if (!made.ok()) return PrintError(doing, made.status());
-    PrintSnapshot(globals, *made);
+    if (globals.json() || !IsQuiet()) PrintSnapshot(globals, *made);
     return kExitOk;
   }
   const absl::StatusOr<std::vector<v1::Snapshot>> all = client.ListSnapshots(options.name);
@@ -147,7 +171,8 @@ void AddExport(CLI::App* app, const Globals* globals, Action* action) {
   CLI::App* command =
       app->add_subcommand("export", "Write a model to a file: weights, counters, producers");
   AddModelName(command, options.get());
-  command->add_option("FILE", options->other, "The file; it must not exist")
+  command
+      ->add_option("FILE", options->other, "The file, which must not exist; - is standard output")
       ->required()
       ->check(CLI::NonexistentPath);
   command->footer(
@@ -162,11 +187,14 @@ void AddImport(CLI::App* app, const Globals* globals, Action* action) {
   auto options = std::make_shared<HistoryOptions>();
   CLI::App* command = app->add_subcommand("import", "Create a model from an exported file");
   AddModelName(command, options.get());
-  command->add_option("FILE", options->other, "The file")->required()->check(CLI::ExistingFile);
+  command->add_option("FILE", options->other, "The file; - is standard input")
+      ->required()
+      ->check(CLI::Validator(
+          [](std::string& file) { return file == "-" ? "" : CLI::ExistingFile(file); }, "FILE"));
   command->footer(R"(Weights, revision, report and producers' positions are those of the file.
 
 Example:
-  perceptronctl --server other:7600 import spam spam.model)");
+  perceptronctl export spam - | perceptronctl --server other:7600 import spam -)");
   command->callback([=] { *action = [=] { return RunImport(*globals, *options); }; });
 }
 

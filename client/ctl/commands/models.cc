@@ -132,6 +132,10 @@ Outcome ConfirmDelete(const Globals& globals, const ModelOptions& options) {
 }
 
 int RunDelete(const Globals& globals, const ModelOptions& options) {
+  if (options.name.starts_with("aliases/")) {
+    return PrintUsageError(absl::StrCat("delete: ", options.name, " is an alias, not a model; ",
+                                        "'perceptronctl alias NAME --delete' deletes an alias"));
+  }
   if (const Outcome outcome = ConfirmDelete(globals, options); !outcome.ok())
     return outcome.Report();
   const absl::Status status = globals.Connect().DeleteModel(options.name, options.etag);

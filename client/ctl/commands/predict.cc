@@ -109,9 +109,10 @@ label. The AUC is exact up to 4194304 labelled examples; of more it is counted i
 the score, and what it may be off by is stated.
 
 With -o json each line is a perceptron.v1.PredictResponse for one example:
-  {"scores":[2.5],"labels":[1],"distances":[0.7],"revision":"366","errors":[],"probabilities":[],
-   "classScores":[],"classProbabilities":[],"componentRevisions":[]}
-distances is empty while all weights are zero; errors holds the validation error of the example
+  {"scores":[2.5],"predictedLabels":[1],"distances":[0.7],"probabilities":[],"classScores":[],
+   "classProbabilities":[],"revision":"366","epoch":"0","age":"0","componentRevisions":[],
+   "rowErrors":[],"predictionIds":[],"nameTableSize":0}
+distances is empty while all weights are zero; rowErrors holds the validation error of the example
 (score NaN, label 0). Classes are numbers; 'get -o json' prints their names in labelNames.
 --summary -o json prints one object, from errors on only if the input has labels:
   {"examples":"9","labelled":"9","rowErrors":"0","badLines":"0","revision":"366","errors":"1",
@@ -357,15 +358,16 @@ void AddPredict(CLI::App* app, const Globals* globals, Action* action) {
   command->add_option("FILE", options->input.files, "Files of examples; - is standard input")
       ->required();
   AddInputOptions(command, &options->input);
-  command->add_flag("--summary", options->summary_only,
-                    "Print only the summary, on standard output");
+  CLI::Option* const summary = command->add_flag("--summary", options->summary_only,
+                                                 "Print only the summary, on standard output");
   command->add_flag(
       "--all-scores", options->include_class_scores,
       "Multiclass models with -o json: print the scores of all classes, as classScores");
-  command->add_flag(
-      "--ids", options->include_prediction_ids,
-      "Print the id of each prediction last, by which 'learn --format ids' learns its "
-      "label later; for models created with --keep-predictions");
+  command
+      ->add_flag("--ids", options->include_prediction_ids,
+                 "Print the id of each prediction last, by which 'learn --format ids' learns its "
+                 "label later; for models created with --keep-predictions")
+      ->excludes(summary);
   command
       ->add_option(
           "--unseen-indices", options->unseen_indices,
