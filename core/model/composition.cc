@@ -80,7 +80,7 @@ absl::StatusOr<storage::ModelHeader> FindComponent(Journal& journal, const std::
     return found.ok() ? found : JournalError(found.status(), name);
   return MakeError(absl::StatusCode::kNotFound, "COMPONENT_NOT_FOUND",
                    absl::StrCat("there is no model \"", name,
-                                "\" ; create the components of a composition first"),
+                                "\"; create the components of a composition first"),
                    {{"model", name}});
 }
 

@@ -139,7 +139,7 @@ class FleetAccessTest : public ::testing::Test {
       created = Create(id);
     ASSERT_TRUE(created.ok()) << created.error_message();
   }
-  // Calls until lines with all of the parts say that some time went by in the part `name`, and returns these lines. An
+  // Calls until lines with all of the parts say that the part `name` took some time, and returns these lines. An
   // append can be there before it is waited for, and a second has room for ten lines only.
   static std::vector<std::string> CallUntil(const std::function<void()>& call,
                                             const Secured& server,
