@@ -268,6 +268,7 @@ class PageTest:
         self.browser.open(f"{self.origin}/models/curve")
         self.browser.until("the model's page is there", lambda: self.browser.texts("#figures dt"))
         assert self.browser.script("return document.getElementById('members').hidden")
+        self.load.call("delete", "easy")
         self.check_quiet()
 
     def of_many_classes_those_are_shown_that_are_sought(self):
