@@ -1,6 +1,7 @@
 // `perceptronctl learn`.
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -97,6 +98,9 @@ class LearnRun {
   absl::Time started_;
   absl::Duration elapsed_;
   RedrawTimer redraw_timer_;
+  // A stream that could not be opened ends too, and another one may then read the input.
+  std::atomic<bool> opened_ = false;
+  std::atomic<bool> ended_ = false;
   // Declared last: its thread calls back into the members above.
   std::unique_ptr<LearnStream> stream_;
 };
@@ -148,7 +152,10 @@ LearnOptions LearnRun::StreamOptions() {
   options.response_timeout = globals_.StreamTimeout();
   options.on_result = [this](const LearnAnswer& answer) { OnAnswer(answer); };
   options.on_reconnect = [this](const absl::Status& status) { connectivity_.OnLost(status); };
-  options.on_end = StopReading;
+  options.on_end = [this] {
+    ended_ = true;
+    if (opened_) StopReading();
+  };
   return options;
 }
 
@@ -168,6 +175,7 @@ Outcome LearnRun::Open() {
   if (lease_ != nullptr && ErrorReason(opened) == "POSITIONS_DIFFER") {
     // One of the models was created again, or is another server's.
     lease_->Renew();
+    ended_ = false;
     opened = OpenStream();
   }
   if (!opened.ok()) {
@@ -182,7 +190,11 @@ Outcome LearnRun::Open() {
 absl::Status LearnRun::OpenStream() {
   absl::StatusOr<std::unique_ptr<LearnStream>> stream =
       LearnStream::Open(client_.connection(), options_.name, StreamOptions());
-  if (stream.ok()) stream_ = *std::move(stream);
+  if (stream.ok()) {
+    stream_ = *std::move(stream);
+    opened_ = true;
+    if (ended_) StopReading();
+  }
   return stream.status();
 }
 
