@@ -341,7 +341,9 @@ TEST_F(AliasTest, GoesToTheChallengerThatErrsLess) {
   EXPECT_EQ(Challenge(request).outcome(), v1::CHALLENGE_OUTCOME_CHAMPION_WON);
   request.set_margin(0.1);
   // The windows of both are kept.
+  server_.Kill();
   Restart();
+  Begin();
   request.set_validate_only(true);
   EXPECT_EQ(Challenge(request).outcome(), v1::CHALLENGE_OUTCOME_CHALLENGER_WON);
   EXPECT_EQ(GetAlias("x").model(), "models/b");
