@@ -278,7 +278,9 @@ class ExamplesTest(ExamplesFixture):
             job = ["rows", rows, "--format", "svmlight"]
             _, error = self.run_client("learn", *job, "--dimension", 5, "--producer", "rows", expect=1)
             self.assertIn(f"rows.svm:2: {said}", error)
-            self.assertIn(f"rows.svm:2: {said}", self.ctl_error("learn", *job, "--index-base", 1))
+            # Its lines count from 1.
+            of_ctl = said.replace("index 1", "index 1 (counted from 0)")
+            self.assertIn(f"rows.svm:2: {of_ctl}", self.ctl_error("learn", *job, "--index-base", 1))
             if "predict" in PROGRAMS:
                 _, error = self.run_client("predict", *job, expect=1)
                 self.assertIn(f"rows.svm:2: {said}", error)

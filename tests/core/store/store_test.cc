@@ -62,7 +62,8 @@ void SetAny(v1::Model& model, const google::protobuf::FieldDescriptor& field) {
 TEST_F(StoreTest, OutputOnlyFieldsOfASentModelAreIgnored) {
   const std::set<std::string> settings = {
       "name",        "description",        "feature_space",   "learner",
-      "label_names", "margin_of_interest", "stored_examples", "stored_predictions"};
+      "label_names", "margin_of_interest", "stored_examples", "stored_predictions",
+      "expire_after"};
   Create("part");
   v1::Model plain;
   plain.mutable_feature_space()->mutable_composition()->add_inputs()->set_model("part");
