@@ -53,11 +53,12 @@ TEST_F(ExpiryFleetTest, UseByAnyServerKeepsAModelAndItsWriterDeletesItOnce) {
     ASSERT_TRUE(status.ok()) << status.error_message();
   }
   for (Member& member : servers_.members()) EXPECT_FALSE(Exists(member, "unused"));
-  EXPECT_EQ(Expired(), 1);
+  EXPECT_TRUE(Eventually([&] { return Expired() == 1; }));
   for (Member& member : servers_.members())
     EXPECT_TRUE(Eventually([&] { return !Exists(member, "m"); }));
   EXPECT_GE(absl::Now() - last_use, kTime);
-  EXPECT_EQ(Expired(), 2);
+  // Counted once the deletion has ended.
+  EXPECT_TRUE(Eventually([&] { return Expired() == 2; }));
 }
 
 TEST_F(ExpiryFleetTest, AWriterThatDiesLeavesTheDeletionToTheNextOne) {
@@ -68,7 +69,7 @@ TEST_F(ExpiryFleetTest, AWriterThatDiesLeavesTheDeletionToTheNextOne) {
   servers_.WriterOf("m").process.Kill();
   EXPECT_TRUE(Eventually([&] { return !Exists(follower, "m"); }));
   EXPECT_GE(absl::Now() - last_use, kTime);
-  EXPECT_EQ(follower.Metric("perceptrond_models_expired_total"), 1);
+  EXPECT_TRUE(Eventually([&] { return follower.Metric("perceptrond_models_expired_total") == 1; }));
 }
 
 }  // namespace
