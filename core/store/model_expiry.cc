@@ -150,10 +150,10 @@ void ModelExpiry::RemoveUnseen(absl::Duration interval) {
   interval_ = interval;
   const uint64_t sweep = sweep_;
   absl::erase_if(records_, [sweep](const auto& record) { return record.second.sweep != sweep; });
-  const auto& records = records_;
-  absl::erase_if(marks_, [&records](const auto& mark) {
-    return mark.second.use_count() == 1 && !records.contains(mark.first);
-  });
+  for (auto mark = marks_.begin(); mark != marks_.end();) {
+    const auto one = mark++;
+    if (one->second.use_count() == 1 && !records_.contains(one->first)) marks_.erase(one);
+  }
 }
 
 ModelExpiry::Mark ModelExpiry::MarkOf(uint64_t model_id) {

@@ -35,7 +35,7 @@ class ModelExpiry {
   // Parts of Model.expire_after: the least time between two notes; what a model must be unused for
   // besides; and what every model has left after a start.
   static constexpr double kBetweenNotes = 0.1;
-  static constexpr double kMarginOfNotes = 0.15;
+  static constexpr double kMarginOfNotes = 0.25;
   static constexpr double kLeftAfterStart = 0.1;
   // Models are looked at this often within their time, but that takes at most a hundredth of one
   // processor's.

@@ -120,13 +120,13 @@ class ModelExpiryTest : public ::testing::Test {
   std::unique_ptr<ModelExpiry> other_;
 };
 
-TEST_F(ModelExpiryTest, AModelThatIsNotUsedIsDeletedOnceBetweenOneAndOneAndAQuarterOfItsTime) {
+TEST_F(ModelExpiryTest, AModelThatIsNotUsedIsDeletedOnceAfterItsTimeAndAThird) {
   Add();
   Add("models/kept", 8);
   all_.headers["models/kept"].mutable_model()->clear_expire_after();
   Pass(kTime);
   EXPECT_TRUE(Exists());
-  Pass(kTime / 4);
+  Pass(kTime * 0.35);
   EXPECT_FALSE(Exists());
   EXPECT_TRUE(Exists("models/kept"));
   Pass(3 * kTime);
@@ -142,7 +142,7 @@ TEST_F(ModelExpiryTest, AUseGivesAModelItsWholeTime) {
   }
   const absl::Duration left = TimeUntilDeletion();
   EXPECT_GE(left, kTime);
-  EXPECT_LE(left, kTime * 1.25);
+  EXPECT_LE(left, kTime * 1.35);
 }
 
 TEST_F(ModelExpiryTest, AModelThatIsAlwaysUsedIsNotedAtMostOnceInATenthOfItsTime) {
@@ -174,7 +174,7 @@ TEST_F(ModelExpiryTest, TheTimeThatAServerIsDownCounts) {
   Start();
   const absl::Duration left = TimeUntilDeletion();
   EXPECT_GE(left, kTime / 4);
-  EXPECT_LE(left, kTime / 2);
+  EXPECT_LE(left, kTime * 0.6);
 }
 
 TEST_F(ModelExpiryTest, AfterALongPauseUsersHaveATenthOfTheTimeToUseTheModel) {
@@ -203,7 +203,7 @@ TEST_F(ModelExpiryTest, AWallClockThatIsSetWhileTheServerRunsDeletesNothingEarly
     EXPECT_TRUE(Exists());
     const absl::Duration left = TimeUntilDeletion();
     EXPECT_GE(left, kTime / 8) << jump;
-    EXPECT_LE(left, kTime / 2) << jump;
+    EXPECT_LE(left, kTime * 0.6) << jump;
   }
 }
 
@@ -217,7 +217,7 @@ TEST_F(ModelExpiryTest, AClockThatWasWrongForSomeTimeIsForgottenOnceItIsRight) {
   Start();
   const absl::Duration left = TimeUntilDeletion();
   EXPECT_GE(left, kTime * 0.4);
-  EXPECT_LE(left, kTime * 0.7);
+  EXPECT_LE(left, kTime * 0.8);
 }
 
 TEST_F(ModelExpiryTest, AModelWithAnOpenStreamStays) {
@@ -243,7 +243,7 @@ TEST_F(ModelExpiryTest, AModelThatAnAliasNamesStaysAndHasItsWholeTimeAfterwards)
 TEST_F(ModelExpiryTest, AUseWhileItIsBeingDeletedKeepsTheModel) {
   Add();
   during_removal_ = [this] { Use(); };
-  Pass(kTime * 1.25);
+  Pass(kTime * 1.35);
   during_removal_ = nullptr;
   Pass(kTime);
   EXPECT_TRUE(Exists());
@@ -255,7 +255,7 @@ TEST_F(ModelExpiryTest, AJournalOutOfReachDelaysDeletionsAndLosesNoUse) {
   Use();
   expiry_->Sweep();
   all_.fails = true;
-  Pass(kTime * 1.2);
+  Pass(kTime * 1.3);
   EXPECT_TRUE(Exists());
   all_.fails = false;
   Pass(absl::Minutes(1));
@@ -291,7 +291,7 @@ TEST_F(ModelExpiryTest, ANewTimeBeginsWhenItIsGiven) {
   Add("models/m", kId, 2 * kTime);
   const absl::Duration left = TimeUntilDeletion();
   EXPECT_GE(left, 2 * kTime);
-  EXPECT_LE(left, 2.5 * kTime);
+  EXPECT_LE(left, 2.7 * kTime);
 }
 
 TEST_F(ModelExpiryTest, AModelThatLeavesMemoryStaysUsed) {
@@ -334,7 +334,7 @@ TEST_F(ModelExpiryTest, UsesByAnotherServerOfAFleetKeepTheModelUntilTheyEnd) {
   EXPECT_LE(all_.notes, 50);
   const absl::Duration left = TimeUntilDeletion();
   EXPECT_GE(left, kTime);
-  EXPECT_LE(left, kTime * 1.4);
+  EXPECT_LE(left, kTime * 1.5);
   EXPECT_THAT(other_->UsedHere(), IsEmpty());
 }
 
