@@ -1,9 +1,5 @@
 // perceptronctl: perceptrond's command line.
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
-#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -103,18 +99,6 @@ int CheckWritten(int code) {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
   PrintStderr("writing to standard output failed: some results are missing");
   return code == kExitOk ? kExitFailed : code;
-}
-
-// Where the caller has closed a standard descriptor, the next file or socket would take its number,
-// and be read as input or written as output. Reads of the first and writes to the others fail
-// instead. Before static objects are made, some of which open descriptors.
-[[gnu::constructor(101)]] void OccupyStandardDescriptors() {
-  for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
-    if (fcntl(descriptor, F_GETFD) >= 0 || errno != EBADF) continue;
-    // Takes the lowest free number, which is this one.
-    [[maybe_unused]] const int taken =
-        open("/dev/null", descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY);
-  }
 }
 
 int Main(int argc, char** argv) {

@@ -103,14 +103,6 @@ TEST_F(CtlTest, ALineOfTitlesBeforeTextsIsRecognized) {
   EXPECT_THAT(later.out, Not(HasSubstr("--skip-lines")));
 }
 
-TEST_F(CtlTest, AClosedStandardInputIsAnErrorAndNotAnotherFile) {
-  Ctl("create m --dimension 2");
-  const CommandResult closed = Ctl("learn m - --timeout 5" + kSvmlight + " <&-");
-  EXPECT_EQ(closed.exit_code, 2);
-  EXPECT_THAT(closed.out, HasSubstr("standard input"));
-  EXPECT_EQ(CtlOut("list 2>/dev/null >&-").exit_code, 1);
-}
-
 TEST_F(CtlTest, AMalformedJsonLineIsOneSentence) {
   Ctl("create m --named");
   EXPECT_THAT(Ctl("learn m - --format jsonl", "[1]\n").out,
