@@ -142,26 +142,38 @@ class FleetServerTest : public ::testing::Test {
   Node node_;
 };
 
-TEST(FleetServersTest, ACallThatNeedsTheWriterIsAnsweredByItWhereverItArrives) {
-  const auto journal = FleetMember::NewJournal();
-  Node nodes[] = {Node(journal), Node(journal)};
-  nodes[0].member.Create(kModel);
-  nodes[0].member.Release();
-  ASSERT_TRUE(Eventually([&] { return nodes[0].member.writes() || nodes[1].member.writes(); }));
-  Node& follower = nodes[nodes[0].member.writes() ? 1 : 0];
-  Node& writer = nodes[nodes[0].member.writes() ? 0 : 1];
-  ASSERT_TRUE(Eventually(
-      [&] { return follower.member.store().fleet()->WriterOf(0).address == writer.address; }));
-  for (Node* const node : {&writer, &follower}) {
+// Two servers, of which one writes the model, and the other knows it.
+class FleetServersTest : public ::testing::Test {
+ protected:
+  FleetServersTest() {
+    nodes_[0].member.Create(kModel);
+    nodes_[0].member.Release();
+    EXPECT_TRUE(Eventually([&] { return nodes_[0].member.writes() || nodes_[1].member.writes(); }));
+    writer_ = nodes_[0].member.writes() ? 0 : 1;
+    EXPECT_TRUE(Eventually([&] {
+      return follower().member.store().fleet()->WriterOf(0).address == writer().address;
+    }));
+  }
+  Node& writer() { return nodes_[writer_]; }
+  Node& follower() { return nodes_[1 - writer_]; }
+
+ private:
+  const std::shared_ptr<MemoryJournal> journal_ = FleetMember::NewJournal();
+  Node nodes_[2] = {Node(journal_), Node(journal_)};
+  size_t writer_ = 0;
+};
+
+TEST_F(FleetServersTest, ACallThatNeedsTheWriterIsAnsweredByItWhereverItArrives) {
+  for (Node* const node : {&writer(), &follower()}) {
     v1::LearnResponse learned;
     const grpc::Status status =
-        Ask(node->front->Connect(), kLearn, OneRow(node == &writer ? 1 : -1), learned);
+        Ask(node->front->Connect(), kLearn, OneRow(node == &writer() ? 1 : -1), learned);
     ASSERT_TRUE(status.ok()) << status.error_message();
     EXPECT_EQ(learned.result().updates(), 1U);
-    EXPECT_EQ(learned.result().revision(), node == &writer ? 1 : 2);
+    EXPECT_EQ(learned.result().revision(), node == &writer() ? 1 : 2);
   }
   // A stream that begins at the follower is one at the writer.
-  ClientCall stream(follower.front->Connect(), kLearnStream);
+  ClientCall stream(follower().front->Connect(), kLearnStream);
   stream.Write(FirstOfStream());
   std::string bytes;
   ASSERT_TRUE(stream.Read(bytes));
@@ -172,17 +184,8 @@ TEST(FleetServersTest, ACallThatNeedsTheWriterIsAnsweredByItWhereverItArrives) {
   EXPECT_TRUE(stream.Finish().ok());
 }
 
-TEST(FleetServersTest, RowsThatAFollowerEvaluatedAreCountedByAWriterThatDrains) {
-  const auto journal = FleetMember::NewJournal();
-  Node nodes[] = {Node(journal), Node(journal)};
-  nodes[0].member.Create(kModel);
-  nodes[0].member.Release();
-  ASSERT_TRUE(Eventually([&] { return nodes[0].member.writes() || nodes[1].member.writes(); }));
-  Node& follower = nodes[nodes[0].member.writes() ? 1 : 0];
-  Node& writer = nodes[nodes[0].member.writes() ? 0 : 1];
-  ASSERT_TRUE(Eventually(
-      [&] { return follower.member.store().fleet()->WriterOf(0).address == writer.address; }));
-  ClientCall stream(follower.front->Connect(), kLearnStream);
+TEST_F(FleetServersTest, RowsThatAFollowerEvaluatedAreCountedByAWriterThatDrains) {
+  ClientCall stream(follower().front->Connect(), kLearnStream);
   v1::LearnStreamRequest message;
   message.set_model(kModel);
   *message.add_examples() = OneRow().examples(0);
@@ -191,7 +194,7 @@ TEST(FleetServersTest, RowsThatAFollowerEvaluatedAreCountedByAWriterThatDrains) 
   // Each is right from now on. Those since the last 250 ms only the follower knows of.
   uint64_t sent = 1;
   const auto examples = [&] {
-    return MakeReport(**writer.member.store().Acquire(kModel)).examples();
+    return MakeReport(**writer().member.store().Acquire(kModel)).examples();
   };
   message.clear_model();
   do {
@@ -199,7 +202,7 @@ TEST(FleetServersTest, RowsThatAFollowerEvaluatedAreCountedByAWriterThatDrains) 
     EXPECT_EQ(ReadAnswer(stream).results(0).updates(), 0U);
     ++sent;
   } while (examples() == sent);
-  writer.drain.Begin();
+  writer().drain.Begin();
   EXPECT_EQ(ReasonOf(stream.Finish()), "WRITER_CHANGED");
   EXPECT_EQ(examples(), sent);
 }
