@@ -40,6 +40,8 @@ struct Server::Parts {
   Drain drain;
   Router router;
   Health health{router};
+  // Outlives the store, whose thread records models that expire.
+  std::unique_ptr<AuditLog> audit;
   std::unique_ptr<Store> store;
   std::unique_ptr<InFlightMemory> memory;
   std::unique_ptr<AnalysisQueue> analyses;
@@ -47,7 +49,6 @@ struct Server::Parts {
   Connections connections;
   // Null without an access file.
   std::unique_ptr<AccessControl> access;
-  std::unique_ptr<AuditLog> audit;
   std::unique_ptr<Admission> admission;
   // Null without a fleet.
   std::unique_ptr<FleetServer> fleet;

@@ -116,9 +116,15 @@ bool PartitionRole::Read() {
     }
     read_to_ = *after;
     tail_ = *std::move(tail);
+    heard_ = Clock::now();
+    heard_pending_ = 0;
     followers_.SetEpoch(tail_->epoch());
   }
   const absl::StatusOr<std::vector<SequencedEntry>> entries = tail_->Next(kTurn);
+  if (entries.ok() && (!entries->empty() || tail_->pending() != heard_pending_)) {
+    heard_ = Clock::now();
+    heard_pending_ = tail_->pending();
+  }
   {
     MutexLock lock(&mutex_);
     stats_.superseded += tail_->TakeSuperseded();
@@ -139,10 +145,12 @@ bool PartitionRole::Read() {
   contact_ = Clock::now();
   stats_.pending = tail_->pending();
   if (entries->empty()) {
-    // Also if the last ones were those of superseded writers, which are passed over.
-    if (stats_.pending == 0) lag_.OnLevel();
+    const bool is_silent = absl::FromChrono(Clock::now() - heard_) > kSilentTime;
+    // Also if the last ones were those of superseded writers, which are passed over. A tail that was just opened does
+    // not know what is pending.
+    if (stats_.pending == 0 && (is_silent || Lag() < kSilentTime)) lag_.OnLevel();
     // What is pending does not come: it was deleted, or the consumer that reads the log for this server is lost.
-    if (Lag() > kSilentTime) tail_.reset();
+    if (stats_.pending > 0 && is_silent) tail_.reset();
     return false;
   }
   stats_.entries += entries->size();

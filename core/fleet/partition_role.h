@@ -149,6 +149,9 @@ class PartitionRole {
   std::unique_ptr<JournalTail> tail_;
   // The last entry that was read; a tail that is opened again begins there.
   std::optional<uint64_t> read_to_;
+  // When the tail was opened, or returned entries or a part of one; and how many were pending then.
+  Clock::time_point heard_;
+  uint64_t heard_pending_ = 0;
   // When the thread began to follow the log.
   Clock::time_point begun_;
   // A take-over of this server that was written and not read yet; 0: there is none.

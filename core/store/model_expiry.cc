@@ -87,7 +87,9 @@ absl::Duration ModelExpiry::Sweep() {
     after = headers->back().model().name();
   }
   RemoveUnseen(interval);
-  return std::max({interval, kShortestWait, kWaitPerWork * (clocks_.steady() - begun)});
+  // However long it took, uses are noted and told to other servers by the next one.
+  const absl::Duration rest = std::min(kWaitPerWork * (clocks_.steady() - begun), kLongestWait);
+  return std::max({interval, kShortestWait, rest});
 }
 
 void ModelExpiry::SweepModel(const storage::ModelHeader& header, absl::Duration expire_after) {

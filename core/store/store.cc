@@ -97,7 +97,7 @@ absl::Status Store::DeleteBy(absl::string_view name, absl::string_view etag, boo
   return uid.status();
 }
 
-absl::Status Store::DeleteLoaded(absl::string_view name) {
+absl::Status Store::DeleteLoaded(absl::string_view name, const std::function<bool()>& is_in_use) {
   // The model is loaded and closed first: until it is gone every Acquire returns the closed one,
   // and after the commit no write can follow the deletion. A model too damaged to be loaded is
   // deleted all the same.
@@ -106,6 +106,11 @@ absl::Status Store::DeleteLoaded(absl::string_view name) {
   if (model.ok()) {
     (*model)->Close(ModelNotFound(name));
     if ((*model)->core().CheckWritable().ok()) (void)committer_->Commit(*model);
+    // Others may have waited for the same load, and have used the model before it was closed.
+    if (is_in_use != nullptr && is_in_use()) {
+      cache_.CloseAndRemove(name, ModelNotFound(name));
+      return absl::AbortedError("the model is in use again");
+    }
   }
   const absl::Status deleted = journal_->Delete(name);
   // Also if it was not deleted: the next Acquire loads it anew. A failed commit may have removed

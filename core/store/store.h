@@ -183,7 +183,8 @@ class Store {
   std::shared_ptr<const Model> InMemory(absl::string_view name) const;
   // As Acquire, also while a copy predicts.
   absl::StatusOr<std::shared_ptr<Model>> AcquireNow(absl::string_view name);
-  absl::Status DeleteLoaded(absl::string_view name);
+  absl::Status DeleteLoaded(absl::string_view name,
+                            const std::function<bool()>& is_in_use = nullptr);
   // Delete, by `remove`.
   absl::Status DeleteBy(absl::string_view name, absl::string_view etag, bool validate_only,
                         const std::function<absl::Status()>& remove);

@@ -28,10 +28,12 @@ std::unique_ptr<ModelExpiry> Store::MakeExpiry() {
 absl::Status Store::DeleteExpired(const storage::ModelHeader& header,
                                   const std::atomic<bool>& used) {
   const std::string& name = header.model().name();
+  const auto is_in_use = [&] {
+    return used.load(std::memory_order_relaxed) || streams_.HasAny(header.model().uid());
+  };
   const auto remove = [&] {
-    const bool in_use =
-        used.load(std::memory_order_relaxed) || streams_.HasAny(header.model().uid());
-    return in_use ? absl::AbortedError("the model is in use again") : DeleteLoaded(name);
+    return is_in_use() ? absl::AbortedError("the model is in use again")
+                       : DeleteLoaded(name, is_in_use);
   };
   absl::Status deleted = DeleteBy(name, header.model().etag(), /*validate_only=*/false, remove);
   if (deleted.ok() && options_.on_expired != nullptr) options_.on_expired(name);

@@ -4,11 +4,14 @@ import time
 import uuid
 from typing import Any, Mapping, Optional, Sequence, Union
 
+import grpc
+
 from .columns import copy, packed
 from .datasets import Dataset
+from .errors import PerceptrondError
 from .settings import model_settings
 from .v1 import learner_pb2, model_pb2, model_service_pb2, prediction_service_pb2, report_pb2
-from .window import Totals
+from .window import LearningModel, Totals
 
 MOST_UNTIL_CONVERGED = 1000
 # The class scores of a message.
@@ -148,6 +151,13 @@ class Passes:
     def summary(self) -> Optional[report_pb2.PassSummary]:
         """Of the first model."""
         return self.summaries[0] if self.summaries else None
+
+
+def check_positions(models: Sequence[LearningModel]) -> None:
+    """Of models that are to learn the same new examples: one that is ahead would take them for repeated."""
+    if len({(model.opened.next_offset, model.opened.passes) for model in models if model.opened is not None}) > 1:
+        raise PerceptrondError.from_parts(grpc.StatusCode.FAILED_PRECONDITION, "POSITIONS_DIFFER",
+                                          "one of the models was created again, or an earlier call failed: nothing was sent; call again")
 
 
 def sums(totals: Totals) -> tuple[int, int, int]:

@@ -144,6 +144,8 @@ class Client:
         plan = calls.Passes(data, passes, until_converged, resumes=producer is not None)
         say = shown(progress)
         with self._producers.lent(calls.names_of(model), producer) as name, self.learn_stream(model, name, window=window) as stream:
+            if producer is None:
+                calls.check_positions(stream.models)
             plan.start(stream.next_offset, stream.passes)
             stream.number_rows(plan.row_of)
             while (number := plan.next()) is not None:

@@ -15,6 +15,8 @@ class Producers:
     def __init__(self) -> None:
         self._prefix = f"python-{uuid.uuid4().hex[:16]}"
         self._lock = threading.Lock()
+        # Of several models: those whose positions may differ since a call failed are not used again.
+        self._generation: collections.defaultdict[str, int] = collections.defaultdict(int)
         self._lent: collections.defaultdict[str, set[int]] = collections.defaultdict(set)
 
     @contextlib.contextmanager
@@ -25,13 +27,18 @@ class Producers:
             yield name
             return
         model = models if isinstance(models, str) else "\n".join(models)
-        of_several = "" if isinstance(models, str) else f"{zlib.crc32(model.encode()):08x}-"
         with self._lock:
+            of_several = "" if isinstance(models, str) else f"{zlib.crc32(model.encode()):08x}-{self._generation[model]}-"
             lent = self._lent[model]
             number = next(number for number in range(len(lent) + 1) if number not in lent)
             lent.add(number)
         try:
             yield f"{self._prefix}-{of_several}{number}"
+        except BaseException:
+            if of_several:
+                with self._lock:
+                    self._generation[model] += 1
+            raise
         finally:
             with self._lock:
                 lent.discard(number)
