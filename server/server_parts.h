@@ -76,7 +76,7 @@ struct Server::Parts {
   void ReloadCertificates();
   void ReloadAccess();
   void WarnOfNoPrincipals() const;
-  // A model was deleted that nobody used.
+  // A model was deleted because it was not used.
   void OnExpired(const std::string& model) const;
 };
 

@@ -1,4 +1,4 @@
-// The deletion of models that nobody uses: see perceptron.v1.Model.expire_after.
+// The deletion of models that are not used: see perceptron.v1.Model.expire_after.
 #pragma once
 
 #include <atomic>
@@ -120,7 +120,7 @@ class ModelExpiry {
       ABSL_LOCKS_EXCLUDED(mutex_);
   Due Update(const storage::ModelHeader& header, absl::Duration expire_after, bool used,
              bool writes) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Removes models that the sweep has not seen, and marks that nobody has.
+  // Removes models that the sweep has not seen, and marks that no loaded model has.
   void RemoveUnseen(absl::Duration interval) ABSL_LOCKS_EXCLUDED(mutex_);
   bool stopping() const ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -92,7 +92,7 @@ class Store {
     uint64_t evictions = 0;
     uint64_t snapshots = 0;
     uint64_t snapshot_failures = 0;
-    // Models deleted since nobody used them.
+    // Models deleted because they were not used.
     uint64_t expired = 0;
     uint64_t models_in_memory = 0;
     uint64_t memory_bytes = 0;

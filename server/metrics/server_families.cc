@@ -236,7 +236,8 @@ void AppendServerFamilies(const ServerStats& stats, size_t exported, MetricFamil
   counter("perceptrond_evictions_total",
           "Models evicted from memory to keep within the memory budget.", stats.evictions);
   counter("perceptrond_models_expired_total",
-          "Models deleted since nobody used them for their expire_after.", stats.models_expired);
+          "Models deleted because they were not used for their expire_after.",
+          stats.models_expired);
   counter("perceptrond_snapshots_total", "Snapshots written.", stats.snapshots);
   counter("perceptrond_snapshot_failures_total",
           "Snapshots that could not be written; the journal keeps their records.",

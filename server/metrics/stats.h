@@ -90,7 +90,7 @@ struct ServerStats {
   };
   // Absent without a fleet.
   std::optional<Fleet> fleet;
-  // Models deleted since nobody used them.
+  // Models deleted because they were not used.
   uint64_t models_expired = 0;
   WaitingPredictions::Stats predictions;
   Connections::Stats transport;

@@ -1,4 +1,4 @@
-"""How long a model that its writer hands over, because that server stops, is learned by nobody.
+"""How long no server learns a model whose writer stops and hands it over.
 
     python3 hand_over_test.py PERCEPTROND [--rounds N]
 
