@@ -9,7 +9,7 @@ from perceptrond.columns import pack
 from perceptrond.rows import Row
 from perceptrond.v1 import model_service_pb2, prediction_service_pb2
 from processes import wait_for
-from replicas import Replicas
+from replicas import BeyondRepair, Replicas
 
 
 def require(condition, what, *facts):
@@ -107,6 +107,18 @@ def repair(replicas, may_diverge):
     if replicas.divergent:
         require_issue(may_diverge, "a replica differs from the two others", replicas.divergent)
         replicas.repair(PARTITIONS)
+
+
+def beyond_repair(fleet, failure):
+    """Whether a check failed since NATS, which was disturbed, has left replicas that cannot be made equal. Prints which issue that is."""
+    if not isinstance(failure, BeyondRepair):
+        try:
+            Replicas(fleet.nats).await_all_equal(PARTITIONS)
+            return False
+        except BeyondRepair as found:
+            failure = found
+    require_issue(True, str(failure))
+    return True
 
 
 def restart_ended(fleet, may_diverge):

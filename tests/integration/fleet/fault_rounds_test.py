@@ -135,6 +135,8 @@ class Figures:
         self.rounds, self.learning, self.predictions, self.elsewhere, self.missing, self.sent = 0, [], [], [], 0, 0
 
     def row(self, fault):
+        if not self.rounds:
+            return f"{fault.replace('_', ' ')} | 0 | – | – | – | –"
         return (f"{fault.replace('_', ' ')} | {self.rounds} | {max(self.learning):.1f} s | {max(self.predictions):.1f} s | {max(self.elsewhere):.1f} s | "
                 f"{100 * self.missing / self.sent:.1f} %")
 
@@ -181,6 +183,21 @@ def run(fleet, fault, number, figures):
     return model, outcome
 
 
+def run_all(fleet, figures, rounds):
+    """What each model became; None if a fault left NATS's replicas different for good, by an issue of its own, which is printed."""
+    outcomes = {}
+    for number in range(rounds):
+        for fault in figures:
+            try:
+                model, outcome = run(fleet, fault, number, figures[fault])
+            except (AssertionError, grpc.RpcError) as failure:
+                if fault not in OF_NATS or not checker.beyond_repair(fleet, failure):
+                    raise
+                return None
+            outcomes[model] = outcome
+    return outcomes
+
+
 def settle(fleet, may_diverge):
     try:
         checker.restart_ended(fleet, may_diverge)
@@ -223,18 +240,15 @@ def main():
     chosen = options.only or [fault for fault in FAULTS if options.long or fault not in LONG]
     chosen = [fault for fault in chosen if options.of is None or (fault in OF_NATS) == (options.of == "nats")]
     figures = {fault: Figures() for fault in chosen}
-    outcomes = {}
     with tempfile.TemporaryDirectory(prefix="perceptrond-faults.") as directory, cluster.Fleet(
             options.perceptrond, options.directory or directory, network=Namespaces() if options.namespaces else Loopback()) as fleet:
         fleet.faults = []
-        for number in range(options.rounds):
-            for fault in figures:
-                model, outcome = run(fleet, fault, number, figures[fault])
-                outcomes[model] = outcome
-        Rounds(fleet).all_servers_restart(None)
-        for model, outcome in outcomes.items():
-            check_again(fleet, model, outcome)
-        print(f"{len(outcomes)} models are the same after all servers have restarted")
+        outcomes = run_all(fleet, figures, options.rounds)
+        if outcomes is not None:
+            Rounds(fleet).all_servers_restart(None)
+            for model, outcome in outcomes.items():
+                check_again(fleet, model, outcome)
+            print(f"{len(outcomes)} models are the same after all servers have restarted")
     print("\nfault | rounds | without learning | without predictions | at another server | rows not counted\n---|---|---|---|---|---")
     for fault, one in figures.items():
         print(one.row(fault))
