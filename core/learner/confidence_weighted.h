@@ -12,7 +12,6 @@
 #include <cmath>
 #include <limits>
 #include <span>
-#include <vector>
 
 #include "core/learner/linear_rule.h"
 #include "core/vector/arithmetic.h"
@@ -27,71 +26,37 @@ class ConfidenceRule : public LinearRule {
   static constexpr bool kHasDual = false;
   static constexpr size_t kArraysPerVector = 1;
 
-  // S of one score vector; the bias variance is a float32 value, like the bias weight.
-  struct Variances {
-    FloatArray features;
-    double bias = 1;
-  };
-  struct Memory {
-    // By vector.
-    std::vector<Variances> variances;
-
-    void Resize(size_t vectors, size_t size);
-    void AppendTo(const ScoreVectors& vectors, LearnerStateView& state) const;
-    bool Read(StateReader& state, ScoreVectors& vectors);
-  };
+  // S.
+  using Memory = WeightFigures<1>;
   Memory memory;
 
   double Variance(const ScoreVectors& vectors, size_t k, const Row& row) const;
   // Two labels: the same of a row whose features have this part in it.
   double Variance(const ScoreVectors& vectors, double of_features) const {
     const double b = vectors.bias_input();
-    return of_features + memory.variances[0].bias * b * b;
+    return of_features + memory.vectors[0].bias * b * b;
   }
   // Two labels: S of the features.
-  std::span<const float> FeatureVariances() const { return memory.variances[0].features; }
+  std::span<const float> FeatureVariances() const { return memory.vectors[0].features; }
   bool CanMove(const ScoreVectors& vectors, const Move& move, const Row& row) const;
   void MakeMove(ScoreVectors& vectors, const Move& move, const Row& row);
 };
 
-inline void ConfidenceRule::Memory::Resize(size_t vectors, size_t size) {
-  if (variances.size() < vectors) variances.resize(vectors);
-  for (Variances& one : variances) {
-    if (one.features.size() < size) one.features.resize(size, 1.0F);
-  }
-}
-
-inline void ConfidenceRule::Memory::AppendTo(const ScoreVectors& /*vectors*/,
-                                             LearnerStateView& state) const {
-  for (const Variances& one : variances) {
-    Append(one.features, state);
-    Append(one.bias, state);
-  }
-}
-
-inline bool ConfidenceRule::Memory::Read(StateReader& state, ScoreVectors& vectors) {
-  for (size_t k = 0; k < vectors.count(); ++k) {
-    FloatArray features = state.Array();
-    variances.push_back({std::move(features), state.Scalar()});
-  }
-  return true;
-}
-
 inline double ConfidenceRule::Variance(const ScoreVectors& vectors, size_t k,
                                        const Row& row) const {
   // Nothing has been learned about a class that does not exist.
-  if (k >= memory.variances.size()) return vectors.AugmentedSquaredNorm(row);
-  const Variances& variances = memory.variances[k];
+  if (k >= memory.vectors.size()) return vectors.AugmentedSquaredNorm(row);
+  const Memory::Figures& variances = memory.vectors[k];
   const double b = vectors.bias_input();
   return WeightedSquaredNorm(variances.features, row) + variances.bias * b * b;
 }
 
 inline bool ConfidenceRule::CanMove(const ScoreVectors& vectors, const Move& move,
                                     const Row& row) const {
-  if (move.vector >= memory.variances.size())
+  if (move.vector >= memory.vectors.size())
     return vectors.StaysFinite(move.vector, move.length, row);
   const LinearWeights& linear = vectors[move.vector];
-  const Variances& variances = memory.variances[move.vector];
+  const Memory::Figures& variances = memory.vectors[move.vector];
   const double bias = linear.bias_weight + move.length * variances.bias * vectors.bias_input();
   return std::abs(bias) <= std::numeric_limits<float>::max() &&
          StaysFiniteAlong(linear.weights, move.length, variances.features, row);
@@ -101,7 +66,7 @@ inline void ConfidenceRule::MakeMove(ScoreVectors& vectors, const Move& move, co
   // The first example of a class may have margin enough.
   if (move.length == 0) return;
   LinearWeights& linear = vectors[move.vector];
-  Variances& variances = memory.variances[move.vector];
+  Memory::Figures& variances = memory.vectors[move.vector];
   const double b = vectors.bias_input();
   AddScaledAlong(linear.weights, move.length, variances.features, row, linear.squared_norm);
   linear.bias_weight = static_cast<float>(linear.bias_weight + move.length * variances.bias * b);

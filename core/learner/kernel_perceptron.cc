@@ -16,12 +16,39 @@ namespace {
 
 constexpr double kMost = 1e150;
 
-double Power(double base, uint32_t exponent) {
-  double power = 1;
-  // Clamped at each step: there is no infinity times 0.
-  for (uint32_t i = 0; i < exponent; ++i) power = std::clamp(power * base, -kMost, kMost);
-  return power;
-}
+// A sum of products in eight lanes: term i, counted from 0, is in lane i % 8.
+class LaneSum {
+ public:
+  void Add(const double* a, const double* b, size_t count) {
+    size_t i = 0;
+    for (; i < count && next_ % kLanes != 0; ++i) AddOne(a[i] * b[i]);
+    // Pairs: of a loop over lanes the compiler makes many permutations.
+    Pair p = Load(&lanes_[0]), q = Load(&lanes_[2]), r = Load(&lanes_[4]), s = Load(&lanes_[6]);
+    for (; i + kLanes <= count; i += kLanes) {
+      p += Load(a + i) * Load(b + i);
+      q += Load(a + i + 2) * Load(b + i + 2);
+      r += Load(a + i + 4) * Load(b + i + 4);
+      s += Load(a + i + 6) * Load(b + i + 6);
+      next_ += kLanes;
+    }
+    lanes_ = {p[0], p[1], q[0], q[1], r[0], r[1], s[0], s[1]};
+    for (; i < count; ++i) AddOne(a[i] * b[i]);
+  }
+  double total() const {
+    return ((lanes_[0] + lanes_[1]) + (lanes_[2] + lanes_[3])) +
+           ((lanes_[4] + lanes_[5]) + (lanes_[6] + lanes_[7]));
+  }
+
+ private:
+  using Pair __attribute__((vector_size(16))) = double;
+
+  static Pair Load(const double* from) { return Pair{from[0], from[1]}; }
+  void AddOne(double term) { lanes_[next_++ % kLanes] += term; }
+
+  static constexpr size_t kLanes = 8;
+  std::array<double, kLanes> lanes_{};
+  size_t next_ = 0;
+};
 
 // A row with a value for each of `size` features, for as long as this lives. A thread has one at a
 // time.
@@ -60,19 +87,14 @@ Kernel::Kernel(const LearnerSettings& settings)
 
 void Kernel::Apply(double squared_norm, std::span<const double> squared_norms,
                    std::span<double> values) const {
-  const double bias = bias_input_ * bias_input_;
-  switch (settings_.kind) {
-    case KernelSettings::Kind::kRbf:
-      simd::Best().gaussians(settings_.gamma, squared_norm, squared_norms.data(), values.data(),
-                             values.size());
-      break;
-    case KernelSettings::Kind::kPolynomial:
-      for (double& value : values) value = Power(settings_.coef0 + value, settings_.degree);
-      break;
-    default:
-      break;
+  const simd::Loops& loops = simd::Best();
+  if (settings_.kind == KernelSettings::Kind::kRbf) {
+    loops.gaussians(settings_.gamma, squared_norm, squared_norms.data(), values.data(),
+                    values.size());
   }
-  for (double& value : values) value = std::clamp(value + bias, -kMost, kMost);
+  if (settings_.kind == KernelSettings::Kind::kPolynomial)
+    loops.powers(settings_.coef0, settings_.degree, kMost, values.data(), values.size());
+  loops.powers(bias_input_ * bias_input_, 1, kMost, values.data(), values.size());
 }
 
 double Kernel::OfItself(double squared_norm) const {
@@ -83,18 +105,34 @@ double Kernel::OfItself(double squared_norm) const {
 }
 
 KernelExpansion::KernelExpansion(const LearnerSettings& settings, size_t size)
-    : decision_{false, settings.tie_rule}, kernel_(settings), size_(size) {}
+    : decision_{false, settings.tie_rule}, kernel_(settings), size_(size) {
+  rows_.KeepBlocks();
+}
 
-void KernelExpansion::Multiply(const float* written_out, size_t first, size_t count,
-                               double* products) const {
-  const std::span<const uint32_t> sizes = std::span(sizes_).subspan(first, count);
-  // Where their columns begin: an empty row has none.
-  size_t skipped = 0;
-  while (skipped < count && sizes[skipped] == 0) products[skipped++] = 0;
-  if (skipped == count) return;
-  const Row begin = rows_.row(first + skipped);
-  simd::Best().row_dots(written_out, begin.indices, begin.values, sizes.subspan(skipped),
-                        products + skipped);
+size_t KernelExpansion::Multiply(const float* written_out, size_t first, double* products) const {
+  // The most features of rows that are multiplied before the caller may stop.
+  constexpr size_t kMostFeatures = size_t{1} << 16;
+  const RowStore::Block block = rows_.block(first);
+  if (block.columns != nullptr) {
+    std::array<double, simd::kRowsInBlock> all;
+    // Most blocks are whole.
+    double* const dots = block.rows == simd::kRowsInBlock ? products : all.data();
+    simd::Best().block_dots(written_out, block.columns, block.width, dots);
+    if (dots == products) return block.rows;
+    std::copy_n(all.begin() + block.first, block.rows, products);
+    return block.rows;
+  }
+  // An empty row does not say where the next one begins.
+  if (sizes_[first] == 0) {
+    products[0] = 0;
+    return 1;
+  }
+  size_t count = block.rows;
+  while (count > 1 && rows_.features(first, count) > kMostFeatures) count /= 2;
+  const Row begin = rows_.row(first);
+  simd::Best().row_dots(written_out, begin.indices, begin.values,
+                        std::span(sizes_).subspan(first, count), products);
+  return count;
 }
 
 template <typename Take>
@@ -108,26 +146,32 @@ void KernelExpansion::ForEachKernel(const Kernel::Example& example, const Take& 
   const WrittenOut written(writes_out ? size_ : 0, writes_out ? x : Row{kNoIndices, nullptr, 0});
   size_t count = 0;
   for (size_t begin = 0; begin < rows_.size(); begin += count) {
-    const size_t most = std::min(kTogether, rows_.size() - begin);
     uint64_t work = 0;
-    for (count = 0; count < most && work < kMostWork; ++count)
-      work += Kernel::Work(x.size, sizes_[begin + count], size_);
-    if (!KeepGoing(work)) return;
-    if (writes_out) {
-      Multiply(written.values(), begin, count, values.data());
-    } else {
-      for (size_t i = 0; i < count; ++i) values[i] = Dot(example.row, rows_.row(begin + i));
+    for (count = 0; begin + count < rows_.size() && count + simd::kRowsInBlock <= kTogether &&
+                    work < kMostWork;) {
+      const size_t first = begin + count;
+      if (writes_out) {
+        count += Multiply(written.values(), first, values.data() + count);
+      } else {
+        values[count++] = Dot(example.row, rows_.row(first));
+      }
+      const size_t rows = begin + count - first;
+      work += rows * Kernel::Work(x.size, 0, size_) +
+              Kernel::Work(0, rows_.features(first, rows), size_);
     }
+    if (!KeepGoing(work)) return;
     kernel_.Apply(example.squared_norm, std::span(squared_norms_).subspan(begin, count),
                   std::span(values).first(count));
-    for (size_t i = 0; i < count; ++i) take(begin + i, values[i]);
+    take(begin, std::span<const double>(values).first(count));
   }
 }
 
 double KernelExpansion::Score(const Kernel::Example& example) const {
-  double score = 0;
-  ForEachKernel(example, [&](size_t i, double kernel) { score += rows_.coefficient(i) * kernel; });
-  return score;
+  LaneSum score;
+  ForEachKernel(example, [&](size_t begin, std::span<const double> kernels) {
+    score.Add(rows_.coefficients() + begin, kernels.data(), kernels.size());
+  });
+  return score.total();
 }
 
 uint64_t KernelExpansion::ScoreCost(uint64_t features) const {
@@ -151,11 +195,13 @@ std::vector<SupportExample> KernelExpansion::SupportExamples(const Row& row) con
   const Kernel::Example example(row);
   std::vector<SupportExample> support;
   support.reserve(rows_.size());
-  ForEachKernel(example, [&](size_t i, double kernel) {
-    const double coefficient = rows_.coefficient(i);
-    // Coefficients that shrank to 0 keep their sign.
-    support.push_back(
-        {rows_.size() - 1 - i, std::signbit(coefficient) ? -1 : 1, kernel, coefficient});
+  ForEachKernel(example, [&](size_t begin, std::span<const double> kernels) {
+    for (size_t i = begin; i < begin + kernels.size(); ++i) {
+      const double coefficient = rows_.coefficient(i);
+      // Coefficients that shrank to 0 keep their sign.
+      support.push_back({rows_.size() - 1 - i, std::signbit(coefficient) ? -1 : 1,
+                         kernels[i - begin], coefficient});
+    }
   });
   return support;
 }
@@ -190,6 +236,7 @@ void KernelExpansion::Restore(size_t size, double squared_norm, RowStore rows) {
   size_ = size;
   squared_norm_ = squared_norm;
   rows_ = std::move(rows);
+  rows_.KeepBlocks();
   squared_norms_.clear();
   sizes_.clear();
   for (size_t i = 0; i < rows_.size(); ++i) AddFigures(rows_.row(i));

@@ -21,7 +21,8 @@
 //             it what a drifting stream has made wrong. Two labels: the analysis is for these
 //
 // There are no weights: norms are those in the kernel's space. A score costs O(B row.size), and so
-// do an update and the norm without the bias. Memory: the rows kept.
+// do an update and the norm without the bias. Memory: the rows kept, 8 bytes a feature; as much
+// again at most if they are dense (core/learner/row_store.h).
 #pragma once
 
 #include <algorithm>
@@ -63,8 +64,9 @@ class Kernel {
   // The largest number of features of which x is written out, for its products with all z: they take
   // 4 bytes each, a thread.
   static constexpr size_t kMostWrittenOut = size_t{1} << 22;
-  // Multiply-adds that K of two sparse rows of these sizes, of `size` features, takes as long as.
-  // Where x is not written out each step of a merge waits for the comparison before.
+  // Multiply-adds that K of two sparse rows of these sizes, of `size` features, takes as long as;
+  // blocks of dense rows take less. Where x is not written out each step of a merge waits for the
+  // comparison before.
   static uint64_t Work(uint64_t x, uint64_t z, uint64_t size) {
     return size <= kMostWrittenOut ? 2 * z + 30 : 6 * (x + z) + 30;
   }
@@ -113,10 +115,12 @@ class KernelExpansion final : public Predictor, public SupportExpansion {
   void Restore(size_t size, double squared_norm, RowStore rows);
 
  private:
-  // The inner products of a row, written out, with `count` rows from `first` on.
-  void Multiply(const float* written_out, size_t first, size_t count, double* products) const;
+  // The inner products of a row, written out, with rows from `first` on, at most kRowsInBlock.
+  // Returns of how many.
+  size_t Multiply(const float* written_out, size_t first, double* products) const;
   void AddFigures(const Row& row);
-  // Calls take(i, K(x_i, x)) for each of the rows, until KeepGoing returns false.
+  // Calls take(i, K(x_i, x) and those of rows after i) until all rows had their turn or KeepGoing
+  // returns false.
   template <typename Take>
   void ForEachKernel(const Kernel::Example& example, const Take& take) const;
 

@@ -20,8 +20,11 @@
 // ultraconservative rules of Crammer, Singer, JMLR 3, 2003, section 4.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "absl/container/inlined_vector.h"
 #include "core/learner/decision.h"
@@ -113,6 +116,42 @@ class LinearRule {
   void WeightsReplaced(ScoreVectors& /*vectors*/) {}
   // The dual coefficient of an update that moved a vector by `length` after `age` examples.
   double DualCoefficient(double length, uint64_t /*age*/) const { return length; }
+};
+
+// The Memory of a rule that keeps a figure for each weight, never below 0; each begins at kInitial.
+template <int kInitial>
+struct WeightFigures {
+  // Of one score vector; the bias weight's is a float32 value too.
+  struct Figures {
+    FloatArray features;
+    double bias = kInitial;
+  };
+  std::vector<Figures> vectors;
+
+  void Resize(size_t count, size_t size) {
+    if (vectors.size() < count) vectors.resize(count);
+    for (Figures& one : vectors) {
+      if (one.features.size() < size) one.features.resize(size, static_cast<float>(kInitial));
+    }
+  }
+  void AppendTo(const ScoreVectors& /*scores*/, LearnerStateView& state) const {
+    for (const Figures& one : vectors) {
+      Append(one.features, state);
+      Append(one.bias, state);
+    }
+  }
+  bool Read(StateReader& state, ScoreVectors& scores) {
+    bool sound = true;
+    for (size_t k = 0; k < scores.count(); ++k) {
+      FloatArray features = state.Array();
+      vectors.push_back({std::move(features), state.Scalar()});
+      const Figures& read = vectors.back();
+      sound = sound && read.bias >= 0 &&
+              std::all_of(read.features.begin(), read.features.end(),
+                          [](float figure) { return figure >= 0; });
+    }
+    return sound;
+  }
 };
 
 }  // namespace perceptrond

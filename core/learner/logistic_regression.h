@@ -28,8 +28,6 @@
 #include <cmath>
 #include <limits>
 #include <span>
-#include <utility>
-#include <vector>
 
 #include "core/learner/linear_rule.h"
 #include "core/learner/rule_learner.h"
@@ -115,19 +113,8 @@ class AdaptiveLogisticRegression : public LogisticRegression {
   static constexpr bool kHasDual = false;
   static constexpr size_t kArraysPerVector = 1;
 
-  // G of one score vector; the bias's is a float32 value too.
-  struct Squares {
-    FloatArray features;
-    double bias = 0;
-  };
-  struct Memory {
-    // By vector.
-    std::vector<Squares> squares;
-
-    void Resize(size_t vectors, size_t size);
-    void AppendTo(const ScoreVectors& vectors, LearnerStateView& state) const;
-    bool Read(StateReader& state, ScoreVectors& vectors);
-  };
+  // G.
+  using Memory = WeightFigures<0>;
   Memory memory;
 
   explicit AdaptiveLogisticRegression(const LearnerSettings& settings)
@@ -154,32 +141,6 @@ class LogisticLearner final : public RuleLearner<Rule>, public Probabilistic {
   void ToProbabilities(std::span<double> scores) const override;
 };
 
-inline void AdaptiveLogisticRegression::Memory::Resize(size_t vectors, size_t size) {
-  if (squares.size() < vectors) squares.resize(vectors);
-  for (Squares& one : squares) {
-    if (one.features.size() < size) one.features.resize(size);
-  }
-}
-
-inline void AdaptiveLogisticRegression::Memory::AppendTo(const ScoreVectors& /*vectors*/,
-                                                         LearnerStateView& state) const {
-  for (const Squares& one : squares) {
-    Append(one.features, state);
-    Append(one.bias, state);
-  }
-}
-
-inline bool AdaptiveLogisticRegression::Memory::Read(StateReader& state, ScoreVectors& vectors) {
-  bool sound = true;
-  for (size_t k = 0; k < vectors.count(); ++k) {
-    FloatArray features = state.Array();
-    squares.push_back({std::move(features), state.Scalar()});
-    sound = sound && squares.back().bias >= 0;
-    for (const float square : squares.back().features) sound = sound && square >= 0;
-  }
-  return sound;
-}
-
 inline bool AdaptiveLogisticRegression::CanMove(const ScoreVectors& vectors, const Move& move,
                                                 const Row& row) const {
   constexpr double kMost = std::numeric_limits<float>::max();
@@ -192,7 +153,7 @@ inline bool AdaptiveLogisticRegression::CanMove(const ScoreVectors& vectors, con
 inline void AdaptiveLogisticRegression::MakeMove(ScoreVectors& vectors, const Move& move,
                                                  const Row& row) {
   LinearWeights& linear = vectors[move.vector];
-  Squares& squares = memory.squares[move.vector];
+  Memory::Figures& squares = memory.vectors[move.vector];
   AddAdaptive(linear.weights, step_size_, move.length, squares.features, row, linear.squared_norm);
   const double gradient = move.length * vectors.bias_input();
   squares.bias = AddSquare(squares.bias, gradient);

@@ -33,9 +33,54 @@ void RowStore::Push(const Row& row, double coefficient) {
   }
   ends_.push_back(indices_.size());
   coefficients_.push_back(coefficient);
+  if (keeps_blocks_ && (removed_ + size()) % simd::kRowsInBlock == 0) AddBlock(size());
+}
+
+void RowStore::KeepBlocks() {
+  keeps_blocks_ = true;
+  removed_ = 0;
+  blocks_.clear();
+  block_bytes_ = 0;
+  for (size_t end = simd::kRowsInBlock; end <= size(); end += simd::kRowsInBlock) AddBlock(end);
+}
+
+void RowStore::AddBlock(size_t end) {
+  std::vector<float>& columns = blocks_.emplace_back();
+  // Of fewer rows than a block has there is none.
+  if (end < simd::kRowsInBlock) return;
+  const size_t begin = end - simd::kRowsInBlock;
+  size_t width = 0;
+  for (size_t i = begin; i < end; ++i) {
+    const Row stored = row(i);
+    if (stored.size > 0)
+      width = std::max<size_t>(width, stored.indices[stored.size - 1] + size_t{1});
+  }
+  if (width > kWidestBlock || 2 * features(begin, simd::kRowsInBlock) < width * simd::kRowsInBlock)
+    return;
+  columns.resize(width * simd::kRowsInBlock);
+  for (size_t i = begin; i < end; ++i) {
+    const Row stored = row(i);
+    for (size_t j = 0; j < stored.size; ++j)
+      columns[stored.indices[j] * simd::kRowsInBlock + (i - begin)] = stored.values[j];
+  }
+  block_bytes_ += columns.capacity() * sizeof(float);
+}
+
+RowStore::Block RowStore::block(size_t i) const {
+  if (!keeps_blocks_) return {1};
+  const size_t at = (removed_ + i) / simd::kRowsInBlock;
+  const size_t first = (removed_ + i) % simd::kRowsInBlock;
+  const size_t rows = std::min(simd::kRowsInBlock - first, size() - i);
+  if (at >= blocks_.size() || blocks_[at].empty()) return {rows};
+  return {rows, blocks_[at].data(), blocks_[at].size() / simd::kRowsInBlock, first};
 }
 
 void RowStore::Pop() {
+  if (keeps_blocks_ && ++removed_ == simd::kRowsInBlock) {
+    removed_ = 0;
+    block_bytes_ -= blocks_.front().capacity() * sizeof(float);
+    blocks_.pop_front();
+  }
   ++first_;
   if (2 * first_ < coefficients_.size()) return;
   const size_t removed = ends_[first_ - 1];
@@ -53,7 +98,7 @@ void RowStore::Scale(double factor) {
 
 size_t RowStore::memory_bytes() const {
   return indices_.size() * (sizeof(uint32_t) + sizeof(float)) +
-         coefficients_.size() * (sizeof(double) + sizeof(size_t));
+         coefficients_.size() * (sizeof(double) + sizeof(size_t)) + block_bytes_;
 }
 
 bool RowStore::IsSound(size_t dimension) const {

@@ -16,7 +16,7 @@
 #include <hwy/highway.h>
 
 #include "core/vector/simd_columns-inl.h"
-#include "core/vector/simd_gaussian-inl.h"
+#include "core/vector/simd_kernel-inl.h"
 #include "core/vector/simd_rank-inl.h"
 
 namespace perceptrond::simd {
@@ -111,17 +111,6 @@ double SparseDot(const float* weights, const uint32_t* at, const float* x, size_
   return sum.Total(size - i, [&](size_t j) {
     return Product(weights[at[i + j]], x == nullptr ? 1.0F : x[i + j]);
   });
-}
-
-void RowDots(const float* x, const uint32_t* at, const float* values,
-             std::span<const uint32_t> sizes, double* dots) {
-  for (const uint32_t size : sizes) {
-    // Without gaps: the same bits, without a look at each index.
-    const bool is_dense = size > 0 && at[size - 1] - at[0] == size - 1;
-    *dots++ = is_dense ? DenseDot(x + at[0], values, size) : SparseDot(x, at, values, size);
-    at += size;
-    values += size;
-  }
 }
 
 // Term i is diagonal_j x_i^2, j = at_i or i.
@@ -316,6 +305,8 @@ const Loops& OfUnit() {
                               DenseDot,
                               SparseDot,
                               RowDots,
+                              BlockDots,
+                              Powers,
                               Gaussians,
                               WeightedSquaredNorm,
                               ScanDense,

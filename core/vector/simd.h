@@ -20,6 +20,9 @@ namespace perceptrond::simd {
 // More than any vector has of uint32_t.
 inline constexpr size_t kMostLanes = 64;
 
+// Rows that block_dots multiplies together.
+inline constexpr size_t kRowsInBlock = 16;
+
 // A table of flagged numbers.
 struct Lookup {
   const uint32_t* entries = nullptr;
@@ -48,10 +51,16 @@ struct Loops {
   double (*sparse_dot)(const float* weights, const uint32_t* at, const float* x, size_t size);
 
   // The dot products of x, which has a value for each index, with sparse rows of these sizes, whose
-  // indices and values follow each other and strictly ascend in a row: each as by sparse_dot.
+  // indices and values follow each other. Each is summed one term after the other.
   void (*row_dots)(const float* x, const uint32_t* at, const float* values,
                    std::span<const uint32_t> sizes, double* dots);
+  // The dot products of x with kRowsInBlock dense rows, both `width` wide, summed like row_dots':
+  // the same bits, for zeros written or left out. Value j of row r is columns[j kRowsInBlock + r].
+  void (*block_dots)(const float* x, const float* columns, size_t width, double* dots);
 
+  // Replaces each value by (offset + value)^exponent, multiplied one factor after the other; each
+  // product is limited to [-most, most]. Values, offset and limit must be finite.
+  void (*powers)(double offset, uint32_t exponent, double most, double* values, size_t size);
   // Replaces each value, the product of a row with another one, by exp(-gamma times their squared
   // distance). squared_norms: of the other rows. Within 1e-15, relatively; 0 below e^-708.
   void (*gaussians)(double gamma, double squared_norm, const double* squared_norms, double* values,

@@ -173,18 +173,21 @@ TEST(StateReader, ACountWithAFractionIsNoCount) {
   EXPECT_TRUE(reader.Done());
 }
 
-TEST(AdaptiveSteps, ANegativeSumOfSquaresIsNoState) {
-  LearnerSettings settings;
-  settings.rule = RuleKind::kLogisticRegression;
-  settings.steps = StepSchedule::kAdaptive;
-  const std::unique_ptr<Learner> learner = MakeLearner(settings, 3);
-  EXPECT_TRUE(learner->Restore(CopyOfState(*learner)));
-  LearnerState feature = CopyOfState(*learner);
-  feature.arrays.back()[1] = -1;
-  EXPECT_FALSE(learner->Restore(feature));
-  LearnerState bias = CopyOfState(*learner);
-  bias.scalars.back() = -1;
-  EXPECT_FALSE(learner->Restore(bias));
+TEST(WeightFigures, OneBelowZeroIsNoState) {
+  for (const RuleKind rule :
+       {RuleKind::kLogisticRegression, RuleKind::kArow, RuleKind::kSoftConfidenceWeighted}) {
+    LearnerSettings settings;
+    settings.rule = rule;
+    if (rule == RuleKind::kLogisticRegression) settings.steps = StepSchedule::kAdaptive;
+    const std::unique_ptr<Learner> learner = MakeLearner(settings, 3);
+    EXPECT_TRUE(learner->Restore(CopyOfState(*learner)));
+    LearnerState feature = CopyOfState(*learner);
+    feature.arrays.back()[1] = -1;
+    EXPECT_FALSE(learner->Restore(feature));
+    LearnerState bias = CopyOfState(*learner);
+    bias.scalars.back() = -1;
+    EXPECT_FALSE(learner->Restore(bias));
+  }
 }
 
 // Under a large bias input the first example takes all of the bias's variance, up to rounding.

@@ -125,7 +125,7 @@ const std::map<std::string, std::pair<uint64_t, uint64_t>> kExpected = {
     {"logistic-regression", {0x81cb1d550aa06503, 0x0a5be6667acc1a49}},
     {"batch-perceptron", {0x21273df641d6bae3, 0x679a173d63f9a85a}},
     {"voted-perceptron", {0xefad5db5076c2b41, 0x76a9f97c256b604b}},
-    {"kernel-perceptron", {0x44c925a6b588cee2, 0x0000000000000000}},
+    {"kernel-perceptron", {0x97e2240900076772, 0x0000000000000000}},
     {"soft-confidence-weighted", {0xf48eee2665320ca9, 0x53c6a84400f9b58c}},
     {"averaged-passive-aggressive", {0xc17b14a50fe45c31, 0x770c413c8c7a33b2}},
     {"pocket-passive-aggressive", {0x5096782dc8292df9, 0x5aa8cf802edf5d11}},

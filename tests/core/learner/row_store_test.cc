@@ -86,6 +86,81 @@ TEST(RowStore, MemoryStaysInProportionToWhatIsKept) {
   EXPECT_LE(store.memory_bytes(), 25U * 100 * 8);
 }
 
+// Each block holds the rows it stands for; returns how many rows are in columns.
+size_t CheckBlocks(const RowStore& store) {
+  size_t in_columns = 0;
+  for (size_t i = 0; i < store.size(); ++i) {
+    const RowStore::Block block = store.block(i);
+    EXPECT_GE(block.rows, 1U);
+    EXPECT_LE(i + block.rows, store.size());
+    if (block.columns == nullptr) continue;
+    ++in_columns;
+    EXPECT_LE(block.first + block.rows, simd::kRowsInBlock);
+    for (size_t r = 0; r < block.rows; ++r) {
+      std::map<uint32_t, float> features;
+      for (uint32_t j = 0; j < block.width; ++j) {
+        const float value = block.columns[j * simd::kRowsInBlock + block.first + r];
+        if (value != 0) features[j] = value;
+      }
+      EXPECT_EQ(Features(store.row(i + r)), features);
+    }
+  }
+  return in_columns;
+}
+
+TEST(RowStore, KeepsDenseRowsAlsoInBlocksWhateverComesAndGoes) {
+  std::mt19937 random(3);
+  for (const size_t most : {1, 5, 15, 16, 17, 50}) {
+    RowStore store;
+    store.KeepBlocks();
+    for (int n = 0; n < 400; ++n) {
+      std::vector<float> row(1 + random() % 2 + n / 100);
+      // One in five is 0.
+      for (float& value : row) value = static_cast<float>(static_cast<int>(random() % 5) - 2);
+      store.Push({nullptr, row.data(), row.size()}, n);
+      if (store.size() > most) store.Pop();
+      const size_t in_columns = CheckBlocks(store);
+      if (most == 50 && n >= 50) {
+        EXPECT_GE(in_columns, 50U - 2 * (simd::kRowsInBlock - 1));
+      }
+    }
+    // Blocks that begin anew hold the same rows.
+    store.KeepBlocks();
+    EXPECT_EQ(CheckBlocks(store), most / simd::kRowsInBlock * simd::kRowsInBlock);
+    while (!store.empty()) {
+      store.Pop();
+      CheckBlocks(store);
+    }
+  }
+}
+
+TEST(RowStore, BlocksAreForDenseRowsOnlyAndTakeAtMostAsMuchAgain) {
+  // Of 40 features, the last always; rows with fewer than 20 are sparse.
+  for (const uint32_t features : {1, 19, 20, 40}) {
+    RowStore plain;
+    RowStore blocks;
+    blocks.KeepBlocks();
+    std::vector<float> row(40);
+    for (uint32_t i = 0; i < features; ++i) row[39 - i] = 1;
+    for (int n = 0; n < 160; ++n) {
+      plain.Push({nullptr, row.data(), row.size()}, 1);
+      blocks.Push({nullptr, row.data(), row.size()}, 1);
+    }
+    EXPECT_EQ(CheckBlocks(blocks), features < 20 ? 0U : 160U);
+    const size_t more = blocks.memory_bytes() - plain.memory_bytes();
+    EXPECT_EQ(more, features < 20 ? 0 : 160 * 40 * sizeof(float));
+    EXPECT_LE(more, 160 * features * 8);
+    while (!blocks.empty()) blocks.Pop();
+    EXPECT_EQ(blocks.memory_bytes(), 0U);
+  }
+  // Wider ones would take long to multiply at once.
+  RowStore wide;
+  wide.KeepBlocks();
+  const std::vector<float> row(RowStore::kWidestBlock + 1, 1.0F);
+  for (size_t n = 0; n < simd::kRowsInBlock; ++n) wide.Push({nullptr, row.data(), row.size()}, 1);
+  EXPECT_EQ(CheckBlocks(wide), 0U);
+}
+
 TEST(RowStore, WhatIsNoNumberOrLiesOutsideIsNotSound) {
   const std::vector<uint32_t> index = {7};
   const auto store = [&](float value, double coefficient) {

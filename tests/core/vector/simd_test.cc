@@ -107,59 +107,6 @@ TEST_P(EachUnit, MultipliesSparseRowsInTheFixedOrderWithValuesAndWithout) {
   }
 }
 
-TEST_P(EachUnit, MultipliesRowsThatFollowEachOtherAsEachAlone) {
-  const std::vector<float> x = Floats(2 * kLargest + 2);
-  std::vector<uint32_t> sizes;
-  std::vector<uint32_t> at;
-  for (uint32_t size = 0; size <= kLargest; ++size) {
-    // One with gaps, one without.
-    for (const bool dense : {false, true}) {
-      std::vector<uint32_t> indices = AscendingIndices(size);
-      for (uint32_t i = 0; dense && i < size; ++i) indices[i] = i + size % 3;
-      sizes.push_back(size);
-      at.insert(at.end(), indices.begin(), indices.end());
-    }
-  }
-  const std::vector<float> values = Floats(at.size());
-  std::vector<double> dots(sizes.size());
-  unit().row_dots(x.data(), at.data(), values.data(), sizes, dots.data());
-  size_t begin = 0;
-  for (size_t i = 0; i < sizes.size(); ++i) {
-    EXPECT_EQ(dots[i],
-              unit().sparse_dot(x.data(), at.data() + begin, values.data() + begin, sizes[i]));
-    begin += sizes[i];
-  }
-}
-
-TEST_P(EachUnit, ComputesGaussiansWithTheSameBitsAndNearTheCLibrarys) {
-  std::uniform_real_distribution<double> uniform(0, 1);
-  // Enough for whole vectors, and some more; the last are 1, from rounding below 0, and 0.
-  std::vector<double> norms(203);
-  std::vector<double> products(norms.size());
-  for (size_t i = 0; i < norms.size(); ++i) {
-    norms[i] = std::exp2(20 * uniform(random_) - 10);
-    products[i] = std::sqrt(norms[i]) * (2 * uniform(random_) - 1);
-  }
-  norms[200] = products[200] = 1;
-  norms[201] = 1;
-  products[201] = 1 + 1e-15;
-  norms[202] = 1e9;
-  std::vector<double> values = products;
-  unit().gaussians(0.5, 1, norms.data(), values.data(), values.size());
-  std::vector<double> elsewhere = products;
-  simd::Units().back()->gaussians(0.5, 1, norms.data(), elsewhere.data(), elsewhere.size());
-  for (size_t i = 0; i < norms.size(); ++i) {
-    const double distance = std::max(0.0, 1 + norms[i] - 2 * products[i]);
-    const double expected = std::exp(-0.5 * distance);
-    EXPECT_NEAR(values[i], expected, 2e-15 * expected + 1e-300) << distance;
-    EXPECT_EQ(std::bit_cast<uint64_t>(values[i]), std::bit_cast<uint64_t>(elsewhere[i]))
-        << distance;
-  }
-  EXPECT_EQ(values[200], 1);
-  EXPECT_EQ(values[201], 1);
-  EXPECT_EQ(values[202], 0);
-}
-
 TEST_P(EachUnit, WeighsSquaresInTheFixedOrderAndRoundsEachBeforeItIsAdded) {
   for (size_t size = 0; size <= kLargest; ++size) {
     const std::vector<uint32_t> at = AscendingIndices(size);
