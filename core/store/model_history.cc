@@ -184,12 +184,12 @@ absl::StatusOr<v1::Model> ModelHistory::Import(const std::string& file, absl::st
 absl::Status ModelHistory::Rename(absl::string_view name, absl::string_view new_name,
                                   absl::string_view etag) {
   const absl::Status not_found = ModelNotFound(name);
-  const auto rename = [&](const storage::ModelHeader& renamed) {
+  const auto rename = [&](const storage::ModelHeader& renamed, const storage::ModelHeader& before) {
     const absl::StatusOr<std::shared_ptr<Model>> model = AcquireToWrite(name);
     if (!model.ok()) return model.status();
     absl::Status status = CommitAndClose(*model, not_found, /*predicts=*/false);
     if (status.ok()) {
-      status = store_.journal_->Rename(name, renamed);
+      status = store_.journal_->Rename(renamed, before);
       status = JournalError(status, absl::IsAlreadyExists(status) ? new_name : name);
     }
     // Also if it failed: the next use loads it anew.
