@@ -122,9 +122,12 @@ absl::StatusOr<std::shared_ptr<Model>> ModelHistory::AcquireToWrite(absl::string
 absl::Status ModelHistory::CommitAndClose(const std::shared_ptr<Model>& model,
                                           const absl::Status& why, bool predicts) {
   if (absl::Status status = store_.committer_->Commit(model); !status.ok()) return status;
+  // What was learned meanwhile, of which correct rows are acknowledged.
+  StopLearning(model->core(), why);
+  if (absl::Status status = store_.committer_->Commit(model); !status.ok()) return status;
   if (predicts) model->core().is_last_copy.store(true, std::memory_order_release);
   model->Close(why);
-  // Refused, and after whatever is being written. Updates made meanwhile are not acknowledged, and lost.
+  // Refused, and after whatever is being written.
   (void)store_.committer_->Commit(model);
   store_.snapshotter_->Await(model->id());
   return absl::OkStatus();

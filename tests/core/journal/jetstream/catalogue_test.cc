@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
 #include "core/journal/jetstream/parts.h"
 #include "gtest/gtest.h"
 #include "tests/support/fleets.h"
@@ -19,12 +20,18 @@ namespace {
 class CatalogueTest : public ::testing::Test {
  protected:
   std::unique_ptr<Stream> Open(const ConnectionOptions& options) {
-    absl::StatusOr<std::shared_ptr<Connection>> connection = Connection::Open(options);
-    EXPECT_OK(connection.status());
-    absl::StatusOr<std::unique_ptr<Stream>> stream =
-        Stream::Open(*std::move(connection), {fleet_ + "-catalogue", fleet_ + ".catalogue", 1});
+    // The server may be starting.
+    const absl::Time end = absl::Now() + absl::Seconds(60);
+    absl::StatusOr<std::unique_ptr<Stream>> stream = absl::UnavailableError("");
+    while (!stream.ok() && absl::Now() < end) {
+      absl::StatusOr<std::shared_ptr<Connection>> connection = Connection::Open(options);
+      stream = connection.status();
+      if (connection.ok())
+        stream =
+            Stream::Open(*std::move(connection), {fleet_ + "-catalogue", fleet_ + ".catalogue", 1});
+    }
     EXPECT_OK(stream.status());
-    return *std::move(stream);
+    return stream.ok() ? *std::move(stream) : nullptr;
   }
   // As one that changes its password.
   void WriteCredentials(const std::string& password) const {
@@ -43,11 +50,13 @@ TEST_F(CatalogueTest,
   ConnectionOptions options;
   options.servers = testing::SharedNats(1).urls();
   const std::unique_ptr<Stream> others = Open(options);
+  ASSERT_NE(others, nullptr);
   options.credentials_file = credentials_;
   options.on_renewed = [&] {
     if (!renewed.HasBeenNotified()) renewed.Notify();
   };
   const std::unique_ptr<Stream> stream = Open(options);
+  ASSERT_NE(stream, nullptr);
   storage::FleetSettings settings;
   settings.set_partitions(1);
   auto catalogue = Catalogue::Open(*stream, settings, false);
