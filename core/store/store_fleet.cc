@@ -26,6 +26,9 @@ void Store::JoinFleet() {
     std::vector<std::string> uids;
     for (const std::shared_ptr<Model>& model : models) uids.push_back(model->uid());
     streams_.AwaitRest(uids, WriterChangedError(), kRestTime);
+    // At once: what other servers evaluate of streams that are opened from now on would not be counted.
+    for (const std::shared_ptr<Model>& model : models)
+      StopLearning(model->core(), WriterChangedError());
   };
   hooks.on_log_cut = options_.on_log_cut;
   hooks.on_model_changed = [this](const storage::ModelHeader& header, bool deleted) {
@@ -45,8 +48,7 @@ void Store::JoinFleet() {
 void Store::Drop(const std::vector<std::shared_ptr<Model>>& models, bool commit,
                  const absl::Status& why) {
   if (commit && !models.empty()) {
-    // Most of it, while they still learn; and then what they learned meanwhile, of which correct rows are acknowledged.
-    committer_->FlushPartitionOf(*models.front());
+    // Then all that was acknowledged can be written, counts of correct rows, too.
     for (const std::shared_ptr<Model>& model : models) StopLearning(model->core(), why);
     committer_->FlushPartitionOf(*models.front());
   }

@@ -25,7 +25,6 @@ class CatalogueTest : public ::testing::Test {
     absl::StatusOr<std::unique_ptr<Stream>> stream = absl::UnavailableError("");
     while (!stream.ok() && absl::Now() < end) {
       absl::StatusOr<std::shared_ptr<Connection>> connection = Connection::Open(options);
-      stream = connection.status();
       if (connection.ok())
         stream =
             Stream::Open(*std::move(connection), {fleet_ + "-catalogue", fleet_ + ".catalogue", 1});
