@@ -36,6 +36,7 @@ storage::Counters Progress::StoredCounters() const {
   uint64_t begin = WindowBegin();
   if (begin > window_start_) begin = (begin + kBucket - 1) / kBucket * kBucket;
   counters.set_window_start(begin);
+  counters.set_window_end(counters.report().examples());
   for (const WindowMistakes& one : window_) {
     if (one.example <= begin) continue;
     const auto bucket = static_cast<int>((one.example - 1) / kBucket - begin / kBucket);
@@ -51,8 +52,10 @@ storage::Counters Progress::StoredCounters() const {
 
 Progress::Progress(const Counters& counters)
     : counters_(counters), window_start_(counters.report().examples()) {
-  if (counters.has_window_start()) RestoreWindow();
+  if (counters.has_window_start() && counters.window_end() == counters.report().examples())
+    RestoreWindow();
   counters_.clear_window_start();
+  counters_.clear_window_end();
   counters_.clear_window_mistakes();
   counters_.clear_window_risks();
 }

@@ -143,8 +143,10 @@ absl::Status JournalError(absl::Status status, absl::string_view model) {
                      {{"model", std::string(model)}});
   }
   if (absl::IsDataLoss(status)) return WithReason(std::move(status), "JOURNAL_CORRUPT");
-  // Whether it was written will be known once the model is loaded again: to a client it is as if it was not.
-  if (absl::IsUnknown(status)) status = absl::UnavailableError(status.message());
+  // Whether it was written will be known once the model is loaded again: to a client it is as if it was not. Other
+  // servers have changed the model again and again.
+  if (absl::IsUnknown(status) || absl::IsAborted(status))
+    status = absl::UnavailableError(status.message());
   return WithRetry(WithReason(std::move(status), "JOURNAL_UNAVAILABLE"), absl::Seconds(1));
 }
 

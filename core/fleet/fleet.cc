@@ -37,15 +37,16 @@ Fleet::Fleet(Journal& journal, const FleetOptions& options, Hooks hooks)
   });
   journal_.WatchModels([this](const storage::ModelHeader& header, bool deleted) {
     MutexLock lock(&mutex_);
-    changes_.push_back({header, deleted});
+    const ModelName name{header.id(), header.model().name()};
+    if (changes_.insert_or_assign(name, Change{header, deleted}).second) changed_.push_back(name);
   });
   const PartitionRole::Settings settings{options.address, options.writer_timeout,
                                          options.rank_delay, options.settle_time};
   for (uint32_t i = 0; i < journal_.partitions(); ++i) {
     roles_.push_back(std::make_unique<PartitionRole>(
         journal_, i, members_, settings,
-        PartitionRole::Hooks{hooks_.drop, hooks_.on_followed, [this] { Announce(); },
-                             hooks_.on_log_cut}));
+        PartitionRole::Hooks{hooks_.drop, hooks_.on_followed, hooks_.before_hand_over,
+                             [this] { Announce(); }, hooks_.on_log_cut}));
   }
   heartbeats_ = std::thread([this] { SendHeartbeats(); });
   changes_thread_ = std::thread([this] { PassOnChanges(); });
@@ -171,7 +172,7 @@ void Fleet::SendHeartbeats() {
 void Fleet::PassOnChanges() {
   NameThisThread("model changes");
   const auto any = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return !changes_.empty() || stopping_;
+    return !changed_.empty() || stopping_;
   };
   while (true) {
     Change change;
@@ -179,8 +180,8 @@ void Fleet::PassOnChanges() {
       MutexLock lock(&mutex_);
       mutex_.Await(absl::Condition(&any));
       if (stopping_) return;
-      change = std::move(changes_.front());
-      changes_.pop_front();
+      change = std::move(changes_.extract(changed_.front()).mapped());
+      changed_.pop_front();
     }
     hooks_.on_model_changed(change.header, change.deleted);
   }

@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -44,6 +46,7 @@ class Fleet {
                        const absl::Status& why)>
         drop;
     Followers::OnFollowed on_followed;
+    std::function<void(const std::vector<std::shared_ptr<Model>>& models)> before_hand_over;
     std::function<void(uint32_t partition, uint64_t read, uint64_t last)> on_log_cut;
     // The server is about to leave the fleet. May be null.
     std::function<void()> on_leave;
@@ -127,7 +130,12 @@ class Fleet {
     storage::ModelHeader header;
     bool deleted = false;
   };
-  std::deque<Change> changes_ ABSL_GUARDED_BY(mutex_);
+  // A model's id, and its name, which may change.
+  using ModelName = std::pair<uint64_t, std::string>;
+  // The last change of each model that is not passed on yet, and those models in the order of their first one: passing on
+  // may wait for a model that is loaded, and others change one model as often as they like.
+  std::map<ModelName, Change> changes_ ABSL_GUARDED_BY(mutex_);
+  std::deque<ModelName> changed_ ABSL_GUARDED_BY(mutex_);
   // The last members: they use all the others.
   std::thread heartbeats_;
   std::thread changes_thread_;

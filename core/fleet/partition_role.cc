@@ -234,6 +234,7 @@ void PartitionRole::Decide() {
   if (!leaving) CheckLog(now);
   if (writes()) {
     if (!leaving && !HasBetterWriter(now)) return;
+    hooks_.before_hand_over(followers_.All());
     StopWriting(true, WriterChangedError());
     released_.store(own_epoch_.load(std::memory_order_relaxed), std::memory_order_release);
     hooks_.on_change();

@@ -47,6 +47,9 @@ class PartitionRole {
                        const absl::Status& why)>
         drop;
     Followers::OnFollowed on_followed;
+    // This server is about to hand these models over, and still writes them: what other servers have evaluated of them
+    // and not sent yet can be counted now. May block for a moment.
+    std::function<void(const std::vector<std::shared_ptr<Model>>& models)> before_hand_over;
     // The role has changed: others should know.
     std::function<void()> on_change;
     // The log ends at `last` and had entries up to `read` before: it is an older one, as after a

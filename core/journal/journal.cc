@@ -1,6 +1,11 @@
 #include "core/journal/journal.h"
 
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+
 #include <utility>
+
+#include "absl/strings/str_cat.h"
 
 namespace perceptrond {
 namespace {
@@ -25,7 +30,30 @@ class ModelInParts final : public StoredModel {
   const CommittedState committed_;
 };
 
+std::string BytesOf(const storage::ModelHeader& header) {
+  std::string bytes;
+  google::protobuf::io::StringOutputStream stream(&bytes);
+  google::protobuf::io::CodedOutputStream coded(&stream);
+  coded.SetSerializationDeterministic(true);
+  header.SerializeToCodedStream(&coded);
+  coded.Trim();
+  return bytes;
+}
+
 }  // namespace
+
+bool IsSame(const storage::ModelHeader& a, const storage::ModelHeader& b) {
+  return BytesOf(a) == BytesOf(b);
+}
+
+absl::Status ChangedByAnother(absl::string_view name) {
+  return absl::AbortedError(absl::StrCat(name, " was changed by another server: try again"));
+}
+
+absl::Status NamedBy(absl::string_view alias, absl::string_view name) {
+  return absl::FailedPreconditionError(
+      absl::StrCat("the alias ", alias, " names ", name, ": move or delete it first"));
+}
 
 absl::StatusOr<std::unique_ptr<StoredModel>> Journal::Load(uint64_t model_id) {
   absl::StatusOr<CommittedState> committed = LoadCommittedState(model_id);

@@ -139,6 +139,15 @@ struct JournalStats {
   std::string read_only;
 };
 
+// How often a change of a model or an alias is tried again that another opener's change came before.
+inline constexpr int kMostConflicts = 10;
+
+// Whether the two are equal, however their maps are ordered.
+bool IsSame(const storage::ModelHeader& a, const storage::ModelHeader& b);
+// The ABORTED of Replace and Rename, and the FAILED_PRECONDITION of Delete.
+absl::Status ChangedByAnother(absl::string_view name);
+absl::Status NamedBy(absl::string_view alias, absl::string_view name);
+
 // The models of a journal: their headers by name. Any opener may change them.
 //
 // Errors and thread contract as Journal's.
@@ -150,13 +159,16 @@ class ModelHeaders {
   virtual absl::Status Create(storage::ModelHeader& header) = 0;
   // NOT_FOUND.
   virtual absl::StatusOr<storage::ModelHeader> Find(absl::string_view name) = 0;
-  // Overwrites the header of the model with that name and id. Durable on return. NOT_FOUND.
-  virtual absl::Status Replace(const storage::ModelHeader& header) = 0;
-  // Removes the model and everything about it. Durable on return. NOT_FOUND.
+  // Overwrites the header of the model with that name and id if it still is `before`. Durable on return. NOT_FOUND;
+  // ABORTED: another opener has changed it.
+  virtual absl::Status Replace(const storage::ModelHeader& header,
+                               const storage::ModelHeader& before) = 0;
+  // Removes the model and everything about it. Durable on return. NOT_FOUND; FAILED_PRECONDITION: an alias names it.
   virtual absl::Status Delete(absl::string_view name) = 0;
-  // Overwrites the header of the model with that id, which had the name `before`, and has header.model().name()
-  // now, as in the aliases that name it. Durable on return. NOT_FOUND; ALREADY_EXISTS.
-  virtual absl::Status Rename(absl::string_view before, const storage::ModelHeader& header) = 0;
+  // Replaces a header by one with another name, which the aliases of the model name from then on. Durable on return.
+  // NOT_FOUND; ALREADY_EXISTS; ABORTED as Replace.
+  virtual absl::Status Rename(const storage::ModelHeader& header,
+                              const storage::ModelHeader& before) = 0;
   // At most `limit` models in ascending order of their names, from the first after `after` ("":
   // from the first).
   virtual absl::StatusOr<std::vector<storage::ModelHeader>> List(absl::string_view after,
@@ -183,7 +195,7 @@ class ModelAliases {
   // Those that are known here: a change by another opener soon after it was made.
   virtual const AliasMap& aliases() const = 0;
   // Writes an alias if the one of its name has this etag now; empty: if there is none. Durable on
-  // return. ABORTED.
+  // return. ABORTED; NOT_FOUND: there is no model that it names.
   virtual absl::Status PutAlias(const Alias& alias, absl::string_view etag) = 0;
   // Removes an alias that has this etag now. Durable on return. ABORTED.
   virtual absl::Status DeleteAlias(absl::string_view name, absl::string_view etag) = 0;

@@ -3,19 +3,22 @@
 #include "core/journal/memory_journal.h"
 
 namespace perceptrond {
-absl::Status MemoryJournal::Rename(absl::string_view before, const storage::ModelHeader& header) {
+absl::Status MemoryJournal::Rename(const storage::ModelHeader& header,
+                                   const storage::ModelHeader& before) {
+  const std::string& name_before = before.model().name();
   storage::ModelHeader renamed;
   {
     MutexLock lock(&shared_->mutex);
-    const auto found = shared_->headers.find(before);
+    const auto found = shared_->headers.find(name_before);
     if (found == shared_->headers.end() || found->second.id() != header.id())
-      return absl::NotFoundError(absl::StrCat("there is no model ", before));
+      return absl::NotFoundError(absl::StrCat("there is no model ", name_before));
+    if (!IsSame(found->second, before)) return ChangedByAnother(name_before);
     const std::string& name = header.model().name();
     if (!shared_->headers.emplace(name, header).second)
       return absl::AlreadyExistsError(absl::StrCat(name, " exists"));
     renamed = std::move(found->second);
     shared_->headers.erase(found);
-    for (Alias alias : shared_->aliases.AllOf(before)) {
+    for (Alias alias : shared_->aliases.AllOf(name_before)) {
       alias.set_model(name);
       shared_->aliases.Put(alias);
     }
@@ -27,7 +30,10 @@ absl::Status MemoryJournal::Rename(absl::string_view before, const storage::Mode
 absl::Status MemoryJournal::PutAlias(const Alias& alias, absl::string_view etag) {
   MutexLock lock(&shared_->mutex);
   absl::Status status = shared_->aliases.CheckEtag(alias.name(), etag);
-  if (status.ok()) shared_->aliases.Put(alias);
+  if (!status.ok()) return status;
+  if (!shared_->headers.contains(alias.model()))
+    return absl::NotFoundError(absl::StrCat("there is no model ", alias.model()));
+  shared_->aliases.Put(alias);
   return status;
 }
 

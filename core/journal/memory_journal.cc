@@ -35,12 +35,14 @@ absl::StatusOr<storage::ModelHeader> MemoryJournal::Find(absl::string_view name)
   return found->second;
 }
 
-absl::Status MemoryJournal::Replace(const storage::ModelHeader& header) {
+absl::Status MemoryJournal::Replace(const storage::ModelHeader& header,
+                                    const storage::ModelHeader& before) {
   {
     MutexLock lock(&shared_->mutex);
     const auto found = shared_->headers.find(header.model().name());
     if (found == shared_->headers.end() || found->second.id() != header.id())
       return NoSuchModel(header.model().name());
+    if (!IsSame(found->second, before)) return ChangedByAnother(header.model().name());
     found->second = header;
   }
   TellWatchers(header, false);
@@ -53,6 +55,8 @@ absl::Status MemoryJournal::Delete(absl::string_view name) {
     MutexLock lock(&shared_->mutex);
     const auto found = shared_->headers.find(name);
     if (found == shared_->headers.end()) return NoSuchModel(name);
+    if (const std::vector<Alias> aliases = shared_->aliases.AllOf(name); !aliases.empty())
+      return NamedBy(aliases.front().name(), name);
     deleted = std::move(found->second);
     shared_->models.erase(deleted.id());
     shared_->headers.erase(found);

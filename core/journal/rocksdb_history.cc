@@ -27,6 +27,7 @@ absl::Status RocksDbJournal::ReadAliases() {
 absl::Status RocksDbJournal::PutAlias(const Alias& alias, absl::string_view etag) {
   MutexLock lock(&headers_mutex_);
   absl::Status status = aliases_.CheckEtag(alias.name(), etag);
+  if (status.ok()) status = Find(alias.model()).status();
   std::string bytes;
   if (status.ok()) status = Serialize(alias, bytes);
   if (!status.ok()) return status;
@@ -48,22 +49,25 @@ absl::Status RocksDbJournal::DeleteAlias(absl::string_view name, absl::string_vi
   return status;
 }
 
-absl::Status RocksDbJournal::Rename(absl::string_view before, const storage::ModelHeader& header) {
+absl::Status RocksDbJournal::Rename(const storage::ModelHeader& header,
+                                    const storage::ModelHeader& before) {
   MutexLock lock(&headers_mutex_);
-  const absl::StatusOr<storage::ModelHeader> found = Find(before);
+  const std::string& name_before = before.model().name();
+  const absl::StatusOr<storage::ModelHeader> found = Find(name_before);
   if (!found.ok()) return found.status();
   const std::string& name = header.model().name();
   if (found->id() != header.id())
-    return absl::NotFoundError(absl::StrCat("there is no such model ", before));
+    return absl::NotFoundError(absl::StrCat("there is no such model ", name_before));
+  if (!IsSame(*found, before)) return ChangedByAnother(name_before);
   const absl::StatusOr<storage::ModelHeader> other = Find(name);
   if (other.ok()) return absl::AlreadyExistsError(absl::StrCat(name, " exists"));
   if (!absl::IsNotFound(other.status())) return other.status();
   rocksdb::WriteBatch batch;
   std::string bytes;
   if (absl::Status status = Serialize(header, bytes); !status.ok()) return status;
-  batch.Delete(keys::Header(before));
+  batch.Delete(keys::Header(name_before));
   batch.Put(keys::Header(name), bytes);
-  std::vector<Alias> aliases = aliases_.AllOf(before);
+  std::vector<Alias> aliases = aliases_.AllOf(name_before);
   for (Alias& alias : aliases) {
     alias.set_model(name);
     if (absl::Status status = Serialize(alias, bytes); !status.ok()) return status;

@@ -169,12 +169,14 @@ absl::StatusOr<storage::ModelHeader> RocksDbJournal::Find(absl::string_view name
   return header;
 }
 
-absl::Status RocksDbJournal::Replace(const storage::ModelHeader& header) {
+absl::Status RocksDbJournal::Replace(const storage::ModelHeader& header,
+                                     const storage::ModelHeader& before) {
   MutexLock lock(&headers_mutex_);
   absl::StatusOr<storage::ModelHeader> found = Find(header.model().name());
   if (!found.ok()) return found.status();
   if (found->id() != header.id())
     return absl::NotFoundError(absl::StrCat("there is no such model ", header.model().name()));
+  if (!IsSame(*found, before)) return ChangedByAnother(header.model().name());
   std::string bytes;
   if (absl::Status status = Serialize(header, bytes); !status.ok()) return status;
   rocksdb::WriteBatch batch;
@@ -186,6 +188,8 @@ absl::Status RocksDbJournal::Delete(absl::string_view name) {
   MutexLock lock(&headers_mutex_);
   absl::StatusOr<storage::ModelHeader> header = Find(name);
   if (!header.ok()) return header.status();
+  if (const std::vector<Alias> aliases = aliases_.AllOf(name); !aliases.empty())
+    return NamedBy(aliases.front().name(), name);
   rocksdb::WriteBatch batch;
   batch.Delete(keys::Header(name));
   batch.Delete(keys::Alive(header->id()));

@@ -87,17 +87,23 @@ absl::StatusOr<storage::ModelHeader> FindComponent(Journal& journal, const std::
 // Adds or removes the mark of one component.
 absl::Status Mark(Journal& journal, const std::string& component, const std::string& user,
                   bool uses) {
-  absl::StatusOr<storage::ModelHeader> header = journal.Find(component);
-  if (!header.ok()) return JournalError(header.status(), component);
-  google::protobuf::RepeatedPtrField<std::string>& users = *header->mutable_used_by();
-  const auto position = std::find(users.begin(), users.end(), user);
-  if ((position != users.end()) == uses) return absl::OkStatus();
-  if (uses) {
-    users.Add(std::string(user));
-  } else {
-    users.erase(position);
+  absl::Status written;
+  for (int conflict = 0; conflict < kMostConflicts; ++conflict) {
+    const absl::StatusOr<storage::ModelHeader> before = journal.Find(component);
+    if (!before.ok()) return JournalError(before.status(), component);
+    storage::ModelHeader header = *before;
+    google::protobuf::RepeatedPtrField<std::string>& users = *header.mutable_used_by();
+    const auto position = std::find(users.begin(), users.end(), user);
+    if ((position != users.end()) == uses) return absl::OkStatus();
+    if (uses) {
+      users.Add(std::string(user));
+    } else {
+      users.erase(position);
+    }
+    written = journal.Replace(header, *before);
+    if (!absl::IsAborted(written)) break;
   }
-  return JournalError(journal.Replace(*header), component);
+  return JournalError(written, component);
 }
 
 absl::Status MarkAll(Journal& journal, const storage::ModelHeader& header, bool uses) {

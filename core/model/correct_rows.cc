@@ -116,7 +116,9 @@ absl::Status CountCorrectRows(Model& model, Producer& producer, int64_t first_of
                               std::vector<UnchangedRows> unchanged) {
   ModelCore& core = model.core();
   producer.turn.AssertHeld();
+  const Guarded<LearningGate>::Reader gate(core.gate);
   if (absl::Status status = core.CheckWritable(); !status.ok()) return status;
+  if (!gate->stopped.ok()) return gate->stopped;
   const Guarded<ModelState>::Reader state(core.state);
   if (absl::Status open = core.CheckOpen(*state); !open.ok()) return open;
   core.MarkScored();

@@ -52,6 +52,7 @@ class Learning {
   absl::Status Run() {
     const Guarded<LearningGate>::Reader gate(core_.gate);
     absl::Status status = core_.CheckWritable();
+    if (status.ok()) status = gate->stopped;
     if (status.ok()) status = Begin(gate->frozen);
     while (status.ok() && next_ != Next::kNothing) status = TakeStep();
     return status;

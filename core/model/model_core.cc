@@ -93,6 +93,10 @@ absl::Status ModelCore::CheckOpen(const ModelState& state) const {
   return OutOfMemory();
 }
 
+void StopLearning(ModelCore& core, const absl::Status& why) {
+  Guarded<LearningGate>::Writer(core.gate)->stopped.Update(why);
+}
+
 absl::Status ModelCore::CheckWritable() const {
   return follows.load(std::memory_order_acquire) ? NotTheWriterError(name) : absl::OkStatus();
 }

@@ -78,6 +78,8 @@ struct LearningGate {
   bool frozen = false;
   // Model.update_time of the settings it has.
   absl::Time settings_time;
+  // Why it learns and counts nothing any more (StopLearning); OK: it does.
+  absl::Status stopped = absl::OkStatus();
 };
 
 // Model.update_time.
@@ -170,6 +172,10 @@ struct ModelCore {
   // It predicts although it is closed, until it is loaded again (LastCopies).
   std::atomic<bool> is_last_copy = false;
 };
+
+// From now on Learn, ReplaceWeights and CountCorrectRows return `why`: what was learned and counted before can be
+// committed whole, and the model be closed. Waits for the messages being learned. The first reason stays.
+void StopLearning(ModelCore& core, const absl::Status& why);
 
 struct ExplainOptions;
 struct ExplainOutcome;

@@ -90,6 +90,7 @@ absl::StatusOr<uint64_t> ReplaceAllWeights(ModelCore& core, NewWeights weights,
                                            std::optional<uint64_t> expected_revision) {
   const Guarded<LearningGate>::Reader gate(core.gate);
   if (absl::Status writable = core.CheckWritable(); !writable.ok()) return writable;
+  if (!gate->stopped.ok()) return gate->stopped;
   if (gate->frozen) return ModelFrozen(core.name);
   const Guarded<ModelState>::Writer state(core.state);
   if (absl::Status status = CheckReplaceable(core, *state, weights, expected_revision);

@@ -13,8 +13,6 @@ namespace {
 // All are in memory.
 constexpr size_t kMostAliases = 10'000;
 constexpr size_t kMaxAliasDescription = 1024;
-// Changes of an alias by other servers that come before one that no etag holds back.
-constexpr int kMostConflicts = 10;
 
 absl::Status AliasChanged(absl::string_view name) {
   return MakeError(
@@ -73,6 +71,8 @@ absl::StatusOr<Alias> ModelCatalogue::ChangeAlias(
     StampAlias(alias);
     written = journal_.PutAlias(alias, before.has_value() ? before->etag() : "");
     if (written.ok()) return alias;
+    // Another server has deleted the model meanwhile.
+    if (absl::IsNotFound(written)) return JournalError(written, alias.model());
     if (!absl::IsAborted(written) || !options.etag.empty()) break;
   }
   return AliasError(written, name);

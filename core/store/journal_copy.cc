@@ -121,7 +121,8 @@ absl::Status JournalCopy::AddKept(Journal& journal, WholeModel& model) {
 }
 
 absl::Status JournalCopy::CopyKept(Journal& from, Journal& to, const storage::ModelHeader& source,
-                                   storage::ModelHeader header) {
+                                   const storage::ModelHeader& copied) {
+  storage::ModelHeader header = copied;
   for (storage::KeptSnapshot& kept : *header.mutable_kept_snapshots()) {
     const absl::StatusOr<storage::Snapshot> snapshot = from.LoadKept(source.id(), kept);
     if (!snapshot.ok()) return snapshot.status();
@@ -130,7 +131,16 @@ absl::Status JournalCopy::CopyKept(Journal& from, Journal& to, const storage::Mo
     if (!part_bytes.ok()) return part_bytes.status();
     kept.mutable_part_bytes()->Assign(part_bytes->begin(), part_bytes->end());
   }
-  return header.kept_snapshots().empty() ? absl::OkStatus() : to.Replace(header);
+  return header.kept_snapshots().empty() ? absl::OkStatus() : to.Replace(header, copied);
+}
+
+// Its aliases are copied again.
+absl::Status JournalCopy::Delete(Journal& to, const std::string& name) {
+  for (const Alias& alias : to.aliases().AllOf(name)) {
+    if (absl::Status status = to.DeleteAlias(alias.name(), alias.etag()); !status.ok())
+      return status;
+  }
+  return to.Delete(name);
 }
 
 absl::StatusOr<bool> JournalCopy::CopyAliases(Journal& from, Journal& to) {
@@ -143,6 +153,11 @@ absl::StatusOr<bool> JournalCopy::CopyAliases(Journal& from, Journal& to) {
       return status;
   }
   for (const Alias& alias : from.aliases().List("", kAll)) {
+    if (!copied_.contains(alias.model())) {
+      // One that names no model, as older servers may have left, is of no use; another model came just now.
+      same &= absl::IsNotFound(from.Find(alias.model()).status());
+      continue;
+    }
     const std::optional<Alias> there = to.aliases().Find(alias.name());
     if (there.has_value() && Bytes(*there) == Bytes(alias)) continue;
     same = false;
@@ -189,7 +204,7 @@ absl::Status JournalCopy::Copy(Journal& from, Journal& to, const storage::ModelH
   if (there.ok()) {
     const absl::StatusOr<WholeModel> before = Read(to, *there);
     same = before.ok() && before->digest == model->digest;
-    if (absl::Status status = same ? absl::OkStatus() : to.Delete(name); !status.ok())
+    if (absl::Status status = same ? absl::OkStatus() : Delete(to, name); !status.ok())
       return status;
   }
   copied_[name] = {header.id(), model->digest};
@@ -233,7 +248,7 @@ absl::StatusOr<uint64_t> JournalCopy::DeleteOthers(Journal& from, Journal& to) {
     return absl::OkStatus();
   });
   for (const std::string& name : others) {
-    if (status.ok()) status = to.Delete(name);
+    if (status.ok()) status = Delete(to, name);
   }
   if (!status.ok()) return status;
   return others.size();

@@ -71,11 +71,12 @@ class JournalCopy {
   static absl::Status Write(Journal& to, WholeModel& model);
   // Copies the kept snapshots of a model that `to` has with this header, which then lists them.
   static absl::Status CopyKept(Journal& from, Journal& to, const storage::ModelHeader& source,
-                               storage::ModelHeader header);
+                               const storage::ModelHeader& copied);
+  static absl::Status Delete(Journal& to, const std::string& name);
   // Adds the kept snapshots to the model's digest.
   static absl::Status AddKept(Journal& journal, WholeModel& model);
   // Has `to` have the aliases that `from` has, and no others. Returns whether it did already.
-  static absl::StatusOr<bool> CopyAliases(Journal& from, Journal& to);
+  absl::StatusOr<bool> CopyAliases(Journal& from, Journal& to);
   // Copies one model, unless it was deleted meanwhile.
   absl::Status Copy(Journal& from, Journal& to, const storage::ModelHeader& header);
   // Copies the models that are not copied. Returns how many there were.

@@ -171,25 +171,30 @@ absl::StatusOr<v1::Model> ModelCatalogue::Change(
     absl::string_view name, const ChangeOptions& options,
     const std::function<absl::Status(v1::Model&)>& change) {
   MutexLock lock(&mutex_);
-  absl::StatusOr<storage::ModelHeader> header = journal_.Find(name);
-  if (!header.ok()) return JournalError(header.status(), name);
-  v1::Model& model = *header->mutable_model();
-  if (!options.request_id.empty() && options.request_id == header->change_request_id())
-    return model;
-  if (absl::Status status = CheckEtag(model, options.etag); !status.ok()) return status;
-  const std::string before = model.SerializeAsString();
-  const std::optional<absl::Duration> expire_before = ExpireAfter(model);
-  if (absl::Status status = change(model); !status.ok()) return status;
-  if (absl::Status status = CheckMutableFields(model); !status.ok()) return status;
-  if (options.validate_only) return model;
-  const bool changed = model.SerializeAsString() != before;
-  if (!changed && options.request_id.empty()) return model;
-  if (changed) Stamp(model);
-  if (ExpireAfter(model) != expire_before) StartExpiry(*header);
-  header->set_change_request_id(std::string(options.request_id));
-  if (absl::Status status = journal_.Replace(*header); !status.ok())
-    return JournalError(status, name);
-  return model;
+  absl::Status written;
+  for (int conflict = 0; conflict < kMostConflicts; ++conflict) {
+    const absl::StatusOr<storage::ModelHeader> found = journal_.Find(name);
+    if (!found.ok()) return JournalError(found.status(), name);
+    storage::ModelHeader header = *found;
+    v1::Model& model = *header.mutable_model();
+    if (!options.request_id.empty() && options.request_id == header.change_request_id())
+      return model;
+    if (absl::Status status = CheckEtag(model, options.etag); !status.ok()) return status;
+    const std::string before = model.SerializeAsString();
+    const std::optional<absl::Duration> expire_before = ExpireAfter(model);
+    if (absl::Status status = change(model); !status.ok()) return status;
+    if (absl::Status status = CheckMutableFields(model); !status.ok()) return status;
+    if (options.validate_only) return model;
+    const bool changed = model.SerializeAsString() != before;
+    if (!changed && options.request_id.empty()) return model;
+    if (changed) Stamp(model);
+    if (ExpireAfter(model) != expire_before) StartExpiry(header);
+    header.set_change_request_id(std::string(options.request_id));
+    written = journal_.Replace(header, *found);
+    if (written.ok()) return model;
+    if (!absl::IsAborted(written)) break;
+  }
+  return JournalError(written, name);
 }
 
 absl::StatusOr<std::string> ModelCatalogue::Delete(absl::string_view name, absl::string_view etag,
@@ -202,7 +207,11 @@ absl::StatusOr<std::string> ModelCatalogue::Delete(absl::string_view name, absl:
   if (absl::Status status = CheckUnused(journal_, *header); !status.ok()) return status;
   if (absl::Status status = CheckNoAlias(name); !status.ok()) return status;
   if (validate_only) return header->model().uid();
-  if (absl::Status status = remove(); !status.ok()) return status;
+  if (absl::Status status = remove(); !status.ok()) {
+    // Another server may have set one meanwhile, which the journal refused.
+    const absl::Status named = CheckNoAlias(name);
+    return named.ok() ? status : named;
+  }
   AddToCount(-1);
   // A mark that stays is verified before it is believed.
   UnmarkComponents(journal_, *header).IgnoreError();
@@ -217,7 +226,8 @@ absl::Status ModelCatalogue::CheckFree(absl::string_view name) {
 
 absl::StatusOr<v1::Model> ModelCatalogue::Rename(
     absl::string_view name, absl::string_view new_name, absl::string_view etag,
-    const std::function<absl::Status(const storage::ModelHeader& renamed)>& rename) {
+    const std::function<absl::Status(const storage::ModelHeader& renamed,
+                                     const storage::ModelHeader& before)>& rename) {
   MutexLock lock(&mutex_);
   const absl::StatusOr<storage::ModelHeader> header = journal_.Find(name);
   if (!header.ok()) return JournalError(header.status(), name);
@@ -228,7 +238,7 @@ absl::StatusOr<v1::Model> ModelCatalogue::Rename(
   renamed.mutable_model()->set_name(std::string(new_name));
   Stamp(*renamed.mutable_model());
   if (absl::Status status = MarkComponents(journal_, renamed); !status.ok()) return status;
-  if (absl::Status status = rename(renamed); !status.ok()) return status;
+  if (absl::Status status = rename(renamed, *header); !status.ok()) return status;
   UnmarkComponents(journal_, *header).IgnoreError();
   return renamed.model();
 }
@@ -270,31 +280,44 @@ absl::StatusOr<v1::Model> ModelCatalogue::CreateCopy(storage::ModelHeader source
   return model;
 }
 
+absl::Status ModelCatalogue::ChangeHeader(
+    absl::string_view name,
+    const std::function<absl::StatusOr<bool>(storage::ModelHeader&)>& change) {
+  MutexLock lock(&mutex_);
+  absl::Status written;
+  for (int conflict = 0; conflict < kMostConflicts; ++conflict) {
+    const absl::StatusOr<storage::ModelHeader> before = journal_.Find(name);
+    if (!before.ok()) return JournalError(before.status(), name);
+    storage::ModelHeader header = *before;
+    const absl::StatusOr<bool> changed = change(header);
+    if (!changed.ok() || !*changed) return changed.status();
+    written = journal_.Replace(header, *before);
+    if (!absl::IsAborted(written)) break;
+  }
+  return JournalError(written, name);
+}
+
 absl::Status ModelCatalogue::ChangeKept(
     absl::string_view name, const std::function<absl::Status(storage::ModelHeader&)>& change) {
-  MutexLock lock(&mutex_);
-  absl::StatusOr<storage::ModelHeader> header = journal_.Find(name);
-  if (!header.ok()) return JournalError(header.status(), name);
-  const uint64_t number = header->last_kept_number();
-  const int kept = header->kept_snapshots_size();
-  if (absl::Status status = change(*header); !status.ok()) return status;
-  if (header->last_kept_number() == number && header->kept_snapshots_size() == kept)
-    return absl::OkStatus();
-  return JournalError(journal_.Replace(*header), name);
+  return ChangeHeader(name, [&](storage::ModelHeader& header) -> absl::StatusOr<bool> {
+    const uint64_t number = header.last_kept_number();
+    const int kept = header.kept_snapshots_size();
+    if (absl::Status status = change(header); !status.ok()) return status;
+    return header.last_kept_number() != number || header.kept_snapshots_size() != kept;
+  });
 }
 
 absl::Status ModelCatalogue::SaveUse(absl::string_view name, uint64_t model_id,
                                      absl::Time last_use) {
-  MutexLock lock(&mutex_);
-  absl::StatusOr<storage::ModelHeader> header = journal_.Find(name);
-  if (!header.ok()) return JournalError(header.status(), name);
-  // Another model may have the name now, or this one be kept.
-  if (header->id() != model_id || !header->model().has_expire_after())
-    return JournalError(absl::NotFoundError(""), name);
-  const int64_t nanos = absl::ToUnixNanos(last_use);
-  header->mutable_last_use_time()->set_seconds(nanos / 1'000'000'000);
-  header->mutable_last_use_time()->set_nanos(static_cast<int32_t>(nanos % 1'000'000'000));
-  return JournalError(journal_.Replace(*header), name);
+  return ChangeHeader(name, [&](storage::ModelHeader& header) -> absl::StatusOr<bool> {
+    // Another model may have the name now, or this one be kept.
+    if (header.id() != model_id || !header.model().has_expire_after())
+      return JournalError(absl::NotFoundError(""), name);
+    const int64_t nanos = absl::ToUnixNanos(last_use);
+    header.mutable_last_use_time()->set_seconds(nanos / 1'000'000'000);
+    header.mutable_last_use_time()->set_nanos(static_cast<int32_t>(nanos % 1'000'000'000));
+    return true;
+  });
 }
 
 absl::StatusOr<uint64_t> ModelCatalogue::Count() {

@@ -45,7 +45,8 @@ struct CatalogueLimits {
   uint64_t max_model_features = std::numeric_limits<uint64_t>::max();
 };
 
-// Thread contract: safe for any number of threads. Changes are made one at a time. Each method may
+// Thread contract: safe for any number of threads. Changes are made one at a time; one that another server's change
+// of the same header comes before is made again, on what that has made of it. Each method may
 // also return UNAVAILABLE (JOURNAL_UNAVAILABLE) or DATA_LOSS (JOURNAL_CORRUPT). What is returned as
 // changed is durable.
 class ModelCatalogue {
@@ -78,11 +79,12 @@ class ModelCatalogue {
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Gives a model another name by `rename`, which takes it out of memory and gives the journal this
-  // header while no other change is made. Returns its settings. NOT_FOUND; ALREADY_EXISTS
+  // header instead of the one before while no other change is made here. Returns its settings. NOT_FOUND; ALREADY_EXISTS
   // (MODEL_EXISTS); ABORTED (ETAG_MISMATCH); FAILED_PRECONDITION (MODEL_IN_USE); the error of `rename`.
   absl::StatusOr<::perceptron::v1::Model> Rename(
       absl::string_view name, absl::string_view new_name, absl::string_view etag,
-      const std::function<absl::Status(const storage::ModelHeader& renamed)>& rename)
+      const std::function<absl::Status(const storage::ModelHeader& renamed,
+                                       const storage::ModelHeader& before)>& rename)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Adds a model with the settings of another, the copy of a state. Returns its settings.
   // ALREADY_EXISTS (MODEL_EXISTS), unless the same non-empty request_id made the one that exists;
@@ -93,8 +95,8 @@ class ModelCatalogue {
                                                      const storage::Snapshot& snapshot,
                                                      const CommittedState& committed)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // Changes what a header says of kept snapshots, by `change`, which may refuse. NOT_FOUND; the error
-  // of `change`.
+  // Changes what a header says of kept snapshots, by `change`, which may refuse, and is called again with what another
+  // server has made of the header meanwhile. NOT_FOUND; the error of `change`.
   absl::Status ChangeKept(absl::string_view name,
                           const std::function<absl::Status(storage::ModelHeader&)>& change)
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -115,6 +117,12 @@ class ModelCatalogue {
       ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
+  // Replaces the model's header by what `change` makes of it, unless that returns false. NOT_FOUND; the error of
+  // `change`.
+  absl::Status ChangeHeader(
+      absl::string_view name,
+      const std::function<absl::StatusOr<bool>(storage::ModelHeader&)>& change)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // ALREADY_EXISTS (MODEL_EXISTS) if there is a model of that name.
   absl::Status CheckFree(absl::string_view name);
   // FAILED_PRECONDITION (MODEL_IN_USE) if an alias names the model.

@@ -70,6 +70,7 @@ absl::Duration ModelExpiry::Sweep() {
     sweep_soon_ = false;
   }
   absl::Duration interval = kLongestWait;
+  bool can_write = true;
   std::string after;
   while (true) {
     const absl::StatusOr<std::vector<storage::ModelHeader>> headers =
@@ -81,7 +82,7 @@ absl::Duration ModelExpiry::Sweep() {
       const std::optional<absl::Duration> expire_after = ExpireAfter(header.model());
       if (!expire_after.has_value()) continue;
       interval = std::min(interval, *expire_after * kBetweenSweeps);
-      SweepModel(header, *expire_after);
+      SweepModel(header, *expire_after, can_write);
     }
     if (headers->size() < kHeadersAtOnce) break;
     after = headers->back().model().name();
@@ -92,16 +93,21 @@ absl::Duration ModelExpiry::Sweep() {
   return std::max({interval, kShortestWait, rest});
 }
 
-void ModelExpiry::SweepModel(const storage::ModelHeader& header, absl::Duration expire_after) {
+void ModelExpiry::SweepModel(const storage::ModelHeader& header, absl::Duration expire_after,
+                             bool& can_write) {
   const Mark mark = MarkOf(header.id());
   const bool used =
       mark->exchange(false, std::memory_order_relaxed) || hooks_.has_streams(header.model().uid());
   const Due due = Update(header, expire_after, used, hooks_.writes(header.id()));
-  if (due.note.has_value() && hooks_.save_use(header, *due.note).ok()) {
+  // Each call may wait for its timeout, and there may be thousands: the next sweep tries again.
+  if (!can_write) return;
+  if (due.note.has_value()) {
+    const absl::Status saved = hooks_.save_use(header, *due.note);
+    can_write = !absl::IsUnavailable(saved);
     MutexLock lock(&mutex_);
-    records_[header.id()].note = *due.note;
+    if (saved.ok()) records_[header.id()].note = *due.note;
   }
-  if (!due.removal) return;
+  if (!due.removal || !can_write) return;
   const absl::Status removed = hooks_.remove(header, *mark);
   if (removed.ok()) expired_.fetch_add(1, std::memory_order_relaxed);
   if (!absl::IsFailedPrecondition(removed)) return;

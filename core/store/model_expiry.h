@@ -116,7 +116,8 @@ class ModelExpiry {
 
   static absl::Duration SteadyTime();
   void Run() ABSL_LOCKS_EXCLUDED(mutex_);
-  void SweepModel(const storage::ModelHeader& header, absl::Duration expire_after)
+  // `can_write`: whether the journal can be written, as far as this sweep knows. If not, the model's mark is read alone.
+  void SweepModel(const storage::ModelHeader& header, absl::Duration expire_after, bool& can_write)
       ABSL_LOCKS_EXCLUDED(mutex_);
   Due Update(const storage::ModelHeader& header, absl::Duration expire_after, bool used,
              bool writes) ABSL_LOCKS_EXCLUDED(mutex_);

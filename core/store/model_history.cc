@@ -122,9 +122,12 @@ absl::StatusOr<std::shared_ptr<Model>> ModelHistory::AcquireToWrite(absl::string
 absl::Status ModelHistory::CommitAndClose(const std::shared_ptr<Model>& model,
                                           const absl::Status& why, bool predicts) {
   if (absl::Status status = store_.committer_->Commit(model); !status.ok()) return status;
+  // What was learned meanwhile, of which correct rows are acknowledged.
+  StopLearning(model->core(), why);
+  if (absl::Status status = store_.committer_->Commit(model); !status.ok()) return status;
   if (predicts) model->core().is_last_copy.store(true, std::memory_order_release);
   model->Close(why);
-  // Refused, and after whatever is being written. Updates made meanwhile are not acknowledged, and lost.
+  // Refused, and after whatever is being written.
   (void)store_.committer_->Commit(model);
   store_.snapshotter_->Await(model->id());
   return absl::OkStatus();
@@ -184,12 +187,12 @@ absl::StatusOr<v1::Model> ModelHistory::Import(const std::string& file, absl::st
 absl::Status ModelHistory::Rename(absl::string_view name, absl::string_view new_name,
                                   absl::string_view etag) {
   const absl::Status not_found = ModelNotFound(name);
-  const auto rename = [&](const storage::ModelHeader& renamed) {
+  const auto rename = [&](const storage::ModelHeader& renamed, const storage::ModelHeader& before) {
     const absl::StatusOr<std::shared_ptr<Model>> model = AcquireToWrite(name);
     if (!model.ok()) return model.status();
     absl::Status status = CommitAndClose(*model, not_found, /*predicts=*/false);
     if (status.ok()) {
-      status = store_.journal_->Rename(name, renamed);
+      status = store_.journal_->Rename(renamed, before);
       status = JournalError(status, absl::IsAlreadyExists(status) ? new_name : name);
     }
     // Also if it failed: the next use loads it anew.

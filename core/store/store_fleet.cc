@@ -9,12 +9,27 @@
 #include "core/store/store.h"
 
 namespace perceptrond {
+namespace {
+
+// How long a model that gets another writer waits for counts of rows that other servers have evaluated: a round trip, unless
+// one of them is cut off.
+constexpr absl::Duration kRestTime = absl::Milliseconds(500);
+
+}  // namespace
 
 void Store::JoinFleet() {
   Fleet::Hooks hooks;
   hooks.drop = [this](const std::vector<std::shared_ptr<Model>>& models, bool commit,
                       const absl::Status& why) { Drop(models, commit, why); };
   hooks.on_followed = [this](const Model& model) { cache_.UpdateMemory(model); };
+  hooks.before_hand_over = [this](const std::vector<std::shared_ptr<Model>>& models) {
+    std::vector<std::string> uids;
+    for (const std::shared_ptr<Model>& model : models) uids.push_back(model->uid());
+    streams_.AwaitRest(uids, WriterChangedError(), kRestTime);
+    // At once: what other servers evaluate of streams that are opened from now on would not be counted.
+    for (const std::shared_ptr<Model>& model : models)
+      StopLearning(model->core(), WriterChangedError());
+  };
   hooks.on_log_cut = options_.on_log_cut;
   hooks.on_model_changed = [this](const storage::ModelHeader& header, bool deleted) {
     OnModelChanged(header, deleted);
@@ -32,14 +47,16 @@ void Store::JoinFleet() {
 
 void Store::Drop(const std::vector<std::shared_ptr<Model>>& models, bool commit,
                  const absl::Status& why) {
-  if (commit && !models.empty()) committer_->FlushPartitionOf(*models.front());
-  // From now on none of them learns.
+  if (commit && !models.empty()) {
+    // Then all that was acknowledged can be written, counts of correct rows, too.
+    for (const std::shared_ptr<Model>& model : models) StopLearning(model->core(), why);
+    committer_->FlushPartitionOf(*models.front());
+  }
   for (const std::shared_ptr<Model>& model : models) {
     model->core().is_last_copy.store(true, std::memory_order_release);
     model->Close(why);
   }
-  // After this nothing of them is being written. Updates made meanwhile are not acknowledged, and
-  // lost.
+  // After this nothing of them is being written.
   if (commit && !models.empty()) committer_->FlushPartitionOf(*models.front());
   for (const std::shared_ptr<Model>& model : models) {
     streams_.EndAll(model->uid(), why);

@@ -38,10 +38,22 @@ absl::Status SegmentSession::Accept(const Request& request, size_t bytes, bool m
   return session_->Accept(request, bytes, more);
 }
 
+void SegmentSession::OnReady(const std::function<void()>& ready) {
+  ready_ = ready;
+  session_->OnReady(ready);
+  // The model is about to get another writer.
+  session_->OnAsk([weak = weak_from_this()] {
+    const std::shared_ptr<SegmentSession> self = weak.lock();
+    if (self == nullptr) return;
+    self->Ask();
+    self->ready_();
+  });
+}
+
 bool SegmentSession::GoesOnToDrain() {
   constexpr absl::Duration kLongest = absl::Milliseconds(500);
   if (!begun_) return false;
-  asks_ = true;
+  Ask();
   const std::function<void(bool)> on_time = [weak = weak_from_this()](bool ok) {
     const std::shared_ptr<SegmentSession> self = weak.lock();
     if (self == nullptr || !ok) return;

@@ -38,10 +38,7 @@ class SegmentSession : public std::enable_shared_from_this<SegmentSession> {
   SegmentSession(Store& store, const StreamLimits& limits)
       : session_(std::make_shared<LearnSession>(store, limits)) {}
 
-  void OnReady(const std::function<void()>& ready) {
-    ready_ = ready;
-    session_->OnReady(ready);
-  }
+  void OnReady(const std::function<void()>& ready);
   bool CanRunInline() const { return session_->CanRunInline(); }
   WorkSize SizeOf(const Request& request) const { return session_->SizeOf(request); }
   absl::Status Accept(const Request& request, size_t bytes, bool more = false);
@@ -53,9 +50,15 @@ class SegmentSession : public std::enable_shared_from_this<SegmentSession> {
   bool GoesOnToDrain();
 
  private:
+  // Has the empty answer sent, unless it was.
+  void Ask() {
+    if (!asked_.exchange(true)) asks_ = true;
+  }
+
   const std::shared_ptr<LearnSession> session_;
   std::function<void()> ready_;
   std::atomic<bool> begun_ = false;
+  std::atomic<bool> asked_ = false;
   // The empty answer is not sent yet.
   std::atomic<bool> asks_ = false;
   // It was not answered in time.

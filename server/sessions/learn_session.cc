@@ -211,10 +211,10 @@ absl::StatusOr<v1::StreamOpened> LearnSession::Open(Model& model, const Message&
       return status;
   }
   model_uid_ = model.uid();
-  ticket_ = store_.streams().Open(model_uid_, target_.producer(),
-                                  [weak = weak_from_this()](const absl::Status& why) {
-                                    if (const auto self = weak.lock()) self->End(why);
-                                  });
+  const auto on_end = [weak = weak_from_this()](const absl::Status& why) {
+    if (const auto self = weak.lock()) self->End(why);
+  };
+  ticket_ = store_.streams().Open(model_uid_, target_.producer(), on_end, ask_);
   // A deletion closes the model first and then notifies its open streams.
   if (absl::Status closed = model.closed(); !closed.ok()) return closed;
   if (claim != nullptr) model.ledger().Resume(*producer_, claim->acknowledged_offset() + 1);

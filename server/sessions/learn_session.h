@@ -47,6 +47,8 @@ class LearnSession final : public CommitWaiter, public std::enable_shared_from_t
   // `ready` is called on any thread when Poll may have a response. To be set before the first
   // Accept.
   void OnReady(std::function<void()> ready) { ready_ = std::move(ready); }
+  // What asks for rows of the stream that another server has evaluated. To be set before the first Accept.
+  void OnAsk(OpenStreams::OnAsk ask) { ask_ = std::move(ask); }
   // Whether a polling thread may call Accept with a small message: it takes microseconds,
   // unless another stream of the same producer learns meanwhile. Not to be called while Accept
   // runs.
@@ -126,6 +128,7 @@ class LearnSession final : public CommitWaiter, public std::enable_shared_from_t
   const StreamLimits limits_;
   const size_t number_;
   std::function<void()> ready_;
+  OpenStreams::OnAsk ask_;
 
   // Used by Accept alone.
   ModelHandle handle_;

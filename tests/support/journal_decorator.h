@@ -18,12 +18,14 @@ class JournalDecorator : public Journal {
   absl::StatusOr<storage::ModelHeader> Find(absl::string_view name) override {
     return base_->Find(name);
   }
-  absl::Status Replace(const storage::ModelHeader& header) override {
-    return base_->Replace(header);
+  absl::Status Replace(const storage::ModelHeader& header,
+                       const storage::ModelHeader& before) override {
+    return base_->Replace(header, before);
   }
   absl::Status Delete(absl::string_view name) override { return base_->Delete(name); }
-  absl::Status Rename(absl::string_view before, const storage::ModelHeader& header) override {
-    return base_->Rename(before, header);
+  absl::Status Rename(const storage::ModelHeader& header,
+                      const storage::ModelHeader& before) override {
+    return base_->Rename(header, before);
   }
   const AliasMap& aliases() const override { return base_->aliases(); }
   absl::Status PutAlias(const Alias& alias, absl::string_view etag) override {

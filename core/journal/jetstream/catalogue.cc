@@ -1,10 +1,12 @@
 #include "core/journal/jetstream/catalogue.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "core/journal/jetstream/parts.h"
+#include "core/journal/journal.h"
 #include "core/sync/thread_name.h"
 
 namespace perceptrond::jetstream {
@@ -17,11 +19,11 @@ constexpr absl::Duration kPoll = absl::Milliseconds(200);
 // A change that others come before again and again.
 constexpr int kAttempts = 100;
 
-absl::Status NoSuchModel(absl::string_view name) {
+}  // namespace
+
+absl::Status Catalogue::NoSuchModel(absl::string_view name) {
   return absl::NotFoundError(absl::StrCat("there is no model ", name));
 }
-
-}  // namespace
 
 absl::StatusOr<std::unique_ptr<Catalogue>> Catalogue::Open(Stream& stream,
                                                            const storage::FleetSettings& settings,
@@ -95,12 +97,13 @@ std::string Catalogue::SubjectOf(const storage::CatalogueEntry& entry) const {
 void Catalogue::Follow() {
   std::unique_ptr<StreamReader> reader;
   PartJoiner joiner;
+  // The last whole entry: a reader that is opened again needs all parts of the next one.
+  uint64_t after = 0;
   while (true) {
-    uint64_t after = 0;
     {
       MutexLock lock(&mutex_);
       if (stopping_) return;
-      after = applied_;
+      if (std::exchange(is_silent_, false)) reader.reset();
     }
     if (reader == nullptr) {
       absl::StatusOr<std::unique_ptr<StreamReader>> opened =
@@ -120,8 +123,10 @@ void Catalogue::Follow() {
       const uint64_t sequence = (*message)->sequence;
       const std::optional<StreamMessage> whole = joiner.Add(**std::move(message));
       const absl::Status status = whole.has_value() ? Apply(*whole) : absl::OkStatus();
+      if (whole.has_value()) after = sequence;
       MutexLock lock(&mutex_);
-      applied_ = sequence;
+      // Parts of an entry may be read again.
+      applied_ = std::max(applied_, sequence);
       broken_.Update(status);
     }
   }
@@ -163,8 +168,11 @@ absl::StatusOr<uint64_t> Catalogue::CatchUp() {
     return applied_ >= *last || !broken_.ok();
   };
   MutexLock lock(&mutex_);
-  if (!mutex_.AwaitWithTimeout(absl::Condition(&caught_up), kTimeout))
-    return absl::UnavailableError("NATS: the newest catalogue cannot be read now");
+  if (!mutex_.AwaitWithTimeout(absl::Condition(&caught_up), kTimeout)) {
+    is_silent_ = true;
+    return absl::UnavailableError(
+        "NATS: the newest catalogue cannot be read now; it is tried again with another consumer");
+  }
   if (!broken_.ok()) return broken_;
   if (import_.has_value() && !import_->finished() && !may_import_) {
     return absl::FailedPreconditionError(
@@ -239,7 +247,7 @@ absl::Status Catalogue::Create(storage::ModelHeader& header) {
     const auto found = models.find(name);
     if (found != models.end()) {
       // Not by its id alone: a refused attempt may have had that of what came first.
-      if (found->second.SerializeAsString() != header.SerializeAsString())
+      if (!IsSame(found->second, header))
         return absl::AlreadyExistsError(absl::StrCat(name, " exists"));
       return nullptr;
     }
@@ -274,13 +282,16 @@ absl::StatusOr<uint64_t> Catalogue::ReserveId(const std::function<bool(uint64_t 
   return absl::UnavailableError("NATS: the catalogue is changed by others all the time");
 }
 
-absl::Status Catalogue::Replace(const storage::ModelHeader& header) {
+absl::Status Catalogue::Replace(const storage::ModelHeader& header,
+                                const storage::ModelHeader& before) {
   return Change([&](const Models& models,
                     uint64_t /*next*/) -> absl::StatusOr<std::unique_ptr<storage::CatalogueEntry>> {
     const auto found = models.find(header.model().name());
     if (found == models.end() || found->second.id() != header.id())
       return NoSuchModel(header.model().name());
-    if (found->second.SerializeAsString() == header.SerializeAsString()) return nullptr;
+    // By an attempt whose outcome was not known.
+    if (IsSame(found->second, header)) return nullptr;
+    if (!IsSame(found->second, before)) return ChangedByAnother(header.model().name());
     auto entry = std::make_unique<storage::CatalogueEntry>();
     *entry->mutable_model() = header;
     return entry;
@@ -298,6 +309,9 @@ absl::StatusOr<storage::ModelHeader> Catalogue::Delete(absl::string_view name) {
           if (ours) return nullptr;
           return NoSuchModel(name);
         }
+        // Another server may have set one since the caller looked.
+        if (const std::vector<Alias> aliases = aliases_.AllOf(name); !aliases.empty())
+          return NamedBy(aliases.front().name(), name);
         deleted = found->second;
         auto entry = std::make_unique<storage::CatalogueEntry>();
         entry->set_deleted_id(deleted.id());
@@ -306,60 +320,6 @@ absl::StatusOr<storage::ModelHeader> Catalogue::Delete(absl::string_view name) {
       });
   if (!status.ok()) return status;
   return deleted;
-}
-
-absl::Status Catalogue::Rename(absl::string_view before, const storage::ModelHeader& header) {
-  const std::string& name = header.model().name();
-  const absl::Status status =
-      Change([&](const Models& models,
-                 uint64_t /*next*/) -> absl::StatusOr<std::unique_ptr<storage::CatalogueEntry>> {
-        const auto other = models.find(name);
-        if (other != models.end()) {
-          if (other->second.SerializeAsString() == header.SerializeAsString()) return nullptr;
-          return absl::AlreadyExistsError(absl::StrCat(name, " exists"));
-        }
-        const auto found = models.find(before);
-        if (found == models.end() || found->second.id() != header.id()) return NoSuchModel(before);
-        auto entry = std::make_unique<storage::CatalogueEntry>();
-        *entry->mutable_model() = header;
-        entry->set_deleted_id(header.id());
-        entry->set_deleted_name(std::string(before));
-        return entry;
-      });
-  if (!status.ok()) return status;
-  for (Alias alias : aliases_.AllOf(before)) {
-    alias.set_model(name);
-    // Unless somebody moves it at this moment.
-    const absl::Status moved = PutAlias(alias, alias.etag());
-    if (!moved.ok() && !absl::IsAborted(moved)) return moved;
-  }
-  return absl::OkStatus();
-}
-
-absl::Status Catalogue::PutAlias(const Alias& alias, absl::string_view etag) {
-  return Change([&](const Models& /*models*/,
-                    uint64_t /*next*/) -> absl::StatusOr<std::unique_ptr<storage::CatalogueEntry>> {
-    const std::optional<Alias> there = aliases_.Find(alias.name());
-    if (there.has_value() && there->SerializeAsString() == alias.SerializeAsString())
-      return nullptr;
-    if (absl::Status status = aliases_.CheckEtag(alias.name(), etag); !status.ok()) return status;
-    auto entry = std::make_unique<storage::CatalogueEntry>();
-    *entry->mutable_alias() = alias;
-    return entry;
-  });
-}
-
-absl::Status Catalogue::DeleteAlias(absl::string_view name, absl::string_view etag) {
-  bool tried = false;
-  return Change([&](const Models& /*models*/,
-                    uint64_t /*next*/) -> absl::StatusOr<std::unique_ptr<storage::CatalogueEntry>> {
-    if (tried && !aliases_.Find(name).has_value()) return nullptr;
-    if (absl::Status status = aliases_.CheckEtag(name, etag); !status.ok()) return status;
-    tried = true;
-    auto entry = std::make_unique<storage::CatalogueEntry>();
-    entry->set_deleted_alias(std::string(name));
-    return entry;
-  });
 }
 
 absl::StatusOr<storage::ModelHeader> Catalogue::Find(absl::string_view name) {

@@ -41,12 +41,12 @@ class Catalogue {
   // An id for a model that is to be created: the next one that fits, of which there must be one among
   // as many in a row as there are partitions.
   absl::StatusOr<uint64_t> ReserveId(const std::function<bool(uint64_t id)>& fits);
-  // Overwrites the header of the model with that name and id. NOT_FOUND.
-  absl::Status Replace(const storage::ModelHeader& header);
-  // Returns the header of the model that was. NOT_FOUND.
+  // As Journal's.
+  absl::Status Replace(const storage::ModelHeader& header, const storage::ModelHeader& before);
+  // As Journal's. Returns the header of the model that was.
   absl::StatusOr<storage::ModelHeader> Delete(absl::string_view name);
-  // As Journal's. Aliases of a renamed model follow one by one.
-  absl::Status Rename(absl::string_view before, const storage::ModelHeader& header);
+  // As Journal's (core/journal/jetstream/catalogue_aliases.cc). Aliases of a renamed model follow one by one.
+  absl::Status Rename(const storage::ModelHeader& header, const storage::ModelHeader& before);
   const AliasMap& aliases() const { return aliases_; }
   absl::Status PutAlias(const Alias& alias, absl::string_view etag);
   absl::Status DeleteAlias(absl::string_view name, absl::string_view etag);
@@ -81,6 +81,7 @@ class Catalogue {
   Catalogue(Stream& stream, bool may_import) : stream_(stream), may_import_(may_import) {}
 
   absl::Status Begin(const storage::FleetSettings& settings);
+  static absl::Status NoSuchModel(absl::string_view name);
   absl::Status Change(const MakeEntry& make) ABSL_LOCKS_EXCLUDED(mutex_);
   // Waits until the view has what the stream has now. Returns its sequence number.
   absl::StatusOr<uint64_t> CatchUp() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -102,6 +103,8 @@ class Catalogue {
   uint64_t applied_ ABSL_GUARDED_BY(mutex_) = 0;
   // Why the view cannot follow any more.
   absl::Status broken_ ABSL_GUARDED_BY(mutex_);
+  // The consumer that the view is read by may be lost: it is to be opened again.
+  bool is_silent_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   // The last member: it uses all the others.
   std::thread follower_;

@@ -10,10 +10,10 @@ namespace perceptrond {
 
 using jetstream::StoredEntries;
 
-absl::Status JetStreamJournal::Rename(absl::string_view before,
-                                      const storage::ModelHeader& header) {
+absl::Status JetStreamJournal::Rename(const storage::ModelHeader& header,
+                                      const storage::ModelHeader& before) {
   if (absl::Status status = CheckWritable(); !status.ok()) return status;
-  return catalogue_->Rename(before, header);
+  return catalogue_->Rename(header, before);
 }
 
 absl::Status JetStreamJournal::PutAlias(const Alias& alias, absl::string_view etag) {

@@ -188,9 +188,10 @@ absl::StatusOr<storage::ModelHeader> JetStreamJournal::Find(absl::string_view na
   return catalogue_->Find(name);
 }
 
-absl::Status JetStreamJournal::Replace(const storage::ModelHeader& header) {
+absl::Status JetStreamJournal::Replace(const storage::ModelHeader& header,
+                                       const storage::ModelHeader& before) {
   if (absl::Status status = CheckWritable(); !status.ok()) return status;
-  return catalogue_->Replace(header);
+  return catalogue_->Replace(header, before);
 }
 
 absl::Status JetStreamJournal::Delete(absl::string_view name) {

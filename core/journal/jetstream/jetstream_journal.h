@@ -46,9 +46,11 @@ class JetStreamJournal final : public Journal {
 
   absl::Status Create(storage::ModelHeader& header) override;
   absl::StatusOr<storage::ModelHeader> Find(absl::string_view name) override;
-  absl::Status Replace(const storage::ModelHeader& header) override;
+  absl::Status Replace(const storage::ModelHeader& header,
+                       const storage::ModelHeader& before) override;
   absl::Status Delete(absl::string_view name) override;
-  absl::Status Rename(absl::string_view before, const storage::ModelHeader& header) override;
+  absl::Status Rename(const storage::ModelHeader& header,
+                      const storage::ModelHeader& before) override;
   const AliasMap& aliases() const override { return catalogue_->aliases(); }
   absl::Status PutAlias(const Alias& alias, absl::string_view etag) override;
   absl::Status DeleteAlias(absl::string_view name, absl::string_view etag) override;

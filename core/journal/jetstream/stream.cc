@@ -3,6 +3,7 @@
 #include <nats/nats.h>
 
 #include <algorithm>
+#include <chrono>
 #include <limits>
 #include <string>
 #include <utility>
@@ -224,6 +225,8 @@ absl::StatusOr<AppendOutcome> Stream::Append(std::span<const NewMessage> message
     if (absl::Status status = SubscribeToAnswers(); !status.ok()) return status;
   }
   const absl::Time begin = absl::Now();
+  // Whatever becomes of the wall clock meanwhile: an answer that was lost is not waited for longer.
+  const auto deadline = std::chrono::steady_clock::now() + absl::ToChronoMilliseconds(timeout);
   const std::string inbox = absl::StrCat(inbox_, ".", ++appends_, ".");
   Answers answers(messages.size());
   for (size_t i = 0; i < messages.size(); ++i) {
@@ -236,10 +239,11 @@ absl::StatusOr<AppendOutcome> Stream::Append(std::span<const NewMessage> message
     break;
   }
   while (!answers.complete()) {
-    const int64_t left = absl::ToInt64Milliseconds(begin + timeout - absl::Now());
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+        deadline - std::chrono::steady_clock::now());
     natsMsg* received = nullptr;
     const natsStatus status =
-        natsSubscription_NextMsg(&received, answers_, std::max<int64_t>(left, 1));
+        natsSubscription_NextMsg(&received, answers_, std::max<int64_t>(left.count(), 1));
     const MessagePtr message(received);
     if (status == NATS_NO_RESPONDERS) {
       answers.AddNoResponder();

@@ -122,6 +122,7 @@ TEST(Progress, AStoredWindowThatCannotBeIsAsGoodAsItMayBe) {
   Progress::Counters counters;
   counters.mutable_report()->set_examples(150);
   counters.set_window_start(1000);
+  counters.set_window_end(150);
   counters.add_window_mistakes(7);
   EXPECT_EQ(Progress(counters).MakeReport(0, TheoremContext()).window_examples(), 0U);
   counters.set_window_start(10);
@@ -131,6 +132,20 @@ TEST(Progress, AStoredWindowThatCannotBeIsAsGoodAsItMayBe) {
   const ConvergenceReport report = Progress(counters).MakeReport(0, TheoremContext());
   EXPECT_EQ(report.window_error(), 1);
   EXPECT_EQ(report.window_risk(), 0);
+}
+
+// It kept the fields that it does not know.
+TEST(Progress, AWindowThatAnOlderServerHasLeftAsItWasBeginsAnew) {
+  std::mt19937 random(3);
+  Progress progress;
+  BruteForce all;
+  for (int i = 0; i < 100; ++i) progress.Add(Stretch(random, all, 5));
+  Progress::Counters stored = progress.StoredCounters();
+  ASSERT_GT(Progress(stored).MakeReport(0, TheoremContext()).window_error(), 0);
+  stored.mutable_report()->set_examples(stored.report().examples() + 50);
+  const Progress after(stored);
+  EXPECT_EQ(after.MakeReport(0, TheoremContext()).window_examples(), 0U);
+  EXPECT_EQ(Progress(after.StoredCounters()).MakeReport(0, TheoremContext()).window_examples(), 0U);
 }
 
 // As an older server's, without the window.

@@ -46,7 +46,7 @@ class FleetTest : public ::testing::Test {
     server.journal = paused;
     return server;
   }
-  Server& Start(std::unique_ptr<Journal> journal) {
+  Server& Start(std::unique_ptr<Journal> journal, Store::Options options = {}) {
     Server& server = servers_.emplace_back();
     FleetOptions fleet;
     fleet.address = absl::StrCat("server", ++started_);
@@ -55,7 +55,6 @@ class FleetTest : public ::testing::Test {
     fleet.rank_delay = absl::Milliseconds(50);
     fleet.settle_time = absl::Milliseconds(100);
     fleet.max_lag = kMaxLag;
-    Store::Options options;
     options.fleet = std::make_shared<FleetOptions>(fleet);
     server.store = std::make_unique<Store>(std::move(journal), options);
     return server;

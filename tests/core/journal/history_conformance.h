@@ -24,13 +24,15 @@ storage::Snapshot MakeState(uint64_t revision, float weight) {
 }
 
 TEST_P(JournalConformance, AnAliasIsWrittenOnlyOverTheOneThatItsWriterKnows) {
+  CreateModel(*journal_, "a");
+  CreateModel(*journal_, "b");
   const Alias first = MakeAlias("aliases/a.b", "a", "1");
   const Alias second = MakeAlias("aliases/a.b", "b", "2");
   EXPECT_TRUE(journal_->aliases().empty());
   EXPECT_TRUE(absl::IsAborted(journal_->PutAlias(first, "0")));
   ASSERT_OK(journal_->PutAlias(first, ""));
   EXPECT_EQ(Bytes(journal_->aliases().Find("aliases/a.b").value()), Bytes(first));
-  EXPECT_TRUE(absl::IsAborted(journal_->PutAlias(MakeAlias("aliases/a.b", "c", "3"), "")));
+  EXPECT_TRUE(absl::IsAborted(journal_->PutAlias(MakeAlias("aliases/a.b", "b", "3"), "")));
   ASSERT_OK(journal_->PutAlias(second, "1"));
   EXPECT_EQ(journal_->aliases().ModelOf("aliases/a.b").value(), "b");
   EXPECT_TRUE(absl::IsAborted(journal_->DeleteAlias("aliases/a.b", "1")));
@@ -39,7 +41,20 @@ TEST_P(JournalConformance, AnAliasIsWrittenOnlyOverTheOneThatItsWriterKnows) {
   EXPECT_TRUE(absl::IsAborted(journal_->DeleteAlias("aliases/a.b", "2")));
 }
 
+TEST_P(JournalConformance, AnAliasNamesAModelThatIsThere) {
+  CreateModel(*journal_, "a");
+  EXPECT_TRUE(absl::IsNotFound(journal_->PutAlias(MakeAlias("aliases/x", "b", "1"), "")));
+  EXPECT_TRUE(journal_->aliases().empty());
+  ASSERT_OK(journal_->PutAlias(MakeAlias("aliases/x", "a", "1"), ""));
+  EXPECT_TRUE(absl::IsFailedPrecondition(journal_->Delete("a")));
+  EXPECT_OK(journal_->Find("a").status());
+  ASSERT_OK(journal_->DeleteAlias("aliases/x", "1"));
+  EXPECT_OK(journal_->Delete("a"));
+}
+
 TEST_P(JournalConformance, AliasesThatDifferInADotAreTwo) {
+  CreateModel(*journal_, "x");
+  CreateModel(*journal_, "y");
   ASSERT_OK(journal_->PutAlias(MakeAlias("aliases/a.b", "x", "1"), ""));
   ASSERT_OK(journal_->PutAlias(MakeAlias("aliases/ab", "y", "1"), ""));
   ASSERT_OK(journal_->DeleteAlias("aliases/ab", "1"));
@@ -53,10 +68,12 @@ TEST_P(JournalConformance, ARenamedModelIsTheSameOneAndItsAliasesFollow) {
   ASSERT_OK(journal_->PutAlias(MakeAlias("aliases/x", "a", "1"), ""));
   ASSERT_OK(journal_->PutAlias(MakeAlias("aliases/y", "other", "1"), ""));
   header.mutable_model()->set_name("other");
-  EXPECT_TRUE(absl::IsAlreadyExists(journal_->Rename("a", header)));
+  EXPECT_TRUE(absl::IsAlreadyExists(journal_->Rename(header, before)));
   header.mutable_model()->set_name("b");
-  EXPECT_TRUE(absl::IsNotFound(journal_->Rename("c", header)));
-  ASSERT_OK(journal_->Rename("a", header));
+  storage::ModelHeader absent = before;
+  absent.mutable_model()->set_name("c");
+  EXPECT_TRUE(absl::IsNotFound(journal_->Rename(header, absent)));
+  ASSERT_OK(journal_->Rename(header, before));
   EXPECT_TRUE(absl::IsNotFound(journal_->Find("a").status()));
   EXPECT_EQ(Bytes(journal_->Find("b").value()), Bytes(header));
   EXPECT_EQ(journal_->Count().value(), 2U);

@@ -92,17 +92,36 @@ TEST_P(JournalConformance, NeverUsesAnIdTwice) {
 }
 
 TEST_P(JournalConformance, ReplacesAHeaderOfTheSameModelOnly) {
-  storage::ModelHeader header = CreateModel(*journal_, "a");
+  const storage::ModelHeader first = CreateModel(*journal_, "a");
+  storage::ModelHeader header = first;
   header.mutable_model()->set_description("new");
-  EXPECT_OK(journal_->Replace(header));
+  EXPECT_OK(journal_->Replace(header, first));
   EXPECT_EQ(Bytes(*journal_->Find("a")), Bytes(header));
   storage::ModelHeader absent = header;
   absent.mutable_model()->set_name("b");
-  EXPECT_TRUE(absl::IsNotFound(journal_->Replace(absent)));
+  EXPECT_TRUE(absl::IsNotFound(journal_->Replace(absent, header)));
   ASSERT_OK(journal_->Delete("a"));
   const storage::ModelHeader successor = CreateModel(*journal_, "a");
-  EXPECT_TRUE(absl::IsNotFound(journal_->Replace(header)));
+  EXPECT_TRUE(absl::IsNotFound(journal_->Replace(header, header)));
   EXPECT_EQ(Bytes(*journal_->Find("a")), Bytes(successor));
+}
+
+TEST_P(JournalConformance, ReplacesNoHeaderThatAnotherHasChangedMeanwhile) {
+  const storage::ModelHeader first = CreateModel(*journal_, "a");
+  storage::ModelHeader second = first;
+  // Maps have no order.
+  auto& errors =
+      *second.add_kept_snapshots()->mutable_counters()->mutable_report()->mutable_row_errors();
+  for (int i = 0; i < 20; ++i) errors[absl::StrCat("REASON_", i)] = 1;
+  ASSERT_OK(journal_->Replace(second, first));
+  storage::ModelHeader third = first;
+  third.mutable_model()->set_description("another");
+  EXPECT_TRUE(absl::IsAborted(journal_->Replace(third, first)));
+  storage::ModelHeader renamed = third;
+  renamed.mutable_model()->set_name("b");
+  EXPECT_TRUE(absl::IsAborted(journal_->Rename(renamed, first)));
+  EXPECT_EQ(journal_->Find("a")->kept_snapshots_size(), 1);
+  EXPECT_OK(journal_->Replace(third, *journal_->Find("a")));
 }
 
 TEST_P(JournalConformance, ListsPagesInTheOrderOfNames) {

@@ -162,9 +162,16 @@ TEST_F(JournalCopyTest, HasAliasesAndKeptSnapshots) {
   {
     const auto journal = Open(true);
     ASSERT_OK(journal.status());
+    // An earlier copy, of a source that has changed since.
+    ASSERT_OK(JournalCopy(nullptr).Run(*source_, **journal));
     Alias old;
     old.set_name("aliases/old");
+    old.set_model(name);
     ASSERT_OK((*journal)->PutAlias(old, ""));
+    JournalEntry entry;
+    entry.model_id = (*journal)->Find(name)->id();
+    entry.counters.mutable_report()->set_examples(1);
+    ASSERT_OK((*journal)->Commit({&entry, 1}, {}).status());
     ASSERT_OK(copy.Run(*source_, **journal));
     ASSERT_OK(copy.Verify(**journal));
     ASSERT_OK((*journal)->FinishImport());

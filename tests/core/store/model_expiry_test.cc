@@ -31,6 +31,9 @@ class ModelExpiryTest : public ::testing::Test {
     std::map<std::string, storage::ModelHeader> headers;
     int notes = 0;
     bool fails = false;
+    // It can be read, but not written; and how often that was tried.
+    bool is_read_only = false;
+    int writes = 0;
   };
 
   ModelExpiryTest() { Start(); }
@@ -49,12 +52,14 @@ class ModelExpiryTest : public ::testing::Test {
     hooks.writes = [writes](uint64_t /*id*/) { return writes; };
     hooks.has_streams = [this](const std::string& uid) { return streams_.contains(uid); };
     hooks.save_use = [this](const storage::ModelHeader& header, absl::Time last_use) {
-      if (all_.fails) return absl::UnavailableError("out of reach");
+      ++all_.writes;
+      if (all_.fails || all_.is_read_only) return absl::UnavailableError("out of reach");
       ++all_.notes;
       SetNote(header.model().name(), last_use);
       return absl::OkStatus();
     };
     hooks.remove = [this](const storage::ModelHeader& header, const std::atomic<bool>& used) {
+      ++all_.writes;
       if (during_removal_ != nullptr) during_removal_();
       if (used.load()) return absl::AbortedError("used");
       if (in_use_) return absl::FailedPreconditionError("an alias names it");
@@ -247,6 +252,27 @@ TEST_F(ModelExpiryTest, AUseWhileItIsBeingDeletedKeepsTheModel) {
   during_removal_ = nullptr;
   Pass(kTime);
   EXPECT_TRUE(Exists());
+}
+
+TEST_F(ModelExpiryTest, AJournalThatCannotBeWrittenIsTriedOncePerSweepAndUsesAreStillSeen) {
+  constexpr uint64_t kModels = 10;
+  for (uint64_t id = 1; id <= kModels; ++id) Add(absl::StrCat("models/", id), id);
+  Pass(kTime / 2);
+  all_.is_read_only = true;
+  for (uint64_t id = 1; id <= kModels; ++id) expiry_->MarkOf(id)->store(true);
+  expiry_->Sweep();
+  EXPECT_EQ(all_.writes, 1);
+  for (uint64_t id = 1; id <= kModels; ++id) EXPECT_FALSE(expiry_->MarkOf(id)->load()) << id;
+  // Nor is anything deleted: what is not noted may have been used.
+  steady_ += 10 * kTime;
+  wall_ += 10 * kTime;
+  expiry_->MarkOf(1)->store(true);
+  expiry_->Sweep();
+  EXPECT_EQ(all_.writes, 2);
+  all_.is_read_only = false;
+  expiry_->Sweep();
+  EXPECT_TRUE(Exists("models/1"));
+  EXPECT_FALSE(Exists("models/2"));
 }
 
 TEST_F(ModelExpiryTest, AJournalOutOfReachDelaysDeletionsAndLosesNoUse) {

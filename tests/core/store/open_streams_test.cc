@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <thread>
+
+#include "core/error/error.h"
 #include "tests/support/models.h"
 
 namespace perceptrond {
@@ -15,6 +18,20 @@ struct Stream {
   Stream(OpenStreams& streams, const std::string& model, const std::string& producer)
       : ticket(streams.Open(model, producer,
                             [this](const absl::Status& why) { ended.push_back(why); })) {}
+  std::vector<absl::Status> ended;
+  std::unique_ptr<OpenStreams::Ticket> ticket;
+};
+
+// One that another server has received, which ends once it is asked for its rest.
+struct AskedStream {
+  AskedStream(OpenStreams& streams, const std::string& model, bool answers = true)
+      : ticket(streams.Open(
+            model, "", [this](const absl::Status& why) { ended.push_back(why); },
+            [this, answers] {
+              ++asked;
+              if (answers) ticket.reset();
+            })) {}
+  int asked = 0;
   std::vector<absl::Status> ended;
   std::unique_ptr<OpenStreams::Ticket> ticket;
 };
@@ -61,6 +78,52 @@ TEST(OpenStreams, TheEndOfAModelNotifiesItsStreamsAlone) {
   EXPECT_TRUE(before.ended.empty());
   EXPECT_TRUE(after.ended.empty());
   EXPECT_TRUE(closed.ended.empty());
+}
+
+TEST(OpenStreams, ThoseOfAModelThatOtherServersHaveReceivedAreAskedAndAwaited) {
+  OpenStreams streams;
+  AskedStream first(streams, "model");
+  AskedStream second(streams, "model");
+  AskedStream other(streams, "model 2");
+  Stream own(streams, "model", "p");
+  streams.AwaitRest({"model"}, WriterChangedError(), absl::InfiniteDuration());
+  EXPECT_EQ(first.asked, 1);
+  EXPECT_EQ(second.asked, 1);
+  EXPECT_EQ(first.ticket, nullptr);
+  EXPECT_EQ(second.ticket, nullptr);
+  EXPECT_EQ(other.asked, 0);
+  EXPECT_TRUE(own.ended.empty());
+}
+
+TEST(OpenStreams, OneThatIsOpenedWhileOthersAreAskedEnds) {
+  OpenStreams streams;
+  std::unique_ptr<AskedStream> opened;
+  std::unique_ptr<Stream> own;
+  std::unique_ptr<OpenStreams::Ticket> ticket;
+  const auto on_ask = [&] {
+    opened = std::make_unique<AskedStream>(streams, "model");
+    own = std::make_unique<Stream>(streams, "model", "p");
+    ticket.reset();
+  };
+  ticket = streams.Open(
+      "model", "", [](const absl::Status&) {}, on_ask);
+  streams.AwaitRest({"model"}, WriterChangedError(), absl::InfiniteDuration());
+  ASSERT_EQ(opened->ended.size(), 1U);
+  EXPECT_EQ(ReasonOf(opened->ended[0]), "WRITER_CHANGED");
+  EXPECT_TRUE(own->ended.empty());
+  const AskedStream after(streams, "model");
+  EXPECT_TRUE(after.ended.empty());
+}
+
+TEST(OpenStreams, OneThatDoesNotAnswerIsWaitedForUntilTheTimeout) {
+  OpenStreams streams;
+  AskedStream silent(streams, "model", false);
+  streams.AwaitRest({"model"}, WriterChangedError(), absl::Milliseconds(1));
+  EXPECT_EQ(silent.asked, 1);
+  // It is asked again, and may end later.
+  std::thread ends([&] { silent.ticket.reset(); });
+  streams.AwaitRest({"model"}, WriterChangedError(), absl::InfiniteDuration());
+  ends.join();
 }
 
 TEST(OpenStreams, AListenerMayCloseItsStreamWhileItIsNotified) {

@@ -28,8 +28,9 @@ TEST(TextStore, SaysThatAModelWasCreatedWithAnotherVersionOfIcu) {
   }
   auto header = journal.Find("models/other");
   ASSERT_OK(header.status());
+  const storage::ModelHeader before = *header;
   header->mutable_model()->mutable_feature_space()->mutable_text()->set_icu_version("1.0");
-  ASSERT_OK(journal.Replace(*header));
+  ASSERT_OK(journal.Replace(*header, before));
   ASSERT_OK(store.Acquire("models/same").status());
   ASSERT_OK(store.Acquire("models/other").status());
   EXPECT_EQ(reports, std::vector<std::string>{"models/other 1.0"});

@@ -3,95 +3,21 @@
 #include "server/fleet/fleet_server.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
-#include <memory>
-#include <string>
 #include <vector>
 
-#include "perceptron/fleet/v1/segment.pb.h"
-#include "perceptron/v1/learning_service.pb.h"
 #include "perceptron/v1/prediction_service.pb.h"
 #include "server/fleet/segment_call.h"
-#include "server/rpc/call_memory.h"
-#include "server/services/services.h"
-#include "tests/server/fleet/fleet_member.h"
-#include "tests/server/rpc/reactors.h"
-#include "tests/support/own_port.h"
+#include "tests/server/fleet/fleet_nodes.h"
 
 namespace perceptrond::fleet_server_test {
 namespace {
 
-using namespace ::perceptrond::testing;
-namespace fleet = ::perceptron::fleet::v1;
-namespace v1 = ::perceptron::v1;
 using ::testing::HasSubstr;
 
-constexpr size_t kMostBytes = 64 << 10;
 // Time enough for a call to reach the writer.
 constexpr absl::Duration kDeadline = absl::Seconds(4);
-constexpr char kModel[] = "models/m";
-constexpr char kLearn[] = "/perceptron.v1.LearningService/Learn";
-constexpr char kLearnStream[] = "/perceptron.v1.LearningService/LearnStream";
 constexpr char kPredict[] = "/perceptron.v1.PredictionService/Predict";
-
-std::string OwnAddress() { return absl::StrCat("127.0.0.1:", OwnPort()); }
-
-// A member of a fleet with both of its ports.
-struct Node {
-  explicit Node(std::shared_ptr<MemoryJournal> journal = FleetMember::NewJournal())
-      : member(address, std::move(journal)) {
-    AddModelService(router, backend);
-    AddLearningService(router, backend);
-    AddPredictionService(router, backend);
-    auto made = FleetServer::Make(backend, router, {address, "", "", "", kMostBytes});
-    EXPECT_OK(made.status());
-    fleet = *std::move(made);
-    EXPECT_OK(fleet->Listen());
-    front = std::make_unique<RpcServer>(
-        [this](const std::string& path) -> const Call::Method& { return fleet->Find(path); }, 2);
-  }
-  // Where other servers call it.
-  std::shared_ptr<grpc::Channel> ConnectToFleetPort() const {
-    return grpc::CreateChannel(address, grpc::InsecureChannelCredentials());
-  }
-
-  const std::string address = OwnAddress();
-  FleetMember member;
-  MemoryBudget budget{1 << 30, 1 << 28};
-  InFlightMemory memory{budget, kLong};
-  Drain drain;
-  Workers workers{4};
-  const Backend backend{member.store(), drain, workers, memory, kMostBytes};
-  Router router;
-  std::unique_ptr<FleetServer> fleet;
-  // Ends before what its calls use.
-  std::unique_ptr<RpcServer> front;
-};
-
-v1::LearnRequest OneRow(int label = 1) {
-  v1::LearnRequest request;
-  request.set_model(kModel);
-  v1::Example& example = *request.add_examples();
-  example.set_label(label);
-  example.mutable_sparse()->add_indices(0);
-  example.mutable_sparse()->add_values(1);
-  return request;
-}
-
-std::string FirstOfStream() {
-  v1::LearnStreamRequest first;
-  first.set_model(kModel);
-  return first.SerializeAsString();
-}
-
-v1::LearnStreamResponse ReadAnswer(ClientCall& call) {
-  std::string bytes = "\xff";
-  v1::LearnStreamResponse answer;
-  EXPECT_TRUE(call.Read(bytes));
-  EXPECT_TRUE(answer.ParseFromString(bytes));
-  return answer;
-}
 
 // What a stream of one message at this server ends with.
 grpc::Status StreamOnce(Node& node) {
@@ -141,71 +67,6 @@ class FleetServerTest : public ::testing::Test {
   RpcServer other_{All(method_), /*threads=*/2};
   Node node_;
 };
-
-// Two servers, of which one writes the model, and the other knows it.
-class FleetServersTest : public ::testing::Test {
- protected:
-  FleetServersTest() {
-    nodes_[0].member.Create(kModel);
-    nodes_[0].member.Release();
-    EXPECT_TRUE(Eventually([&] { return nodes_[0].member.writes() || nodes_[1].member.writes(); }));
-    writer_ = nodes_[0].member.writes() ? 0 : 1;
-    EXPECT_TRUE(Eventually([&] {
-      return follower().member.store().fleet()->WriterOf(0).address == writer().address;
-    }));
-  }
-  Node& writer() { return nodes_[writer_]; }
-  Node& follower() { return nodes_[1 - writer_]; }
-
- private:
-  const std::shared_ptr<MemoryJournal> journal_ = FleetMember::NewJournal();
-  Node nodes_[2] = {Node(journal_), Node(journal_)};
-  size_t writer_ = 0;
-};
-
-TEST_F(FleetServersTest, ACallThatNeedsTheWriterIsAnsweredByItWhereverItArrives) {
-  for (Node* const node : {&writer(), &follower()}) {
-    v1::LearnResponse learned;
-    const grpc::Status status =
-        Ask(node->front->Connect(), kLearn, OneRow(node == &writer() ? 1 : -1), learned);
-    ASSERT_TRUE(status.ok()) << status.error_message();
-    EXPECT_EQ(learned.result().updates(), 1U);
-    EXPECT_EQ(learned.result().revision(), node == &writer() ? 1 : 2);
-  }
-  // A stream that begins at the follower is one at the writer.
-  ClientCall stream(follower().front->Connect(), kLearnStream);
-  stream.Write(FirstOfStream());
-  std::string bytes;
-  ASSERT_TRUE(stream.Read(bytes));
-  v1::LearnStreamResponse response;
-  ASSERT_TRUE(response.ParseFromString(bytes));
-  EXPECT_EQ(response.opened().revision(), 2);
-  stream.WritesDone();
-  EXPECT_TRUE(stream.Finish().ok());
-}
-
-TEST_F(FleetServersTest, RowsThatAFollowerEvaluatedAreCountedByAWriterThatDrains) {
-  ClientCall stream(follower().front->Connect(), kLearnStream);
-  v1::LearnStreamRequest message;
-  message.set_model(kModel);
-  *message.add_examples() = OneRow().examples(0);
-  ASSERT_TRUE(stream.Write(message.SerializeAsString()));
-  EXPECT_EQ(ReadAnswer(stream).results(0).updates(), 1U);
-  // Each is right from now on. Those since the last 250 ms only the follower knows of.
-  uint64_t sent = 1;
-  const auto examples = [&] {
-    return MakeReport(**writer().member.store().Acquire(kModel)).examples();
-  };
-  message.clear_model();
-  do {
-    ASSERT_TRUE(stream.Write(message.SerializeAsString()));
-    EXPECT_EQ(ReadAnswer(stream).results(0).updates(), 0U);
-    ++sent;
-  } while (examples() == sent);
-  writer().drain.Begin();
-  EXPECT_EQ(ReasonOf(stream.Finish()), "WRITER_CHANGED");
-  EXPECT_EQ(examples(), sent);
-}
 
 TEST_F(FleetServerTest, APredictionIsAnsweredWhereItArrivesWhateverTheWriterDoes) {
   WriteThere(Make<UntilCancel>(counts_));

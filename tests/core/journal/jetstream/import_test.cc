@@ -123,7 +123,7 @@ TEST_F(ImportTest, AReaderTakesTheFleetAsItIsAndChangesNothing) {
     ASSERT_OK(reader.status());
     EXPECT_EQ((*reader)->partitions(), 3U);
     storage::ModelHeader header = (*reader)->Find("a").value();
-    EXPECT_FALSE((*reader)->Replace(header).ok());
+    EXPECT_FALSE((*reader)->Replace(header, header).ok());
     EXPECT_FALSE((*reader)->Delete("a").ok());
     EXPECT_FALSE((*reader)->SaveSnapshot(header.id(), storage::Snapshot()).ok());
     EXPECT_FALSE(testing::CommitOne(**reader, testing::MakeEntry(header.id(), {})).ok());

@@ -1,0 +1,82 @@
+// Which changes that others make of models a server receives, while it is busy with an earlier one.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "core/fleet/fleet.h"
+#include "core/journal/memory_journal.h"
+#include "tests/support/eventually.h"
+#include "tests/support/status.h"
+
+namespace perceptrond {
+namespace {
+
+using ::testing::ElementsAre;
+using testing::Eventually;
+
+class ModelChangesTest : public ::testing::Test {
+ protected:
+  ModelChangesTest() {
+    for (const char* name : {"a", "b"}) {
+      storage::ModelHeader header;
+      header.mutable_model()->set_name(name);
+      EXPECT_OK(other_->Create(header));
+    }
+    Fleet::Hooks hooks;
+    hooks.drop = [](const auto& /*models*/, bool /*commit*/, const absl::Status& /*why*/) {};
+    hooks.on_followed = [](const Model& /*model*/) {};
+    hooks.before_hand_over = [](const auto& /*models*/) {};
+    hooks.on_model_changed = [this](const storage::ModelHeader& header, bool deleted) {
+      {
+        MutexLock lock(&mutex_);
+        received_.push_back(absl::StrCat(header.model().name(), " ", header.model().description(),
+                                         deleted ? " deleted" : ""));
+      }
+      goes_on_.WaitForNotification();
+    };
+    FleetOptions options;
+    options.address = "this:1";
+    fleet_ = std::make_unique<Fleet>(journal_, options, std::move(hooks));
+  }
+
+  void Describe(const std::string& name, int number) {
+    const storage::ModelHeader before = *other_->Find(name);
+    storage::ModelHeader header = before;
+    header.mutable_model()->set_description(absl::StrCat(number));
+    ASSERT_OK(other_->Replace(header, before));
+  }
+  std::vector<std::string> received() {
+    MutexLock lock(&mutex_);
+    return received_;
+  }
+
+  MemoryJournal journal_;
+  // Another server's.
+  const std::unique_ptr<MemoryJournal> other_ = journal_.OpenAgain();
+  absl::Notification goes_on_;
+  Mutex mutex_;
+  std::vector<std::string> received_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<Fleet> fleet_;
+};
+
+TEST_F(ModelChangesTest, TheLastChangeOfEachModelIsPassedOnAndNotAllThatWaited) {
+  Describe("a", 0);
+  ASSERT_TRUE(Eventually([&] { return received().size() == 1; }));
+  for (int i = 1; i <= 1000; ++i) {
+    Describe("b", i);
+    Describe("a", i);
+  }
+  ASSERT_OK(other_->Delete("b"));
+  goes_on_.Notify();
+  ASSERT_TRUE(Eventually([&] { return received().size() >= 3; }));
+  fleet_.reset();
+  EXPECT_THAT(received(), ElementsAre("a 0", "b 1000 deleted", "a 1000"));
+}
+
+}  // namespace
+}  // namespace perceptrond

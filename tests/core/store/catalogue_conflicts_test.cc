@@ -1,0 +1,160 @@
+// Changes of one model's header and aliases by two servers at once: none undoes the other.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "core/journal/memory_journal.h"
+#include "core/store/model_catalogue.h"
+#include "core/store/model_history.h"
+#include "core/store/store.h"
+#include "tests/support/journal_decorator.h"
+#include "tests/support/models.h"
+#include "tests/support/status.h"
+
+namespace perceptrond {
+namespace {
+
+using testing::DenseSettings;
+using testing::ReasonOf;
+namespace v1 = ::perceptron::v1;
+
+constexpr char kName[] = "models/m";
+constexpr char kAlias[] = "aliases/a";
+
+// Has something happen once, just before a change is written.
+class Overtaken final : public testing::JournalDecorator {
+ public:
+  using JournalDecorator::JournalDecorator;
+
+  absl::Status Replace(const storage::ModelHeader& header,
+                       const storage::ModelHeader& before) override {
+    Happen();
+    return JournalDecorator::Replace(header, before);
+  }
+  absl::Status Delete(absl::string_view name) override {
+    Happen();
+    return JournalDecorator::Delete(name);
+  }
+  absl::Status PutAlias(const Alias& alias, absl::string_view etag) override {
+    Happen();
+    return JournalDecorator::PutAlias(alias, etag);
+  }
+
+  std::function<void()> event;
+
+ private:
+  void Happen() {
+    if (const auto once = std::exchange(event, nullptr)) once();
+  }
+};
+
+absl::Status SetAlias(ModelCatalogue& catalogue) {
+  const auto set = [](Alias& alias) {
+    alias.set_model(kName);
+    return absl::OkStatus();
+  };
+  return catalogue.ChangeAlias(kAlias, {.allow_missing = true}, set).status();
+}
+
+absl::Status Describe(ModelCatalogue& catalogue) {
+  const auto describe = [](v1::Model& model) {
+    model.set_description("new");
+    return absl::OkStatus();
+  };
+  return catalogue.Change(kName, {}, describe).status();
+}
+
+class CatalogueConflictsTest : public ::testing::Test {
+ protected:
+  CatalogueConflictsTest() {
+    auto journal = std::make_unique<Overtaken>(std::shared_ptr<Journal>(journal_.OpenAgain()));
+    overtaken_ = journal.get();
+    store_ = std::make_unique<Store>(std::move(journal), Store::Options());
+    v1::Model settings = DenseSettings(kName, 2);
+    settings.mutable_expire_after()->set_seconds(3600);
+    EXPECT_OK(store_->Create(settings, "", false).status());
+  }
+  storage::ModelHeader Header() { return *journal_.Find(kName); }
+
+  MemoryJournal journal_;
+  const std::unique_ptr<MemoryJournal> again_ = journal_.OpenAgain();
+  // Another server's.
+  ModelCatalogue other_{*again_, CatalogueLimits()};
+  // Owned by the store.
+  Overtaken* overtaken_ = nullptr;
+  std::unique_ptr<Store> store_;
+};
+
+TEST_F(CatalogueConflictsTest, AModelThatAnAliasIsGivenWhileItIsDeletedStays) {
+  overtaken_->event = [&] { EXPECT_OK(SetAlias(other_)); };
+  const absl::Status deleted = store_->Delete(kName, "", false);
+  EXPECT_EQ(ReasonOf(deleted), "MODEL_IN_USE") << deleted;
+  EXPECT_OK(store_->Acquire(kName).status());
+  EXPECT_EQ(journal_.aliases().ModelOf(kAlias), kName);
+}
+
+TEST_F(CatalogueConflictsTest, AnAliasIsNotGivenToAModelThatIsDeletedMeanwhile) {
+  overtaken_->event = [&] { EXPECT_OK(again_->Delete(kName)); };
+  const absl::Status set = SetAlias(store_->catalogue());
+  EXPECT_EQ(ReasonOf(set), "MODEL_NOT_FOUND") << set;
+  EXPECT_TRUE(journal_.aliases().empty());
+}
+
+TEST_F(CatalogueConflictsTest, ANoteOfAUseKeepsWhatAnotherServerHasChanged) {
+  overtaken_->event = [&] { EXPECT_OK(Describe(other_)); };
+  const absl::Time last_use = absl::FromUnixSeconds(1'800'000'000);
+  ASSERT_OK(store_->catalogue().SaveUse(kName, Header().id(), last_use));
+  EXPECT_EQ(Header().model().description(), "new");
+  EXPECT_EQ(Header().last_use_time().seconds(), 1'800'000'000);
+}
+
+TEST_F(CatalogueConflictsTest, AChangeKeepsTheSnapshotsThatAnotherServerHasKept) {
+  overtaken_->event = [&] {
+    const auto keep = [](storage::ModelHeader& header) {
+      header.set_last_kept_number(1);
+      header.add_kept_snapshots()->set_number(1);
+      return absl::OkStatus();
+    };
+    EXPECT_OK(other_.ChangeKept(kName, keep));
+  };
+  ASSERT_OK(Describe(store_->catalogue()));
+  EXPECT_EQ(Header().model().description(), "new");
+  EXPECT_EQ(Header().kept_snapshots_size(), 1);
+}
+
+TEST_F(CatalogueConflictsTest, ASnapshotThatIsKeptKeepsWhatAnotherServerHasChanged) {
+  overtaken_->event = [&] { EXPECT_OK(Describe(other_)); };
+  ASSERT_OK(ModelHistory(*store_).Keep(kName, "k").status());
+  EXPECT_EQ(Header().model().description(), "new");
+  EXPECT_EQ(Header().kept_snapshots_size(), 1);
+}
+
+TEST_F(CatalogueConflictsTest, AChangeWithAnEtagIsRefusedOnceAnotherServerHasChangedTheModel) {
+  overtaken_->event = [&] { EXPECT_OK(Describe(other_)); };
+  const std::string etag = Header().model().etag();
+  const auto freeze = [](v1::Model& model) {
+    model.set_state(v1::MODEL_STATE_FROZEN);
+    return absl::OkStatus();
+  };
+  const absl::Status changed = store_->Change(kName, {.etag = etag}, freeze).status();
+  EXPECT_EQ(ReasonOf(changed), "ETAG_MISMATCH") << changed;
+  EXPECT_EQ(Header().model().state(), v1::MODEL_STATE_ACTIVE);
+}
+
+TEST_F(CatalogueConflictsTest, AComponentKeepsWhatAnotherServerHasChangedWhileACompositionIsMade) {
+  overtaken_->event = [&] { EXPECT_OK(Describe(other_)); };
+  v1::Model composition;
+  composition.set_name("models/composition");
+  v1::FeatureSpace::Composition::Input& input =
+      *composition.mutable_feature_space()->mutable_composition()->add_inputs();
+  input.set_model(kName);
+  input.set_output(v1::FeatureSpace::Composition::OUTPUT_SCORE);
+  ASSERT_OK(store_->Create(composition, "", false).status());
+  EXPECT_EQ(Header().model().description(), "new");
+  EXPECT_EQ(Header().used_by_size(), 1);
+}
+
+}  // namespace
+}  // namespace perceptrond
