@@ -37,6 +37,9 @@ struct JournalEntry {
   storage::Counters counters;
   // The producers that moved since the previous entry.
   std::vector<storage::ProducerPosition> positions;
+  // KeptPrediction::number of the predictions whose rows are counted since the previous entry: they
+  // are dropped with it. Only of a journal that keeps predictions.
+  std::vector<uint64_t> learned_predictions = {};
   // The W3C trace context of the first call with an update among them that has one; else empty. Not
   // part of the entry: only a journal whose messages have headers keeps it, for those who trace.
   std::string traceparent = {};
@@ -241,6 +244,8 @@ class KeptPredictions {
                                        std::span<const KeptPrediction> /*predictions*/) {
     return absl::OkStatus();
   }
+  // Of predictions that expired. Those that were learned are dropped by a commit, so that an id is
+  // known after a crash if, and only if, its row is not learned (JournalEntry::learned_predictions).
   virtual absl::Status DropPredictions(uint64_t /*model_id*/,
                                        std::span<const uint64_t> /*numbers*/) {
     return absl::OkStatus();

@@ -252,6 +252,8 @@ absl::StatusOr<CommitOutcome> RocksDbJournal::Commit(std::span<const JournalEntr
       if (absl::Status status = Serialize(position, bytes); !status.ok()) return status;
       batch.Put(keys::Position(entry.model_id, position.id()), bytes);
     }
+    for (const uint64_t number : entry.learned_predictions)
+      batch.Delete(keys::KeptPrediction(entry.model_id, number));
   }
   MutexLock lock(&commit_mutex_);
   if (options.expected.value_or(last_commit_) != last_commit_)

@@ -66,6 +66,8 @@ Ledger::Applied Ledger::Apply(Producer& producer, const Segment& segment, const 
     AddTally(unchanged->tally, unchanged->revision, moved.pass);
   PublishExamples();
   stored_examples_.Add(segment.sample, names);
+  learned_predictions_.insert(learned_predictions_.end(), segment.predictions.begin(),
+                              segment.predictions.end());
   moved.position.next_offset += segment.rows;
   Applied applied;
   if (segment.completed_pass > 0) applied.pass = EndPass(producer, segment);
@@ -153,7 +155,7 @@ void Ledger::AddAnalysis(const ::perceptron::v1::Analysis& analysis) {
 
 bool Ledger::must_be_written() {
   MutexLock lock(&mutex_);
-  return has_ended_something_ || !pending_.empty();
+  return has_ended_something_ || !pending_.empty() || !learned_predictions_.empty();
 }
 
 JournalEntry Ledger::TakePending(bool* has_grown) {
@@ -164,6 +166,7 @@ JournalEntry Ledger::TakePending(bool* has_grown) {
   entry.records = pending_.Take();
   entry.counters = StoredCounters();
   entry.positions = producers_.TakeMoved();
+  entry.learned_predictions = std::exchange(learned_predictions_, {});
   entry.traceparent = std::exchange(traceparent_, {});
   const size_t before = std::exchange(producer_bytes_, producers_.memory_bytes());
   if (has_grown != nullptr)
@@ -196,7 +199,7 @@ CommittedState Ledger::CopyState() {
 size_t Ledger::memory_bytes() {
   MutexLock lock(&mutex_);
   return producers_.memory_bytes() + pending_.memory_bytes() + progress_.memory_bytes() +
-         curve_points_.memory_bytes();
+         curve_points_.memory_bytes() + learned_predictions_.capacity() * sizeof(uint64_t);
 }
 
 ConvergenceReport Ledger::MakeReport(const ReportContext& context) {

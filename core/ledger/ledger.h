@@ -113,7 +113,7 @@ class Ledger {
   JournalEntry TakePending(bool* has_grown = nullptr) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Whether there is more to be written than counts and positions of correct rows: updates, the end of
-  // a pass, an analysis.
+  // a pass, an analysis, learned predictions.
   bool must_be_written() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Whether an allocation failed while an update was applied, to the state or here: what is in
@@ -183,6 +183,8 @@ class Ledger {
   std::atomic<bool> torn_ = false;
   // A pass or an analysis has ended since the last TakePending.
   bool has_ended_something_ ABSL_GUARDED_BY(mutex_) = false;
+  // JournalEntry::learned_predictions.
+  std::vector<uint64_t> learned_predictions_ ABSL_GUARDED_BY(mutex_);
   // JournalEntry::traceparent.
   std::string traceparent_ ABSL_GUARDED_BY(mutex_);
   // Of the producers at the last TakePending.

@@ -55,6 +55,12 @@ struct UpdateRow {
   double squared_norm = 0;
 };
 
+// A row of a message that names a prediction which the journal keeps (KeptPrediction::number).
+struct PredictionOfRow {
+  size_t row = 0;
+  uint64_t number = 0;
+};
+
 // What a session hands to the ledger (Ledger::Apply): the rows since its last segment, before it
 // releases the lock of the state that it evaluated the latest of them on. It owns what it holds, so
 // that it can be sent to another machine; what it refers to are the indices of features, which are
@@ -74,6 +80,8 @@ struct Segment {
   std::optional<uint64_t> components;
   // Candidates for the sample of examples, by hash.
   std::vector<SampledRow> sample;
+  // KeptPrediction::number of the kept predictions that these rows name.
+  std::vector<uint64_t> predictions;
   // > 0: the producer's pass of this number ends after the segment, at `revision`, with weights of
   // the augmented norm `weight_norm`; 0 for a norm whose rounding is not bounded, which gives the
   // pass no margin.

@@ -51,4 +51,18 @@ absl::StatusOr<Admission> Admit(const LearnCall& call, size_t rows,
   return admission;
 }
 
+std::vector<uint64_t> TakeLearned(std::span<const PredictionOfRow>& predictions, size_t end,
+                                  std::span<const RowError> refused) {
+  std::vector<uint64_t> learned;
+  for (; !predictions.empty() && predictions.front().row < end;
+       predictions = predictions.subspan(1)) {
+    const size_t row = predictions.front().row;
+    const auto error =
+        std::lower_bound(refused.begin(), refused.end(), row,
+                         [](const RowError& one, size_t at) { return one.row < at; });
+    if (error == refused.end() || error->row != row) learned.push_back(predictions.front().number);
+  }
+  return learned;
+}
+
 }  // namespace perceptrond

@@ -1,10 +1,16 @@
-// Exactly once: which rows of a message are new, by the position of its producer.
+// Exactly once: which rows of a message are new, by the position of its producer; and the
+// predictions that they use up.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "core/ledger/segment.h"
+#include "core/vector/check.h"
 
 namespace perceptrond {
 
@@ -25,5 +31,10 @@ struct Admission {
 absl::StatusOr<Admission> Admit(const LearnCall& call, size_t rows,
                                 const ProducerPosition& position, bool frozen,
                                 absl::string_view model);
+
+// Removes the predictions of rows before `end` from `predictions`, and returns the numbers of those
+// whose rows are not in `refused`. Both ascend by row.
+std::vector<uint64_t> TakeLearned(std::span<const PredictionOfRow>& predictions, size_t end,
+                                  std::span<const RowError> refused);
 
 }  // namespace perceptrond

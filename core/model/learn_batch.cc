@@ -345,6 +345,7 @@ class Learning {
     CountDocuments();
     if (segment_.unchanged.empty() && segment_.updates.empty() && segment_.completed_pass == 0)
       return;
+    segment_.predictions = TakeLearned(unlearned_, row_, outcome_.row_errors);
     segment_.revision = state->revision;
     if (segment_.completed_pass > 0) segment_.weight_norm = plan_.WeightNorm(*state->learner);
     Ledger::Applied applied = core_.ledger.Apply(*call_.producer, segment_, state->names, [&] {
@@ -363,6 +364,7 @@ class Learning {
   std::optional<LargeWork> large_;
   const LearningPlan& plan_;
   const LearnCall& call_;
+  std::span<const PredictionOfRow> unlearned_ = call_.predictions;
   LearnOutcome& outcome_;
   BatchRows rows_;
   RowUpdater updater_;

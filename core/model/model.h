@@ -38,6 +38,9 @@ struct LearnCall {
   // The first rows of the batch that were evaluated elsewhere and counted (CountCorrectRows): among
   // LearnOutcome::duplicates, and no duplicates in the report.
   size_t counted_rows = 0;
+  // The rows that name predictions which the journal keeps, ascending. The commit that has a row
+  // drops its prediction; that of a row with an error stays.
+  std::span<const PredictionOfRow> predictions;
   // > 0: the producer's pass of this number ends after the batch.
   int64_t completed_pass = 0;
   // Whether to fill LearnOutcome's scores and predicted.

@@ -206,7 +206,9 @@ bool Committer::Add(const std::shared_ptr<Model>& model, Batch& batch) {
     return false;
   }
   batch.entries.back().model_id = model->id();
-  batch.updates |= !batch.entries.back().records.empty();
+  // The id of a prediction that was acknowledged must not come back; counts may.
+  const JournalEntry& entry = batch.entries.back();
+  batch.syncs |= !entry.records.empty() || !entry.learned_predictions.empty();
   batch.grown.push_back(has_grown);
   batch.models.push_back(model);
   return true;
@@ -216,7 +218,7 @@ void Committer::Write(Batch& batch, Results& results) {
   const absl::Time begin = absl::Now();
   CommitOutcome outcome;
   absl::Status written = WithinMemory([&] {
-    const bool sync = batch.updates && options_.durability == Durability::kSync;
+    const bool sync = batch.syncs && options_.durability == Durability::kSync;
     absl::StatusOr<CommitOutcome> committed = journal_.Commit(batch.entries, {sync, std::nullopt});
     if (committed.ok()) outcome = *committed;
     return committed.status();

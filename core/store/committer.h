@@ -124,7 +124,8 @@ class Committer {
     std::vector<JournalEntry> entries;
     // Whether the model may take more memory than before.
     std::vector<char> grown;
-    bool updates = false;
+    // Some entry has updates or learned predictions, which a commit syncs with Durability::kSync.
+    bool syncs = false;
   };
   bool CanWait(Model& model) const;
   // Takes the model's pending updates. False if its ledger is torn, or is torn by this.

@@ -143,18 +143,17 @@ absl::StatusOr<std::vector<std::string>> WaitingPredictions::Add(
 }
 
 std::vector<WaitingPredictions::Found> WaitingPredictions::Claim(
-    uint64_t model_id, std::span<const absl::string_view> ids, absl::Duration lease) {
+    uint64_t model_id, std::span<const absl::string_view> ids) {
   std::vector<Found> found(ids.size());
   // The rows whose predictions other servers keep.
   absl::btree_map<uint32_t, std::vector<size_t>> elsewhere;
   {
     MutexLock lock(&mutex_);
-    const absl::Time until = clock_() + lease;
     for (size_t i = 0; i < ids.size(); ++i) {
       PredictionId id;
       if (!id.Parse(ids[i]) || id.model_id != model_id) continue;
       if (id.server == server_) {
-        found[i] = ClaimHere(model_id, id, until);
+        found[i] = ClaimHere(model_id, id);
       } else if (elsewhere_ != nullptr) {
         elsewhere[id.server].push_back(i);
       }
@@ -179,8 +178,7 @@ std::vector<WaitingPredictions::Found> WaitingPredictions::Claim(
   return found;
 }
 
-WaitingPredictions::Found WaitingPredictions::ClaimHere(uint64_t model_id, const PredictionId& id,
-                                                        absl::Time until) {
+WaitingPredictions::Found WaitingPredictions::ClaimHere(uint64_t model_id, const PredictionId& id) {
   const auto table = tables_.find(model_id);
   if (table == tables_.end()) return {};
   const absl::Time now = clock_();
@@ -190,15 +188,15 @@ WaitingPredictions::Found WaitingPredictions::ClaimHere(uint64_t model_id, const
     const bool expired = too_old || id.number <= table->second.removed_through;
     return {expired ? ValidationCode::kPredictionExpired : ValidationCode::kUnknownPrediction, ""};
   }
-  if (it->second.claimed_until > now) return {};
-  it->second.claimed_until = until;
-  return {ValidationCode::kNone, it->second.example};
+  if (it->second.claimed) return {};
+  it->second.claimed = true;
+  return {ValidationCode::kNone, it->second.example,
+          table->second.settings.durable ? id.number : 0};
 }
 
 void WaitingPredictions::Settle(uint64_t model_id, std::span<const std::string> joined,
                                 std::span<const std::string> released) {
   if (joined.empty() && released.empty()) return;
-  Dropped dropped;
   absl::btree_map<uint32_t, Exchange> elsewhere;
   const auto divide = [&](std::span<const std::string> ids, bool are_joined) {
     for (const std::string& text : ids) {
@@ -212,18 +210,17 @@ void WaitingPredictions::Settle(uint64_t model_id, std::span<const std::string> 
   divide(released, false);
   {
     MutexLock lock(&mutex_);
-    SettleHere(model_id, joined, /*joined=*/true, dropped);
-    SettleHere(model_id, released, /*joined=*/false, dropped);
+    SettleHere(model_id, joined, /*joined=*/true);
+    SettleHere(model_id, released, /*joined=*/false);
   }
-  DropFromJournal(dropped);
   if (elsewhere_ == nullptr) return;
-  // Whether it arrives is not awaited: what is claimed there is released by itself.
+  // Whether it arrives is not awaited: what stays claimed there is learned by nobody, and expires.
   for (const auto& [server, exchange] : elsewhere)
     elsewhere_(server, model_id, exchange, [](const std::vector<Found>&) {});
 }
 
 void WaitingPredictions::SettleHere(uint64_t model_id, std::span<const std::string> ids,
-                                    bool joined, Dropped& dropped) {
+                                    bool joined) {
   const auto table = tables_.find(model_id);
   if (table == tables_.end()) return;
   const absl::Time now = clock_();
@@ -232,7 +229,7 @@ void WaitingPredictions::SettleHere(uint64_t model_id, std::span<const std::stri
     if (!id.Parse(text) || id.server != server_) continue;
     const auto it = table->second.waiting.find(id.number);
     const bool waits = it != table->second.waiting.end() && it->second.nonce == id.nonce;
-    if (waits && !joined) it->second.claimed_until = absl::InfinitePast();
+    if (waits && !joined) it->second.claimed = false;
     if (!joined) continue;
     const double delay = absl::ToDoubleSeconds(now - TimeOf(id.number));
     const auto bucket = std::lower_bound(kDelayBounds.begin(), kDelayBounds.end(), delay);
@@ -240,9 +237,7 @@ void WaitingPredictions::SettleHere(uint64_t model_id, std::span<const std::stri
     stats_.delay_sum += std::max(delay, 0.0);
     ++stats_.joined;
     // It may have expired while it was learned.
-    if (!waits) continue;
-    if (table->second.settings.durable) dropped.emplace_back(model_id, id.number);
-    Erase(table->second, it);
+    if (waits) Erase(table->second, it);
   }
 }
 
@@ -326,6 +321,7 @@ std::vector<WaitingPredictions::Found> ClaimedPredictions::Claim(
     if (one.code == ValidationCode::kNone) {
       rows_.push_back(rows[found.size()]);
       ids_.emplace_back(ids[found.size()]);
+      if (one.number != 0) kept_.push_back({rows_.back(), one.number});
     }
     found.push_back(std::move(one));
   }

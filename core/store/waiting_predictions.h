@@ -19,6 +19,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "core/journal/journal.h"
+#include "core/ledger/segment.h"
 #include "core/settings/settings.h"
 #include "core/store/memory_budget.h"
 #include "core/sync/mutex.h"
@@ -71,6 +72,8 @@ class WaitingPredictions {
     ValidationCode code = ValidationCode::kUnknownPrediction;
     // A perceptron.v1.Example, with features alone.
     std::string example;
+    // KeptPrediction::number if the journal keeps it; else 0.
+    uint64_t number = 0;
   };
   // The same on another server of a fleet: claims, joins or releases by text, in one call.
   struct Exchange {
@@ -105,14 +108,13 @@ class WaitingPredictions {
   absl::StatusOr<std::vector<std::string>> Add(uint64_t model_id, std::vector<std::string> examples)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Finds predictions of a model, and reserves those found for the caller, for `lease` at most:
+  // Finds predictions of a model, and reserves those found for the caller until it settles them:
   // until then another finds none of them. Those of other servers are asked for, which may take
-  // seconds.
-  std::vector<Found> Claim(uint64_t model_id, std::span<const absl::string_view> ids,
-                           absl::Duration lease = absl::InfiniteDuration())
+  // seconds. One that never is settled, as the other server has died, expires: it may be learned.
+  std::vector<Found> Claim(uint64_t model_id, std::span<const absl::string_view> ids)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // Ends the reservation of predictions that the caller claimed: they were learned, and are removed;
-  // or were not, and wait on.
+  // Ends the reservation of predictions that the caller claimed: they were learned, and are removed
+  // (from the journal the commit of their rows has removed them); or were not, and wait on.
   void Settle(uint64_t model_id, std::span<const std::string> joined,
               std::span<const std::string> released) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -122,8 +124,7 @@ class WaitingPredictions {
   struct Waiting {
     uint64_t nonce = 0;
     std::string example;
-    // Reserved until then.
-    absl::Time claimed_until = absl::InfinitePast();
+    bool claimed = false;
   };
   struct Table {
     StoredPredictionsSettings settings;
@@ -136,10 +137,9 @@ class WaitingPredictions {
   // Numbers whose journal entries are to be removed, by model.
   using Dropped = std::vector<std::pair<uint64_t, uint64_t>>;
 
-  Found ClaimHere(uint64_t model_id, const PredictionId& id, absl::Time until)
+  Found ClaimHere(uint64_t model_id, const PredictionId& id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SettleHere(uint64_t model_id, std::span<const std::string> ids, bool joined)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void SettleHere(uint64_t model_id, std::span<const std::string> ids, bool joined,
-                  Dropped& dropped) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Removes those that are too old, and the oldest as far as there are too many.
   void Trim(uint64_t model_id, Table& table, absl::Time now, Dropped& dropped)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -181,6 +181,8 @@ class ClaimedPredictions {
   // Claims ids[i], of row rows[i], which ascend, from i = first on; of the others nothing is known.
   std::vector<WaitingPredictions::Found> Claim(std::span<const absl::string_view> ids, size_t first,
                                                std::span<const size_t> rows);
+  // Those claimed that the journal keeps, for LearnCall::predictions.
+  std::span<const PredictionOfRow> kept() const { return kept_; }
   // Releases all but those of rows that were learned: rows first to end - 1 without those in
   // `refused`, which ascend.
   void Keep(size_t first, size_t end, std::span<const RowError> refused);
@@ -197,6 +199,7 @@ class ClaimedPredictions {
   // Those claimed, and their rows, ascending.
   std::vector<std::string> ids_;
   std::vector<size_t> rows_;
+  std::vector<PredictionOfRow> kept_;
 };
 
 }  // namespace perceptrond

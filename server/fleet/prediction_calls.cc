@@ -21,8 +21,6 @@ namespace {
 namespace fleet = ::perceptron::fleet::v1;
 using Found = WaitingPredictions::Found;
 
-// How long the caller may take to learn what it claimed.
-constexpr absl::Duration kLease = absl::Minutes(1);
 // How long a server may take to answer.
 constexpr std::chrono::seconds kTimeout(2);
 
@@ -32,7 +30,7 @@ std::vector<std::string> ToVector(const google::protobuf::RepeatedPtrField<std::
 
 absl::Status Join(Store& store, const fleet::JoinRequest& request, fleet::JoinResponse& response) {
   const std::vector<absl::string_view> ids(request.claimed().begin(), request.claimed().end());
-  for (Found& found : store.predictions().Claim(request.model_id(), ids, kLease)) {
+  for (Found& found : store.predictions().Claim(request.model_id(), ids)) {
     fleet::JoinResponse::Prediction& one = *response.add_predictions();
     one.set_reason(ReasonName(found.code));
     one.set_example(std::move(found.example));

@@ -81,6 +81,7 @@ absl::Status LearnExamples(Store& store, const LearnExamplesRequest& examples,
   call.row_errors = batch.row_errors();
   call.producer = producer.get();
   call.first_offset = first_offset;
+  if (claimed != nullptr) call.predictions = claimed->kept();
   call.detail = request.result_detail() != v1::RESULT_DETAIL_UPDATES;
   call.all_or_nothing = true;
   LearnOutcome outcome;

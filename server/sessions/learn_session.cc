@@ -253,6 +253,7 @@ absl::Status LearnSession::Learn(Model& model, const Request& request, Answer& a
     // offset gap, and not continue from there.
     call.first_offset = first_offset;
     call.counted_rows = static_cast<size_t>(counted);
+    if (answer.claimed != nullptr) call.predictions = answer.claimed->kept();
     call.completed_pass = message.completed_pass();
     call.detail = target_.detail();
     status = model.Learn(call, outcome_);

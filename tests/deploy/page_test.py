@@ -256,7 +256,8 @@ class PageTest:
         self.load.call("create", "easy", "--dimension", DIMENSION, "--learner", "auto")
         # Labels against their features: some member is retired.
         self.load.learn("easy", self.load.rows(400) + "+1 0:1\n-1 0:1\n" * 400)
-        members = self.load.json("get", "easy", "-o", "json")["members"]
+        model = self.load.json("get", "easy", "-o", "json")
+        members = model["members"]
         assert any(member.get("retired") for member in members), members
         self.browser.open(f"{self.origin}/models/easy")
         self.browser.until("all members are listed", lambda: len(self.browser.texts("#members tbody tr")) == len(members))
@@ -265,6 +266,12 @@ class PageTest:
             share = "retired" if member.get("retired") else f"{100 * member['vote']:.2f} %"
             assert (learner, votes, mistakes) == (member["learner"], share, f"{int(member['mistakes']):,}"), (learner, votes, mistakes, member)
         self.show("members")
+        bound = model["report"]["majorityBound"]
+        assert f"majority: at most {int(bound):,} mistakes" in self.load.call("get", "easy")
+        assert self.browser.text("#bound").startswith(f"At most {int(bound):,} mistakes"), self.browser.text("#bound")
+        made = self.browser.script("const meter = document.getElementById('bound-meter'); return meter.hidden ? -1 : meter.value")
+        assert abs(made - int(model["report"]["mistakes"]) / bound) < 1e-6, made
+        assert "Majority bound" not in self.browser.texts("#figures dt"), "it is said once"
         self.browser.open(f"{self.origin}/models/curve")
         self.browser.until("the model's page is there", lambda: self.browser.texts("#figures dt"))
         assert self.browser.script("return document.getElementById('members').hidden")

@@ -156,7 +156,7 @@ function examplesPerSecond(answer) {
 }
 
 // Figures that another part of the page shows.
-const SHOWN_ELSEWHERE = new Set(['state', 'update_bound']);
+const SHOWN_ELSEWHERE = new Set(['state', 'update_bound', 'majority_bound']);
 
 // The figures come with title, value and explanation from the server, which has them from their definitions. Each is shown once: those
 // that come first as tiles, the others in a list.
@@ -180,19 +180,22 @@ function showState(figures) {
   setText(part('meaning'), meaning === '' ? '' : `${meaning.charAt(0).toUpperCase()}${meaning.slice(1)}.`);
 }
 
+// The convergence theorem's bound on updates, or the weighted majority's on mistakes.
 function showBound(report) {
   const meter = part('bound-meter');
-  const bound = report.updateBound;
-  const updates = Number(report.updates);
+  const {updateBound, majorityBound} = report;
+  const bound = updateBound ?? majorityBound;
   meter.hidden = bound === undefined;
   if (bound === undefined) {
     setText(part('bound'), 'No bound is known. A bound needs a learner with the convergence theorem, and a whole pass without an update ' +
                            'or an analysis (perceptronctl analyze).');
     return;
   }
-  meter.value = Math.min(1, updates / bound);
-  setText(part('bound'), `At most ${count(Math.floor(bound))} updates on this data, by the convergence theorem; ${percent(updates / bound)} of them were made.` +
-                         (updates > bound ? ' The data has changed since the bound was computed.' : ''));
+  const made = Number(updateBound === undefined ? report.mistakes : report.updates) / bound;
+  meter.value = Math.min(1, made);
+  const what = updateBound === undefined ? 'mistakes, by the weighted majority’s bound' : 'updates on this data, by the convergence theorem';
+  setText(part('bound'), `At most ${count(Math.floor(bound))} ${what}; ${percent(made)} of them were made.` +
+                         (made > 1 ? ' The data has changed since the bound was computed.' : ''));
 }
 
 // ---- Updating the page ----

@@ -98,6 +98,29 @@ TEST_F(OnDisk, ReopeningKeepsSnapshotsDeletionsAndTheLastId) {
   EXPECT_GT(CreateModel(**journal, "new").id(), last);
 }
 
+TEST_F(OnDisk, ACommitDropsThePredictionsThatItsModelLearned) {
+  {
+    auto journal = Open(home());
+    const uint64_t id = (*journal)->Find("a")->id();
+    const uint64_t other = CreateModel(**journal, "b").id();
+    const KeptPrediction kept[] = {{1, 10, "one"}, {2, 20, "two"}, {3, 30, "three"}};
+    ASSERT_OK((*journal)->SavePredictions(id, kept));
+    ASSERT_OK((*journal)->SavePredictions(other, kept));
+    JournalEntry entry = MakeEntry(id, {MakeRecord(kRecords * kRows + 1, kRows)});
+    entry.learned_predictions = {1, 3};
+    ASSERT_OK(CommitOne(**journal, entry));
+    // Refused as a whole.
+    entry.learned_predictions = {2};
+    EXPECT_EQ((*journal)->Commit({&entry, 1}, {true, 0}).value().written, 0U);
+  }
+  auto journal = Open(home());
+  const auto kept = (*journal)->LoadPredictions((*journal)->Find("a")->id()).value();
+  ASSERT_EQ(kept.size(), 1U);
+  EXPECT_EQ(kept[0].number, 2U);
+  EXPECT_EQ(kept[0].example, "two");
+  EXPECT_EQ((*journal)->LoadPredictions((*journal)->Find("b")->id()).value().size(), 3U);
+}
+
 TEST_F(OnDisk, AFlippedByteInATableIsDataLoss) {
   MoveToTable();
   const fs::path table = FindFile(home(), ".sst");

@@ -64,6 +64,17 @@ TEST_F(LedgerTest, ASegmentMovesCountersPositionAndUpdatesTogether) {
   EXPECT_TRUE(ledger_.TakePending().records.empty());
 }
 
+TEST_F(LedgerTest, LearnedPredictionsGoWithTheCountersOfTheirRows) {
+  Segment segment = TwoUpdates();
+  segment.updates.clear();
+  segment.predictions = {7, 9};
+  ledger_.Apply(*producer_, segment, names_);
+  EXPECT_TRUE(ledger_.must_be_written());
+  EXPECT_EQ(ledger_.TakePending().learned_predictions, (std::vector<uint64_t>{7, 9}));
+  EXPECT_FALSE(ledger_.must_be_written());
+  EXPECT_TRUE(ledger_.TakePending().learned_predictions.empty());
+}
+
 // Learning releases the state's lock then: a reader that takes it must find the segment.
 TEST_F(LedgerTest, AReaderAfterTheLedgerIsLockedFindsTheSegment) {
   std::thread reader;

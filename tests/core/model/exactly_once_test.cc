@@ -302,6 +302,29 @@ TEST_F(ExactlyOnce, CallersOfANewNameMeetOneProducer) {
   EXPECT_EQ(model_->ledger().FindProducer("new").value(), first);
 }
 
+TEST_F(ExactlyOnce, ACutDropsThePredictionsOfItsRowsButNotOfErrorsAndReplays) {
+  ASSERT_OK(Learn(three_, 0));
+  EXPECT_TRUE(model_->ledger().TakePending().learned_predictions.empty());
+  // A replay, an update, an error, and a right row.
+  const Columns four = Columns()
+                           .AddDense({3, 1}, 1)
+                           .AddDense({3, 1}, -1)
+                           .AddDense({1, kNaN}, 1)
+                           .AddDense({3, 1}, -1);
+  const std::vector<PredictionOfRow> predictions = {{1, 11}, {2, 12}, {3, 13}};
+  LearnCall call;
+  call.batch = four.batch();
+  call.producer = producer_.get();
+  call.first_offset = 2;
+  call.predictions = predictions;
+  MutexLock turn(&producer_->turn);
+  ASSERT_OK(model_->Learn(call, outcome_));
+  EXPECT_EQ(outcome_.duplicates, 1U);
+  ASSERT_EQ(outcome_.row_errors.size(), 1U);
+  EXPECT_EQ(outcome_.row_errors[0].row, 2U);
+  EXPECT_EQ(model_->ledger().TakePending().learned_predictions, (std::vector<uint64_t>{11, 13}));
+}
+
 TEST_F(ExactlyOnce, ACutCountsExactlyWhatItHolds) {
   ASSERT_OK(Learn(three_, 0, 1));
   const JournalEntry first = model_->ledger().TakePending();

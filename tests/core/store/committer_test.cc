@@ -1,11 +1,16 @@
 #include "core/store/committer.h"
 
+#include <atomic>
 #include <memory>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "core/journal/memory_journal.h"
 #include "core/store/store.h"
 #include "gtest/gtest.h"
+#include "tests/support/columns.h"
+#include "tests/support/journal_decorator.h"
 #include "tests/support/models.h"
 
 namespace perceptrond {
@@ -187,6 +192,49 @@ TEST_F(WaitingCountersTest, TheEndOfAPassIsWrittenAtOnce) {
   Learn(*store, 1);
   Learn(*store, 2, 1);
   EXPECT_EQ(Written(*store).report().examples(), 2U);
+}
+
+// Whether each commit was synced.
+class SyncRecorder final : public testing::JournalDecorator {
+ public:
+  using JournalDecorator::JournalDecorator;
+  absl::StatusOr<CommitOutcome> Commit(std::span<const JournalEntry> entries,
+                                       const CommitOptions& options) override {
+    synced = options.sync;
+    return JournalDecorator::Commit(entries, options);
+  }
+  // Of the last commit.
+  std::atomic<bool> synced = false;
+};
+
+TEST(Committer, SyncsUpdatesAndLearnedPredictionsButNotCountersAlone) {
+  auto owned = std::make_unique<SyncRecorder>(std::make_shared<MemoryJournal>());
+  const SyncRecorder& journal = *owned;
+  Store store(std::move(owned), Store::Options());
+  ASSERT_OK(store.Create(DenseSettings("a", 2), "", false).status());
+  const std::shared_ptr<Model> model = store.Acquire("a").value();
+  Producer producer("");
+  const auto learn = [&](std::span<const PredictionOfRow> predictions) {
+    const testing::Columns row = testing::Columns().AddDense({1, 2}, 1);
+    LearnCall call;
+    call.batch = row.batch();
+    call.producer = &producer;
+    call.predictions = predictions;
+    LearnOutcome outcome;
+    {
+      MutexLock turn(&producer.turn);
+      EXPECT_OK(model->Learn(call, outcome));
+    }
+    EXPECT_OK(store.committer().Commit(model));
+    return outcome.updated_rows.size();
+  };
+  EXPECT_EQ(learn({}), 1U);
+  EXPECT_TRUE(journal.synced);
+  EXPECT_EQ(learn({}), 0U);
+  EXPECT_FALSE(journal.synced);
+  const PredictionOfRow named[] = {{0, 7}};
+  EXPECT_EQ(learn(named), 0U);
+  EXPECT_TRUE(journal.synced);
 }
 
 }  // namespace

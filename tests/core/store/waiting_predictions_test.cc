@@ -63,10 +63,9 @@ class WaitingPredictionsTest : public ::testing::Test {
     EXPECT_OK(ids.status());
     return *std::move(ids);
   }
-  Found Claim(const std::string& id, absl::Duration lease = absl::InfiniteDuration(),
-              uint64_t model = kModel) {
+  Found Claim(const std::string& id, uint64_t model = kModel) {
     const absl::string_view view = id;
-    return all_->Claim(model, {&view, 1}, lease).at(0);
+    return all_->Claim(model, {&view, 1}).at(0);
   }
   void Settle(const std::string& id, bool joined) {
     const std::vector<std::string> ids = {id};
@@ -93,16 +92,18 @@ TEST_F(WaitingPredictionsTest, FeaturesAreFoundByTheIdOnceAndThenTheIdIsUnknown)
   EXPECT_EQ(Claim(ids[0]).example, "first");
 }
 
-TEST_F(WaitingPredictionsTest, WhatIsClaimedIsUnknownToOthersUntilItIsReleasedOrItsLeaseEnds) {
+TEST_F(WaitingPredictionsTest,
+       WhatIsClaimedIsUnknownToOthersUntilItIsReleasedAndExpiresIfItNeverIs) {
   Open();
   const std::string id = Add({"one"})[0];
-  EXPECT_EQ(Claim(id, absl::Seconds(2)).code, kFound);
-  EXPECT_EQ(Claim(id).code, kUnknown);
-  Pass(absl::Seconds(2));
   EXPECT_EQ(Claim(id).code, kFound);
   EXPECT_EQ(Claim(id).code, kUnknown);
   Settle(id, /*joined=*/false);
   EXPECT_EQ(Claim(id).code, kFound);
+  Pass(absl::Seconds(10) - absl::Microseconds(1));
+  EXPECT_EQ(Claim(id).code, kUnknown);
+  Pass(absl::Microseconds(1));
+  EXPECT_EQ(Claim(id).code, kExpired);
 }
 
 TEST_F(WaitingPredictionsTest, AnIdExpiresWithItsTimeAndIsCounted) {
@@ -148,7 +149,9 @@ TEST_F(WaitingPredictionsTest, AllModelsTogetherTakeAQuarterOfTheMemoryBudget) {
 TEST_F(WaitingPredictionsTest, DurableOnesAreThereAfterARestartWithTheirIds) {
   Open(/*durable=*/true);
   const std::vector<std::string> ids = Add({"joined", "waiting"});
-  EXPECT_EQ(Claim(ids[0]).code, kFound);
+  const std::vector<uint64_t> numbers = {Claim(ids[0]).number};
+  // As the commit of its row does.
+  ASSERT_OK(journal_.DropPredictions(kModel, numbers));
   Settle(ids[0], /*joined=*/true);
   Start();
   Open(/*durable=*/true);
@@ -159,6 +162,14 @@ TEST_F(WaitingPredictionsTest, DurableOnesAreThereAfterARestartWithTheirIds) {
   EXPECT_NE(Add({"new"})[0], ids[1]);
   Pass(absl::Seconds(20));
   Add({"last"});
+  EXPECT_EQ(journal_.kept.size(), 1U);
+}
+
+TEST_F(WaitingPredictionsTest, TheCommitAloneDropsALearnedOneFromTheJournal) {
+  Open(/*durable=*/true);
+  const std::string id = Add({"learned"})[0];
+  EXPECT_EQ(journal_.kept.count({kModel, Claim(id).number}), 1U);
+  Settle(id, /*joined=*/true);
   EXPECT_EQ(journal_.kept.size(), 1U);
 }
 
@@ -182,7 +193,7 @@ TEST_F(WaitingPredictionsTest, IdsOfOthersAndGuessesAreUnknown) {
   Open();
   ASSERT_OK(all_->Open(kModel + 1, {absl::Seconds(10), 1 << 20, false}));
   const std::string text = Add({"one"})[0];
-  EXPECT_EQ(Claim(text, absl::InfiniteDuration(), kModel + 1).code, kUnknown);
+  EXPECT_EQ(Claim(text, kModel + 1).code, kUnknown);
   PredictionId id;
   ASSERT_TRUE(id.Parse(text));
   EXPECT_EQ(id.ToString(), text);
@@ -241,6 +252,7 @@ TEST_F(WaitingPredictionsTest, AMessageKeepsItsLearnedRowsAndReleasesTheOthers) 
     // Row 0 was learned before.
     const std::vector<Found> found = claimed.Claim(views, 1, rows);
     EXPECT_EQ(found[1].example, "b");
+    EXPECT_THAT(claimed.kept(), IsEmpty()) << "the journal has none of them";
     const std::vector<RowError> refused = {{2, {ValidationCode::kUnknownLabel, "labels", ""}}};
     claimed.Keep(1, 3, refused);
     claimed.Join();

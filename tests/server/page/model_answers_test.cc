@@ -58,6 +58,18 @@ TEST_F(StatusPageTest, PagesHoldEveryModelOnceAndASearchThoseThatItIsOf) {
     EXPECT_EQ(List({{"page_size", none}}).models_size(), 25) << none;
 }
 
+TEST_F(StatusPageTest, TheReportOfAutoHasItsBoundInTheListAndOnItsPage) {
+  v1::Model settings = DenseSettings("models/auto", 2);
+  settings.mutable_learner()->mutable_auto_();
+  Create(settings);
+  const Columns rows = Columns().AddDense({1, 0}, 1).AddDense({0, 1}, -1);
+  ASSERT_OK(testing::Send(*store_, "models/auto", "p", rows.batch()).status);
+  const double bound = store_->Get("models/auto").value().report.majority_bound();
+  EXPECT_GT(bound, 0);
+  EXPECT_EQ(Detail("auto").model().report().majority_bound(), bound);
+  EXPECT_EQ(List({{"points", "8"}}).models(0).model().report().majority_bound(), bound);
+}
+
 TEST_F(StatusPageTest, AReaderSeesTheModelsThatItMayReadAndNothingOfTheRest) {
   for (const char* name : {"models/a", "models/b1", "models/b2", "models/b3", "models/c"})
     Create(DenseSettings(name, 2));
