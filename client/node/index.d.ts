@@ -87,7 +87,7 @@ export interface LearnOptions {
   producer?: string;
   /** At least 1. Default 1; with untilConverged the most, 1000. An iterator has one. */
   passes?: number;
-  /** Stop after a pass without an update. Default false. */
+  /** Stop after a pass without an update of any of the models. Default false. */
   untilConverged?: boolean;
   /** The most rows of a message, 1 to 65,536. Default 1000. */
   batch?: number;
@@ -99,9 +99,11 @@ export interface LearnOptions {
 export interface Learned {
   /** Sums over the answers received; the model's report has those lost with a connection too. */
   totals: { examples: number; mistakes: number; updates: number; duplicates: number; rowErrors: number; /** Begins with "row 12", from 0, or "line 13" if Example.line is set. */ firstRowError: string; lostAnswers: number };
-  /** The passes that the producer has completed. */
+  /** The passes that the producer has completed: of several models those that all have. */
   passes: number;
   lastPass?: PassSummary;
+  /** With several models, the outcomes of those after the first. */
+  others: Learned[];
 }
 
 export interface Predictions {
@@ -164,8 +166,12 @@ export class Client {
   /** Ends learning, or allows it again. */
   freeze(model: string, frozen?: boolean): Promise<Model>;
 
-  /** Learns examples, each exactly once a pass, also across restarts of the server. Rows with validation errors are left out and counted, with a warning of the process. */
-  learn(model: string, examples: Examples, options?: LearnOptions): Promise<Learned>;
+  /**
+   * Learns examples, each exactly once a pass, also across restarts of the server. Rows with validation errors are left out and counted, with a warning of the process.
+   * Several models, at most 64, learn them from one stream; with a producer each learns what it lacks. FAILED_PRECONDITION: FLEET_UNSUPPORTED, a fleet refuses
+   * several; POSITIONS_DIFFER, without a producer, if one of them was created again: call again. INVALID_FIELD for a model that is named twice.
+   */
+  learn(model: string | readonly string[], examples: Examples, options?: LearnOptions): Promise<Learned>;
 
   /** Predicts all examples. Throws for the first row with a validation error. ids: the server keeps the features, if the model has storedPredictions. */
   predict(model: string, examples: Examples, options?: { batch?: number; ids?: boolean }): Promise<Predictions>;

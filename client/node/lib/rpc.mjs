@@ -37,10 +37,11 @@ export class StatusError extends Error {
 export class PerceptrondError extends Error {
   name = 'PerceptrondError';
 
-  constructor(status) {
+  /** reason: of an error that is not the server's. */
+  constructor(status, reason = errorInfo(status)?.reason ?? '') {
     super(describeStatus(status));
     this.code = grpc.status[status.code] ?? 'UNKNOWN';
-    this.reason = errorInfo(status)?.reason ?? '';
+    this.reason = reason;
     this.violations = (detail(status, 'google.rpc.BadRequest')?.fieldViolations ?? []).map(({ field, description }) => ({ field, description }));
   }
 }

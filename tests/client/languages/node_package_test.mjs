@@ -182,6 +182,71 @@ describe('the package', () => {
     assert.equal(lost[0], 'UNAVAILABLE');
   });
 
+  /** Weights of a model, to be compared. */
+  const explained = async (model) => (await client.explain(model, mail)).explanations;
+
+  it('teaches several models from one stream what each learns alone', async () => {
+    const rules = { perceptron: {}, passive: { learner: { passiveAggressive: {} } } };
+    for (const [name, learner] of Object.entries(rules)) {
+      for (const model of [`of-${name}`, `${name}-alone`]) await client.create(model, { ...spam, ...learner });
+      await client.learn(`${name}-alone`, mail, { passes: 3 });
+    }
+    const both = ['of-perceptron', 'of-passive'];
+    const { totals, lastPass, passes, others: [other] } = await client.learn(both, mail, { passes: 3, batch: 2 });
+    assert.deepEqual([totals.examples, other.totals.examples, lastPass.number, other.lastPass.number, passes], [9, 9, 3, 3, 3]);
+    for (const name of Object.keys(rules)) assert.deepEqual(await explained(`of-${name}`), await explained(`${name}-alone`));
+    assert.equal(other.totals.updates, (await client.report('of-passive')).updates);
+    assert.deepEqual((await client.learn('of-passive', mail)).others, []);
+    // The next call is new to both.
+    assert.equal((await client.learn(both, mail)).others[0].totals.examples, 3);
+  });
+
+  it('goes on until the last of several models has converged', async () => {
+    await client.create('converged', spam);
+    await client.learn('converged', mail, { untilConverged: true });
+    await client.create('behind', { ...spam, learner: { biasInput: 5 } });
+    const { lastPass, others: [other] } = await client.learn(['converged', 'behind'], mail, { untilConverged: true });
+    assert.deepEqual([lastPass.converged, other.lastPass.converged], [true, true]);
+    assert.ok(lastPass.number > 1);
+  });
+
+  it('gives each of several models what it lacks of a producer', async () => {
+    for (const model of ['ahead', 'new']) await client.create(model, spam);
+    await client.learn('ahead', mail, { producer: 'file' });
+    const { totals, others: [other] } = await client.learn(['ahead', 'new'], mail, { producer: 'file', batch: 2 });
+    assert.deepEqual([totals.examples, totals.duplicates, other.totals.examples, other.totals.duplicates], [0, 3, 3, 0]);
+    assert.deepEqual(await explained('ahead'), await explained('new'));
+  });
+
+  it('refuses several models of which one is missing, named twice or created again, and says which or what to do', async () => {
+    for (const model of ['kept', 'again']) await client.create(model, spam);
+    await assert.rejects(client.learn(['kept', 'nothing'], mail), ({ message, reason }) => message.includes('nothing') && reason === 'MODEL_NOT_FOUND');
+    await assert.rejects(client.learn(['kept', 'kept'], mail), { reason: 'INVALID_FIELD' });
+    await assert.rejects(client.learn([], mail), RangeError);
+    await client.learn(['kept', 'again'], mail);
+    await client.delete('again');
+    await client.create('again', spam);
+    await assert.rejects(client.learn(['kept', 'again'], mail), { code: 'FAILED_PRECONDITION', reason: 'POSITIONS_DIFFER' });
+    await client.learn(['kept', 'again'], mail);
+    assert.deepEqual([(await client.report('kept')).examples, (await client.report('again')).examples], [6, 3]);
+  });
+
+  it('teaches several models each example once though the server is killed', async () => {
+    const both = ['first', 'second'];
+    for (const model of both) await client.create(model, spam);
+    async function* rows() {
+      for (let i = 0; i < 300; ++i) {
+        if (i === 150) {
+          await stop(running.server);
+          running = await startServer(running.address);
+        }
+        yield mail[i % 3];
+      }
+    }
+    const { lastPass, others: [other] } = await client.learn(both, rows(), { batch: 10, window: 50 });
+    assert.deepEqual([lastPass.examples, other.lastPass.examples], [300, 300]);
+  });
+
   it('stops waiting for convergence when the time is over', async () => {
     await client.create('idle', spam);
     await assert.rejects(client.waitUntilConverged('idle', { timeout: 0.2 }), /idle has not converged within 0.2 s: its state is learning/);
@@ -201,6 +266,8 @@ const client = new Client('127.0.0.1:7600', { giveUpAfter: 5, onReconnect: (erro
 const rows: Example[] = [{ features: { free: 1 }, label: 'spam' }, { features: new Map([[3, 0.5]]), label: -1 }];
 await client.create('spam', { featureSpace: { named: {} }, labelNames: ['ham', 'spam'] }, { existOk: true });
 const { lastPass, totals } = await client.learn('spam', rows, { untilConverged: true, onProgress: ({ sent }) => console.log(sent + 1) });
+const { others: [other] } = await client.learn(['spam', 'texts'], rows);
+console.log(other.totals.updates, other.lastPass?.converged);
 const share: number = totals.mistakes / (lastPass?.examples ?? 1);
 for await (const model of client.watch('spam', { interval: 0.1 })) console.log(model.report.state === 'CONVERGENCE_STATE_CONVERGED', share);
 for await (const [batch, answer] of client.predictStream('spam', rows)) console.log(batch.length, answer.scores[0] * 2);
@@ -208,6 +275,8 @@ try { await client.get('spam'); } catch (error) { if (error instanceof Perceptro
 await client.learn('texts', [{ text: 'free', label: 'spam' }, { predictionId: (await client.predict('texts', [{ text: 'a' }], { ids: true })).ids[0], label: 'ham' }]);
 // @ts-expect-error one of them
 await client.predict('spam', [{ text: 'free', features: { a: 1 } }]);
+// @ts-expect-error names of models
+await client.learn([1], rows);
 // @ts-expect-error a number
 await client.learn('spam', rows, { passes: '2' });
 // @ts-expect-error labels

@@ -10,7 +10,7 @@ import { describe, it, mock } from 'node:test';
 const lib = new URL('../../../client/node/lib/', import.meta.url);
 const grpc = createRequire(lib)('@grpc/grpc-js');
 const load = (name) => import(new URL(name, lib));
-const { Window } = await load('learn_stream.mjs');
+const { Window } = await load('window.mjs');
 const { Backoff, isTransient } = await load('rpc.mjs');
 const { pack } = await load('columns.mjs');
 const { Labels, batches } = await load('rows.mjs');
@@ -120,6 +120,47 @@ describe('window', () => {
     assert.throws(() => window.answered(result(2)), /out of order/);
     window.answered(result(1, { acknowledgedOffset: 9 }));
     assert.throws(() => reopen(window, 9), /acknowledged examples through 9 but now expects 9/);
+  });
+
+  it('of several models waits for the answers of all, and has totals and passes of each', () => {
+    const window = new Window(['models/a', 'models/b'], 'p', 25);
+    const { model, additionalModels } = window.opening();
+    assert.deepEqual([model, additionalModels], ['models/a', ['models/b']]);
+    window.opened({ modelUid: 'u', nextOffset: 0, passes: 0 }, [{ modelUid: 'v', nextOffset: 0, passes: 0 }]);
+    window.add(rows(10), 1);
+    sent(window);
+    assert.equal(window.answered(result(1, { examples: 10, mistakes: 1, acknowledgedOffset: 9, completedPass: { number: 1, updates: 1 } })), false);
+    assert.deepEqual([window.empty, window.passes], [false, 0]);
+    assert.equal(window.answered(result(1, { modelNumber: 1, examples: 10, mistakes: 2, acknowledgedOffset: 9, completedPass: { number: 1, updates: 2 } })), true);
+    assert.deepEqual([window.empty, window.passes], [true, 1]);
+    assert.deepEqual(window.models.map(({ totals }) => totals.mistakes), [1, 2]);
+    assert.deepEqual(window.lastPasses().map(({ updates }) => updates), [1, 2]);
+  });
+
+  it('of several models begins at the least position, and claims what each acknowledged', () => {
+    const window = new Window(['models/a', 'models/b'], 'p', 25);
+    assert.deepEqual(window.opening().producer, { id: 'p', resume: undefined, additionalResumes: [{}] });
+    window.opened({ modelUid: 'u', nextOffset: 20, passes: 2 }, [{ modelUid: 'v', nextOffset: 5, passes: 0, revision: 3, historyId: 'h' }]);
+    assert.deepEqual([window.nextOffset, window.passes], [5, 0]);
+    const { resume, additionalResumes } = window.opening().producer;
+    assert.deepEqual([resume.modelUid, resume.acknowledgedOffset], ['u', 19]);
+    assert.deepEqual(additionalResumes, [{ modelUid: 'v', acknowledgedOffset: 4, acknowledgedRevision: 3, historyId: 'h' }]);
+  });
+
+  it('of several models loses only the answers that had not come', () => {
+    const window = new Window(['models/a', 'models/b'], 'p', 25);
+    const opened = (nextOffset) => window.opened({ modelUid: 'u', nextOffset, passes: 0 }, [{ modelUid: 'v', nextOffset, passes: 0 }]);
+    window.opening();
+    opened(0);
+    window.add(rows(10));
+    sent(window);
+    window.answered(result(1, { examples: 10, acknowledgedOffset: 9 }));
+    window.opening();
+    opened(10);
+    assert.equal(window.empty, true);
+    assert.deepEqual(window.models.map(({ totals }) => [totals.examples, totals.lostAnswers]), [[10, 0], [0, 10]]);
+    assert.throws(() => window.opened({ modelUid: 'u', nextOffset: 10, passes: 0 }), /opened 1 of 2 models/);
+    assert.throws(() => window.answered(result(1, { modelNumber: 1 })), /out of order/);
   });
 
   it('ends with the reason of an error of a whole message', () => {
