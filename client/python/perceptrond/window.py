@@ -75,7 +75,7 @@ class LearningModel:
         if self.opened is None:
             return
         if opened.model_uid != self.opened.model_uid:
-            raise PerceptrondError.from_parts(grpc.StatusCode.FAILED_PRECONDITION, "MODEL_REPLACED", f"{self.name} was deleted and created again while examples were being sent to it")
+            raise PerceptrondError.from_parts(grpc.StatusCode.FAILED_PRECONDITION, "MODEL_REPLACED", f"{self.name} was {'moved' if self.name.startswith('aliases/') else 'deleted and created again'} while examples were being sent to it")
         if opened.next_offset <= self.acknowledged:
             raise PerceptrondError.from_parts(grpc.StatusCode.DATA_LOSS, "UPDATES_LOST",
                                               f"the server acknowledged examples through {self.acknowledged} but now expects {opened.next_offset}")
