@@ -37,8 +37,8 @@ class PerceptrondClassifier(ClassifierMixin, BaseEstimator):
     """A linear classifier that a perceptrond server learns and predicts, online.
 
     X: an array or sparse matrix, or a frame of numbers: a dense space. A frame with other columns, or dicts: a named space;
-      a number is a feature of its name, any other value a feature "name=value" of 1. Texts: a text space, which splits them
-      on the server. y: labels of any type.
+      a number is a feature of its name, any other value a feature "name=value" of 1; TypeError for times. Texts: a text
+      space, which splits them on the server. y: labels of any type; ValueError if one is missing.
 
     fit() creates a model under a fresh name ("sklearn-..."), which is deleted with the estimator, when it is fitted again and
     at the end of the process (not if that is killed). So clones and folds never share a model. A pickle has the settings and

@@ -144,8 +144,8 @@ class UnreachableTest(ServedTest):
             self.assert_fails("another name", server=encrypted.address, tls_ca=trusted)
             self.assert_fails("MODEL_NOT_FOUND", server=f"localhost:{port}", tls_ca=trusted)
 
-    def test_a_server_that_is_gone_in_the_middle_is_an_error_after_a_warning(self):
-        with Server(PERCEPTROND, self.directory / "gone", self.directory / "gone.log") as server, Client(server.address, give_up_after=4) as client:
+    def test_a_server_that_ends_in_the_middle_is_an_error_after_a_warning(self):
+        with Server(PERCEPTROND, self.directory / "ended", self.directory / "ended.log") as server, Client(server.address, give_up_after=4) as client:
             client.create("m", features=4)
 
             def rows():

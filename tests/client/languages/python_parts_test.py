@@ -74,7 +74,7 @@ class BackoffTest(unittest.TestCase):
         backoff.progress()
         self.assertIsNotNone(backoff.next_wait(failed(grpc.StatusCode.UNAVAILABLE)))
 
-    def test_a_wait_that_lasts_is_told_once_until_there_is_progress(self):
+    def test_a_wait_that_lasts_is_reported_once_until_there_is_progress(self):
         backoff = errors.Backoff(give_up_after=60, first=0.1, longest=1)
         lost = failed(grpc.StatusCode.UNAVAILABLE)
         with warnings.catch_warnings(record=True) as caught:
