@@ -145,9 +145,9 @@ export class PerceptrondError extends Error {
  */
 export class Client {
   /**
-   * server: host:port; host:port,host:port,... of a fleet; or unix:path. Default: $PERCEPTROND_SERVER, else 127.0.0.1:7600.
+   * server: host:port, by default port 7600; host:port,host:port,... of a fleet; or unix:path. Default: $PERCEPTROND_SERVER, else 127.0.0.1:7600.
    * tlsCa: a file of certificate authorities to trust, with TLS. tokenFile: a file with a token to send, to this machine or
-   * with TLS; default $PERCEPTRONCTL_TOKEN_FILE. giveUpAfter: seconds without progress before a call fails; default 60.
+   * with TLS; default $PERCEPTRONCTL_TOKEN_FILE. giveUpAfter: seconds without progress before a call fails; default 60. A call that waits for 3 s warns.
    */
   constructor(server?: string, options?: { tlsCa?: string; tokenFile?: string; giveUpAfter?: number; onReconnect?: (error: PerceptrondError) => void });
 

@@ -40,12 +40,13 @@ class Client:
                  give_up_after: float = 60, timeout: float = 30, on_reconnect: Callable[[PerceptrondError], None] = lambda error: None):
         """Returns at once; the first call connects. Raises OSError if a file cannot be read, ValueError for a wrong address.
 
-        server: host:port; host:port,host:port,... of a fleet; or unix:path. Default: $PERCEPTROND_SERVER, else
-          127.0.0.1:7600.
+        server: host:port, by default port 7600; host:port,host:port,... of a fleet; or unix:path. Default:
+          $PERCEPTROND_SERVER, else 127.0.0.1:7600.
         tls_ca: connect with TLS and trust the certificate authorities in this file (PEM).
         token_file: send the token in this file with each call, if the server is on this machine or uses TLS. Default:
           $PERCEPTRONCTL_TOKEN_FILE.
-        give_up_after: seconds without progress before a call fails; above 0. timeout: of one attempt of a call.
+        give_up_after: seconds without progress before a call fails; above 0. A call that waits for 3 s warns. timeout: of
+          one attempt of a call.
         on_reconnect: called when a stream lost its connection, in a thread of its own."""
         self._target = Target(server or default_server(), tls_ca, token_file if token_file is not None else default_token_file())
         self._give_up_after, self._timeout, self._on_reconnect = give_up_after, timeout, on_reconnect

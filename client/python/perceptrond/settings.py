@@ -65,7 +65,22 @@ def _choose(message: Any, what: str, given: str, among: Sequence[str], options: 
     if chosen not in among:
         raise ValueError(f"{what}={given!r}: there is none of this name; {_hint(what, chosen, among)}")
     getattr(message, chosen).SetInParent()
+    _check_options(what, message, chosen, options or {}, among)
     _merge(getattr(message, chosen), options or {})
+
+
+def _options_of(message: Any, name: str) -> list[str]:
+    return [field.name for field in message.DESCRIPTOR.fields_by_name[name].message_type.fields]
+
+
+def _check_options(what: str, message: Any, chosen: str, options: Mapping[str, Any], among: Sequence[str]) -> None:
+    known = _options_of(message, chosen)
+    for option in options:
+        if option in known:
+            continue
+        others = [name for name in among if option in _options_of(message, name)]
+        raise ValueError(f"{what}={chosen!r} has no option {option!r}; it has {', '.join(known) or 'none'}"
+                         + (f"; those that have it: {', '.join(others)}" if others else ""))
 
 
 def _merge(message: Any, fields: Mapping[str, Any]) -> None:

@@ -18,7 +18,7 @@ from sklearn.utils.validation import _check_sample_weight, check_consistent_leng
 
 from .channels import default_server
 from .columns import count
-from .estimator_input import DICTS, FRAME, MATRIX, TEXTS, Input, find, read
+from .estimator_input import DICTS, FRAME, MATRIX, TEXTS, Input, find, plain_labels, read
 from .linear import LinearModel
 from .progress import Progress, shown
 from .served import Answers, ServedModel, shared_client
@@ -37,8 +37,8 @@ class PerceptrondClassifier(ClassifierMixin, BaseEstimator):
     """A linear classifier that a perceptrond server learns and predicts, online.
 
     X: an array or sparse matrix, or a frame of numbers: a dense space. A frame with other columns, or dicts: a named space;
-      a number is a feature of its name, any other value a feature "name=value" of 1. Texts: a text space, which splits them
-      on the server. y: labels of any type.
+      a number is a feature of its name, any other value a feature "name=value" of 1; TypeError for times. Texts: a text
+      space, which splits them on the server. y: labels of any type; ValueError if one is missing.
 
     fit() creates a model under a fresh name ("sklearn-..."), which is deleted with the estimator, when it is fitted again and
     at the end of the process (not if that is killed). So clones and folds never share a model. A pickle has the settings and
@@ -167,6 +167,10 @@ class PerceptrondClassifier(ClassifierMixin, BaseEstimator):
         exponentials = numpy.exp(scores - scores.max(axis=1, keepdims=True))
         return exponentials / exponentials.sum(axis=1, keepdims=True)
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Returns the part of the rows whose predicted label is theirs."""
+        return float(super().score(X, plain_labels(y), sample_weight))
+
     # ---- The model ----
 
     @property
@@ -249,12 +253,14 @@ class PerceptrondClassifier(ClassifierMixin, BaseEstimator):
         return read(X, kind)
 
     def _read_to_learn(self, X: Any, y: Any, reset: bool) -> tuple[Input, Any]:
-        kind = find(X, None if reset else self._kind)
+        kind, y = find(X, None if reset else self._kind), plain_labels(y)
         if kind == MATRIX:
             X, y = self._validate_data(X, y, accept_sparse="csr", dtype=numpy.float32, reset=reset)
             self._kind, examples = kind, Input(kind, X)
         else:
             check_consistent_length(X, y)
+            if len(y) == 0:
+                raise ValueError("Found array with 0 sample(s): X and y have no rows.")
             examples = self._read(X, reset)
         y = column_or_1d(y, warn=True)
         check_classification_targets(y)

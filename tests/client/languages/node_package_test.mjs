@@ -6,6 +6,7 @@ import assert from 'node:assert/strict';
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import fs from 'node:fs';
+import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import readline from 'node:readline';
@@ -204,8 +205,8 @@ describe('the package', () => {
   it('goes on until the last of several models has converged', async () => {
     await client.create('converged', spam);
     await client.learn('converged', mail, { untilConverged: true });
-    await client.create('behind', { ...spam, learner: { biasInput: 5 } });
-    const { lastPass, others: [other] } = await client.learn(['converged', 'behind'], mail, { untilConverged: true });
+    await client.create('slow', { ...spam, learner: { biasInput: 5 } });
+    const { lastPass, others: [other] } = await client.learn(['converged', 'slow'], mail, { untilConverged: true });
     assert.deepEqual([lastPass.converged, other.lastPass.converged], [true, true]);
     assert.ok(lastPass.number > 1);
   });
@@ -245,6 +246,22 @@ describe('the package', () => {
     }
     const { lastPass, others: [other] } = await client.learn(both, rows(), { batch: 10, window: 50 });
     assert.deepEqual([lastPass.examples, other.lastPass.examples], [300, 300]);
+  });
+
+  it('says what to do where no server or another one answers', async () => {
+    const fails = async (server, options, said) => {
+      const elsewhere = new perceptrond.Client(server, { giveUpAfter: 0.5, ...options });
+      await assert.rejects(elsewhere.get('m'), (error) => error.code === 'UNAVAILABLE' && said.test(error.message) || assert.fail(error.message));
+      elsewhere.close();
+    };
+    const nothing = net.createServer().listen(0, '127.0.0.1');
+    await once(nothing, 'listening');
+    const { port } = nothing.address();
+    await new Promise((resolve) => nothing.close(resolve));
+    await fails(`127.0.0.1:${port}`, {}, /is perceptrond running there\?/);
+    const certificate = path.join(work, 'other.pem');
+    execFileSync('openssl', ['req', '-x509', '-newkey', 'ed25519', '-nodes', '-subj', '/CN=localhost', '-days', '1', '-out', certificate, '-keyout', path.join(work, 'other.key')], { stdio: 'ignore' });
+    await fails(running.address, { tlsCa: certificate }, /leave out tlsCa/);
   });
 
   it('stops waiting for convergence when the time is over', async () => {

@@ -11,6 +11,7 @@ const lib = new URL('../../../client/node/lib/', import.meta.url);
 const grpc = createRequire(lib)('@grpc/grpc-js');
 const load = (name) => import(new URL(name, lib));
 const { Window } = await load('window.mjs');
+const { serversOf } = await load('connection.mjs');
 const { Backoff, isTransient } = await load('rpc.mjs');
 const { pack } = await load('columns.mjs');
 const { Labels, batches } = await load('rows.mjs');
@@ -204,6 +205,27 @@ describe('backoff', () => {
     clock.mock.restore();
   });
 
+  it('reports a wait that lasts once, until there is progress', () => {
+    let now = 0;
+    const clock = mock.method(performance, 'now', () => now);
+    const warned = mock.method(process, 'emitWarning', () => {});
+    const backoff = new Backoff(60, 0.1, 1);
+    for (const [time, notices] of [[2900, 0], [3000, 1], [50_000, 1]]) {
+      now = time;
+      backoff.nextWait(failed(14));
+      assert.equal(warned.mock.callCount(), notices, time);
+    }
+    assert.match(warned.mock.calls[0].arguments[0], /^no answer for 3 s; trying for another 57 s \(giveUpAfter\): UNAVAILABLE: /);
+    backoff.progress();
+    for (const [time, notices] of [[51_000, 1], [53_000, 2]]) {
+      now = time;
+      backoff.nextWait(failed(14));
+      assert.equal(warned.mock.callCount(), notices, time);
+    }
+    warned.mock.restore();
+    clock.mock.restore();
+  });
+
   it('retries UNAVAILABLE, calls that grpc-js ended without an answer of the server, and what is exhausted once the server says', () => {
     for (let code = 0; code <= 16; ++code) {
       assert.equal(isTransient({ code }), code === 14);
@@ -213,6 +235,15 @@ describe('backoff', () => {
     }
     assert.equal(new Backoff(10, 1, 1).nextWait(failed(8, 2)), 2000);
     assert.equal(new Backoff(2, 1, 1).nextWait(failed(8, 2)), undefined);
+  });
+});
+
+describe('addresses', () => {
+  it('have the port 7600 if none is given', () => {
+    const meant = (server) => serversOf({ server });
+    assert.deepEqual(meant('localhost'), ['localhost:7600']);
+    assert.deepEqual(meant('a,b:1, c'), ['a:7600', 'b:1', 'c:7600']);
+    assert.deepEqual(['h:7', '[::1]:7', 'unix:/s', 'ipv4:127.0.0.1:7,127.0.0.2:7'].map((server) => meant(server)[0]), ['h:7', '[::1]:7', 'unix:/s', 'ipv4:127.0.0.1:7,127.0.0.2:7']);
   });
 });
 
