@@ -141,7 +141,7 @@ export class PerceptrondError extends Error {
 
 /**
  * A connection to a server, or to the servers of a fleet. Calls are repeated while the server is unreachable or asks to
- * wait. Models are named "spam" or "models/spam".
+ * wait. Models are named "spam" or "models/spam"; to read, predict and learn also by an alias, "aliases/prod".
  */
 export class Client {
   /**

@@ -12,7 +12,8 @@ import { Backoff, LearningService, ModelService, PerceptrondError, PredictionSer
 
 const MOST_UNTIL_CONVERGED = 1000;
 
-const nameOf = (model) => (model.startsWith('models/') ? model : `models/${model}`);
+/** Of an alias, "aliases/prod", its own. */
+const nameOf = (model) => (/^(models|aliases)\//.test(model) ? model : `models/${model}`);
 
 /** As the streams take rows: features in a Map, which is empty beside a text or an id. */
 function asRow({ features, text, predictionId, label, line }, number) {
@@ -84,7 +85,7 @@ export class Client {
   async create(model, settings, { existOk = false } = {}) {
     try {
       // The request id makes the request safe to repeat after a lost answer.
-      return await this.#call(ModelService, 'createModel', { modelId: nameOf(model).slice('models/'.length), model: settings, requestId: randomUUID() });
+      return await this.#call(ModelService, 'createModel', { modelId: nameOf(model).replace(/^models\//, ''), model: settings, requestId: randomUUID() });
     } catch (error) {
       if (!existOk || error.code !== 'ALREADY_EXISTS') throw error;
       return this.get(model);
@@ -174,7 +175,8 @@ export class Client {
     let number = 0;
     while (lent.used.has(number)) ++number;
     lent.used.add(number);
-    const ofSeveral = models.length > 1 ? `${lent.group}-${lent.generation}-` : '';
+    // A model may be learned under its own name and by an alias at the same time.
+    const ofSeveral = models.length > 1 || models[0].startsWith('aliases/') ? `${lent.group}-${lent.generation}-` : '';
     return [`${this.#producer}-${ofSeveral}${number}`, (complete) => {
       lent.used.delete(number);
       if (!complete) lent.generation += 1;

@@ -33,7 +33,7 @@ class LearningModel {
   /** Throws if what a later connection opened (StreamOpened) is another model, or one that lost what it acknowledged. */
   checkSame({ modelUid, nextOffset }) {
     if (!this.isOpen) return;
-    if (modelUid !== this.#uid) throw new ProtocolError(`${this.name} was deleted and created again while examples were being sent to it`);
+    if (modelUid !== this.#uid) throw new ProtocolError(`${this.name} was ${this.name.startsWith('aliases/') ? 'moved' : 'deleted and created again'} while examples were being sent to it`);
     if (nextOffset <= this.#acknowledged) {
       throw new ProtocolError(`the server acknowledged examples through ${this.#acknowledged} but now expects ${nextOffset}`);
     }
