@@ -54,6 +54,13 @@ export interface ModelSettings {
   marginOfInterest?: number;
   storedExamples?: Record<string, unknown>;
   storedPredictions?: Record<string, unknown>;
+  /** The model is deleted once it was not used for this time. */
+  expireAfter?: Duration;
+}
+
+export interface Duration {
+  seconds: number;
+  nanos?: number;
 }
 
 export interface Model extends Required<Pick<ModelSettings, 'featureSpace' | 'labelNames' | 'description' | 'marginOfInterest'>> {
@@ -154,13 +161,15 @@ export class Client {
   /** Ends the connection. */
   close(): void;
 
-  /** Creates a model. ALREADY_EXISTS, unless existOk: then the existing model is returned as it is. */
+  /** Creates a model. RangeError for a setting that the API does not have. ALREADY_EXISTS, unless existOk: then the existing model is returned as it is. */
   create(model: string, settings: ModelSettings, options?: { existOk?: boolean }): Promise<Model>;
   /** NOT_FOUND (MODEL_NOT_FOUND). */
   get(model: string): Promise<Model>;
   report(model: string): Promise<ConvergenceReport>;
   /** In the order of their names. */
   list(): AsyncIterableIterator<Model>;
+  /** Changes what is given: expireAfter undefined: the model stays. etag: of the model that is to be changed, else ABORTED. */
+  update(model: string, changes: { description?: string; marginOfInterest?: number; expireAfter?: Duration; etag?: string }): Promise<Model>;
   /** NOT_FOUND, unless missingOk. */
   delete(model: string, options?: { missingOk?: boolean }): Promise<void>;
   /** Ends learning, or allows it again. */

@@ -8,6 +8,7 @@ import { pack } from './columns.mjs';
 import { LearnStream } from './learn_stream.mjs';
 import { predict } from './predict_stream.mjs';
 import { Labels, batches, positionOf } from './rows.mjs';
+import { checkFields } from './settings.mjs';
 import { Backoff, LearningService, ModelService, PerceptrondError, PredictionService, isTransient, readable, toError, unary } from './rpc.mjs';
 
 const MOST_UNTIL_CONVERGED = 1000;
@@ -83,6 +84,7 @@ export class Client {
   // ---- Models ----
 
   async create(model, settings, { existOk = false } = {}) {
+    checkFields(settings, 'perceptron.v1.Model');
     try {
       // The request id makes the request safe to repeat after a lost answer.
       return await this.#call(ModelService, 'createModel', { modelId: nameOf(model).replace(/^models\//, ''), model: settings, requestId: randomUUID() });
@@ -107,6 +109,14 @@ export class Client {
       yield* page.models;
       pageToken = page.nextPageToken;
     } while (pageToken);
+  }
+
+  update(model, changes) {
+    checkFields(changes, 'perceptron.v1.Model');
+    const { etag, ...changed } = changes;
+    const paths = Object.keys(changed).map((field) => field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`));
+    if (paths.length === 0) throw new RangeError('nothing to change: give description, marginOfInterest or expireAfter');
+    return this.#call(ModelService, 'updateModel', { model: { ...changed, name: nameOf(model), etag }, updateMask: { paths }, requestId: randomUUID() });
   }
 
   async delete(model, { missingOk = false } = {}) {

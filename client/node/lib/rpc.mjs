@@ -17,6 +17,11 @@ const definition = protoLoader.loadSync(
 
 export const { ModelService, LearningService, PredictionService } = grpc.loadPackageDefinition(definition).perceptron.v1;
 
+/** The descriptor of a message or an enum of this full name; undefined if there is none. */
+export function messageType(name) {
+  return definition[name]?.type;
+}
+
 /** Decodes a message of this full name. */
 export function decode(name, bytes) {
   return definition[name].deserialize(bytes);

@@ -6,6 +6,7 @@ import assert from 'node:assert/strict';
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import fs from 'node:fs';
+import { createRequire } from 'node:module';
 import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
@@ -44,6 +45,18 @@ async function startServer(address) {
     }
   }
   throw new Error('the server did not start');
+}
+
+/** Resolves to a function that has aliases/prod name a model. */
+async function aliasMover(address) {
+  const load = createRequire(path.join(work, 'node_modules/perceptrond/index.mjs'));
+  const grpc = load('@grpc/grpc-js');
+  const definition = load('@grpc/proto-loader').loadSync('perceptron/v1/alias_service.proto', { includeDirs: [path.join(work, 'node_modules/perceptrond/proto')] });
+  const { AliasService } = grpc.loadPackageDefinition(definition).perceptron.v1;
+  const stub = new AliasService(address, grpc.credentials.createInsecure());
+  return (model) => new Promise((resolve, reject) => {
+    stub.updateAlias({ alias: { name: 'aliases/prod', model: `models/${model}` }, allowMissing: true }, (error) => (error ? reject(error) : resolve()));
+  });
 }
 
 async function stop(server) {
@@ -86,6 +99,62 @@ describe('the package', () => {
     assert.equal((await client.freeze('models/m', false)).state, 'MODEL_STATE_ACTIVE');
     await client.delete('m');
     await client.delete('m', { missingOk: true });
+  });
+
+  it('refuses settings that the API does not have, and suggests others', async () => {
+    for (const [wrong, said] of [[{ learner: { arrow: {} } }, 'learner.arrow: there is no such setting; did you mean arow?'],
+      [{ learner: { arow: { regularisation: 3 } } }, 'learner.arow.regularisation: there is no such setting; did you mean regularization?'],
+      [{ labelName: ['a', 'b'] }, 'labelName: there is no such setting; did you mean labelNames?'],
+      [{ label_names: ['a', 'b'] }, 'label_names: there is no such setting; did you mean labelNames?'],
+      [{ featureSpace: { text: { maxWord: 2 } } }, 'featureSpace.text.maxWord: there is no such setting; did you mean maxWords?'],
+      [{ featureSpace: { text: { value: 'VALUE_COUNTS' } } }, 'featureSpace.text.value: "VALUE_COUNTS" is no value of it; did you mean VALUE_COUNT?'],
+      [{ learner: { perceptron: {}, tieRule: 'TIE_RULE_POSITIV' } }, 'learner.tieRule: "TIE_RULE_POSITIV" is no value of it; did you mean TIE_RULE_POSITIVE?'],
+      [{ learner: { logisticRegression: { eta: 2 } } }, 'learner.logisticRegression.eta: there is no such setting; there are stepSize, updateThreshold, steps'],
+      [{ expireAfter: { days: 2 } }, 'expireAfter.days: there is no such setting; there are seconds, nanos']]) {
+      await assert.rejects(client.create('wrong', { ...spam, ...wrong }), { name: 'RangeError', message: said });
+    }
+    // What get() returns is a model's settings as well.
+    await client.create('like', { ...spam, learner: { logisticRegression: { steps: 'STEPS_ADAPTIVE' }, tieRule: 'TIE_RULE_POSITIVE' }, expireAfter: { seconds: 3600 } });
+    const { featureSpace, labelNames, learner } = await client.get('like');
+    assert.equal((await client.create('copied', { featureSpace, labelNames, learner })).learner.logisticRegression.steps, 'STEPS_ADAPTIVE');
+  });
+
+  it('changes what is given', async () => {
+    await client.create('changed', { ...spam, expireAfter: { seconds: 3600 } });
+    const { etag, expireAfter } = await client.update('changed', { description: 'mail', expireAfter: { seconds: 7200 } });
+    assert.equal(expireAfter.seconds, 7200);
+    const changed = await client.update('models/changed', { expireAfter: undefined, marginOfInterest: 0.5, etag });
+    assert.deepEqual([changed.expireAfter, changed.description, changed.marginOfInterest], [null, 'mail', 0.5]);
+    await assert.rejects(client.update('changed', { description: 'late', etag }), { code: 'ABORTED', reason: 'ETAG_MISMATCH' });
+    assert.throws(() => client.update('changed', {}), /^RangeError: nothing to change/);
+    assert.throws(() => client.update('changed', { desciption: 'mail' }), /did you mean description/);
+  });
+
+  it('reads, predicts and learns by an alias, which a stream of predictions follows', async () => {
+    await client.create('champion', spam);
+    await client.create('challenger', spam);
+    await client.learn('champion', mail, { untilConverged: true });
+    await client.learn('challenger', mail.map((row) => ({ ...row, label: row.label === 'spam' ? 'ham' : 'spam' })), { untilConverged: true });
+    const move = await aliasMover(running.address);
+    await move('champion');
+    assert.equal((await client.get('aliases/prod')).name, 'models/champion');
+    assert.deepEqual((await client.predict('aliases/prod', mail)).labels, ['spam', 'ham', 'spam']);
+    assert.equal((await client.explain('aliases/prod', mail)).explanations.length, 3);
+    const predicted = [];
+    for await (const [, { predictedLabels }] of client.predictStream('aliases/prod', [mail[0], mail[0]], { batch: 1, window: 1 })) {
+      if (predicted.push(...predictedLabels) === 1) await move('challenger');
+    }
+    assert.deepEqual(predicted, [1, -1]);
+    const { examples } = await client.report('challenger');
+    // A model by its name and by an alias at once.
+    async function* slow() {
+      yield mail[0];
+      assert.equal((await client.learn('aliases/prod', mail)).totals.examples, 3);
+      yield mail[1];
+    }
+    assert.equal((await client.learn('challenger', slow(), { batch: 1 })).totals.examples, 2);
+    assert.equal((await client.report('challenger')).examples, examples + 5);
+    await assert.rejects(client.create('aliases/prod', spam), { code: 'INVALID_ARGUMENT' });
   });
 
   it('throws errors with code, reason and violations', async () => {

@@ -36,7 +36,7 @@ class ManagementTest(ServedTest):
 
 
 class AliasTest(ManagementTest):
-    def test_an_alias_is_in_the_place_of_a_model_to_read_predict_and_learn(self):
+    def test_a_model_is_read_and_predicts_and_learns_by_its_alias(self):
         self.learned("spam-1")
         self.alias("prod", "spam-1")
         self.assertEqual(self.client.get("aliases/prod").name, "models/spam-1")
@@ -158,7 +158,7 @@ class AnalysisTest(ManagementTest):
         seen = []
         result = self.client.analyze("spam", progress=seen.append, relative_gap=1e-3, time_limit="1m")
         # The points (1, 0, 1) and (0, 1, 1), the last coordinate that of the bias, are at sqrt(1/2) from a boundary.
-        self.assertAlmostEqual(result.separator_margin, 0.5 ** 0.5, places=3)
+        self.assertAlmostEqual(result.separator_margin, 0.5 ** 0.5, delta=1e-3)
         revision = self.client.get("spam").revision
         self.assert_fails("REVISION_MISMATCH", self.client.analyze, "spam", replace_weights=True, expected_revision=revision + 1)
         replaced = self.client.analyze("spam", replace_weights=True, expected_revision=revision, time_limit=datetime.timedelta(minutes=1))
