@@ -57,6 +57,15 @@ CLI::Option* AddListFlag(CLI::App* command, const std::string& flag, std::vector
   return Add(command, flag, to, help)->type_name("NUMBER,...");
 }
 
+void AddMessageFlags(CLI::App* command, size_t* batch, bool* compact) {
+  command->add_option("--batch", *batch, "Examples per message")
+      ->check(CLI::Range(1, 65536))
+      ->capture_default_str();
+  command->add_flag("--compact", *compact,
+                    "Send fewer bytes for more work: faster over networks of about 1 Gbit/s and "
+                    "less");
+}
+
 CLI::Validator Between(double least, double most) {
   // %.15g prints all digits of large bounds.
   const std::string from = absl::StrFormat("%.15g", least);

@@ -3,6 +3,7 @@
 // chosen subcommand; main() runs it.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -28,6 +29,9 @@ CLI::Option* AddListFlag(CLI::App* command, const std::string& flag, std::vector
                          const std::string& help);
 CLI::Option* AddListFlag(CLI::App* command, const std::string& flag, std::vector<double>* to,
                          const std::string& help);
+
+// Adds --batch, the examples of a message, and --compact, how they are sent, with the given defaults.
+void AddMessageFlags(CLI::App* command, size_t* batch, bool* compact);
 
 // Accepts numbers in [least, most], both finite. Unlike CLI::Range it does not accept NaN.
 CLI::Validator Between(double least, double most);

@@ -43,20 +43,6 @@ absl::StatusOr<char> Delimiter(const std::string& text) {
   return absl::InvalidArgumentError("--delimiter must be one character or tab");
 }
 
-absl::StatusOr<std::string> ReadAll() {
-  absl::StatusOr<std::unique_ptr<ByteSource>> source =
-      OpenFile("-", [](int descriptor) { return WaitReadable(descriptor); });
-  if (!source.ok()) return source.status();
-  std::string content;
-  std::vector<char> buffer(1 << 18);
-  while (true) {
-    absl::StatusOr<size_t> count = (*source)->Read(buffer.data(), buffer.size());
-    if (!count.ok()) return count.status();
-    if (*count == 0) return content;
-    content.append(buffer.data(), *count);
-  }
-}
-
 const char* NameOf(const std::string& file) {
   return file == "-" ? "standard input" : file.c_str();
 }
@@ -126,6 +112,21 @@ absl::Status CheckFile(const std::string& command, const std::string& file) {
 }
 
 }  // namespace
+
+absl::StatusOr<std::string> ReadWhole(const std::string& file) {
+  absl::StatusOr<std::unique_ptr<ByteSource>> source =
+      OpenFile(file, [](int descriptor) { return WaitReadable(descriptor); });
+  if (!source.ok()) return source.status();
+  std::string content;
+  std::vector<char> buffer(1 << 18);
+  while (true) {
+    absl::StatusOr<size_t> count = (*source)->Read(buffer.data(), buffer.size());
+    if (!count.ok()) return count.status();
+    if (Interrupted()) return absl::CancelledError(absl::StrCat(NameOf(file), ": interrupted"));
+    if (*count == 0) return content;
+    content.append(buffer.data(), *count);
+  }
+}
 
 void AddInputOptions(CLI::App* command, InputOptions* options) {
   options->command = command->get_name();
@@ -226,7 +227,7 @@ absl::Status Input::OpenNext() {
   std::unique_ptr<ByteSource> source;
   if (file == "-" && reread_) {
     if (!standard_input_.has_value()) {
-      absl::StatusOr<std::string> content = ReadAll();
+      absl::StatusOr<std::string> content = ReadWhole("-");
       if (!content.ok()) return content.status();
       standard_input_ = *std::move(content);
       sizes_[file_ - 1] = standard_input_->size();

@@ -46,6 +46,10 @@ struct InputOptions {
   bool check_dimension = false;
 };
 
+// The whole content of a file; "-" is standard input. NOT_FOUND and others: it cannot be opened or
+// read, or an interrupt ended it (CANCELLED).
+absl::StatusOr<std::string> ReadWhole(const std::string& file);
+
 void AddInputOptions(CLI::App* command, InputOptions* options);
 
 // Threads: one at a time; Where(), AtTag() and Stop() any.

@@ -1,11 +1,15 @@
 // perceptronctl: perceptrond's command line.
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <chrono>
-#include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <sstream>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -96,10 +100,30 @@ std::vector<std::string> ListModelIds(const Globals& globals) {
 
 // A run whose results could not be written has failed.
 int CheckWritten(int code) {
-  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
-  PrintStderr("writing to standard output failed: some results are missing");
+  const int error = FlushOutput();
+  if (error == 0) return code;
+  PrintStderr(absl::StrCat(error == EBADF ? "standard output is closed"
+                                          : absl::StrCat("cannot write to standard output: ",
+                                                         std::generic_category().message(error)),
+                           "; some results are missing"));
   return code == kExitOk ? kExitFailed : code;
 }
+
+// Where the caller has closed a standard descriptor, the next file or socket would take its number,
+// and be read as input or written as output. Reads of the first and writes to the others fail
+// instead.
+void OccupyStandardDescriptors(int, char**, char**) {
+  for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(descriptor, F_GETFD) >= 0 || errno != EBADF) continue;
+    // Takes the lowest free number, which is this one.
+    [[maybe_unused]] const int taken =
+        open("/dev/null", descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+  }
+}
+
+// Runs before the initializers of shared libraries: gRPC's opens a descriptor.
+[[gnu::section(".preinit_array"),
+  gnu::used]] void (*const occupy)(int, char**, char**) = OccupyStandardDescriptors;
 
 int Main(int argc, char** argv) {
   Globals globals;

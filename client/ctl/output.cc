@@ -165,7 +165,7 @@ void ListModelsBy(std::function<std::vector<std::string>()> list) {
 
 void PrintStderr(std::string_view line) {
   // Keeps the order of standard output and standard error on a terminal.
-  std::fflush(stdout);
+  FlushOutput();
   Write(stderr, absl::StrCat("perceptronctl: ", std::string(line), "\n"));
 }
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cmath>
 #include <iostream>
 
@@ -28,6 +29,14 @@ bool progress_shown ABSL_GUARDED_BY(terminal_mutex) = false;
 
 std::atomic<bool> is_quiet = false;
 
+// The first failure of a write to standard output.
+std::atomic<int> output_error = 0;
+
+void NoteOutputError(int error) {
+  int none = 0;
+  output_error.compare_exchange_strong(none, error);
+}
+
 void WipeShown() ABSL_EXCLUSIVE_LOCKS_REQUIRED(terminal_mutex) {
   if (!progress_shown) return;
   std::fwrite(kWipeLine.data(), 1, kWipeLine.size(), stderr);
@@ -42,11 +51,18 @@ size_t ColumnsOf(unsigned char byte) {
 
 }  // namespace
 
-void Write(std::FILE* file, std::string_view text) {
-  const std::string printable = Printable(text);
+void Write(std::FILE* file, std::string_view text) { WriteBytes(file, Printable(text)); }
+
+void WriteBytes(std::FILE* file, std::string_view bytes) {
   MutexLock lock(&terminal_mutex);
   WipeShown();
-  std::fwrite(printable.data(), 1, printable.size(), file);
+  if (std::fwrite(bytes.data(), 1, bytes.size(), file) < bytes.size() && file == stdout)
+    NoteOutputError(errno);
+}
+
+int FlushOutput() {
+  if (std::fflush(stdout) != 0) NoteOutputError(errno);
+  return output_error;
 }
 
 void SetQuiet(bool quiet) { is_quiet = quiet; }

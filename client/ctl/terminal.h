@@ -19,6 +19,13 @@ namespace perceptrond::client {
 // any.
 void Write(std::FILE* file, std::string_view text);
 
+// Writes the bytes as they are. Threads: any.
+void WriteBytes(std::FILE* file, std::string_view bytes);
+
+// Writes what standard output has buffered. Returns 0, or the system's error number of the first
+// write to standard output that failed: what was written since may be lost. Threads: any.
+int FlushOutput();
+
 // With --quiet neither progress nor notices nor confirmations are shown. Call before any output; the
 // default is false. Threads: any.
 void SetQuiet(bool quiet);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -27,11 +28,20 @@ class FileSource final : public ByteSource {
       if (wait_ && !wait_(descriptor_)) return 0;
       const ssize_t count = read(descriptor_, buffer, size);
       if (count >= 0) return static_cast<size_t>(count);
-      if (errno != EINTR) return absl::ErrnoToStatus(errno, absl::StrCat("cannot read ", path_));
+      if (errno != EINTR) return ReadError(errno);
     }
   }
 
  private:
+  // Never INVALID_ARGUMENT, which is a line's.
+  absl::Status ReadError(int error) const {
+    if (error == EBADF && descriptor_ == STDIN_FILENO)
+      return absl::FailedPreconditionError(
+          "standard input is closed; give a file, or input through a pipe");
+    return absl::FailedPreconditionError(
+        absl::StrCat("cannot read ", path_, ": ", std::generic_category().message(error)));
+  }
+
   const std::string path_;
   const int descriptor_;
   const std::function<bool(int)> wait_;

@@ -54,6 +54,13 @@ export interface ModelSettings {
   marginOfInterest?: number;
   storedExamples?: Record<string, unknown>;
   storedPredictions?: Record<string, unknown>;
+  /** The model is deleted once it was not used for this time. */
+  expireAfter?: Duration;
+}
+
+export interface Duration {
+  seconds: number;
+  nanos?: number;
 }
 
 export interface Model extends Required<Pick<ModelSettings, 'featureSpace' | 'labelNames' | 'description' | 'marginOfInterest'>> {
@@ -87,7 +94,7 @@ export interface LearnOptions {
   producer?: string;
   /** At least 1. Default 1; with untilConverged the most, 1000. An iterator has one. */
   passes?: number;
-  /** Stop after a pass without an update. Default false. */
+  /** Stop after a pass without an update of any of the models. Default false. */
   untilConverged?: boolean;
   /** The most rows of a message, 1 to 65,536. Default 1000. */
   batch?: number;
@@ -99,9 +106,11 @@ export interface LearnOptions {
 export interface Learned {
   /** Sums over the answers received; the model's report has those lost with a connection too. */
   totals: { examples: number; mistakes: number; updates: number; duplicates: number; rowErrors: number; /** Begins with "row 12", from 0, or "line 13" if Example.line is set. */ firstRowError: string; lostAnswers: number };
-  /** The passes that the producer has completed. */
+  /** The passes that the producer has completed: of several models those that all have. */
   passes: number;
   lastPass?: PassSummary;
+  /** With several models, the outcomes of those after the first. */
+  others: Learned[];
 }
 
 export interface Predictions {
@@ -139,33 +148,39 @@ export class PerceptrondError extends Error {
 
 /**
  * A connection to a server, or to the servers of a fleet. Calls are repeated while the server is unreachable or asks to
- * wait. Models are named "spam" or "models/spam".
+ * wait. Models are named "spam" or "models/spam"; to read, predict and learn also by an alias, "aliases/prod".
  */
 export class Client {
   /**
-   * server: host:port; host:port,host:port,... of a fleet; or unix:path. Default: $PERCEPTROND_SERVER, else 127.0.0.1:7600.
+   * server: host:port, by default port 7600; host:port,host:port,... of a fleet; or unix:path. Default: $PERCEPTROND_SERVER, else 127.0.0.1:7600.
    * tlsCa: a file of certificate authorities to trust, with TLS. tokenFile: a file with a token to send, to this machine or
-   * with TLS; default $PERCEPTRONCTL_TOKEN_FILE. giveUpAfter: seconds without progress before a call fails; default 60.
+   * with TLS; default $PERCEPTRONCTL_TOKEN_FILE. giveUpAfter: seconds without progress before a call fails; default 60. A call that waits for 3 s warns.
    */
   constructor(server?: string, options?: { tlsCa?: string; tokenFile?: string; giveUpAfter?: number; onReconnect?: (error: PerceptrondError) => void });
 
   /** Ends the connection. */
   close(): void;
 
-  /** Creates a model. ALREADY_EXISTS, unless existOk: then the existing model is returned as it is. */
+  /** Creates a model. RangeError for a setting that the API does not have. ALREADY_EXISTS, unless existOk: then the existing model is returned as it is. */
   create(model: string, settings: ModelSettings, options?: { existOk?: boolean }): Promise<Model>;
   /** NOT_FOUND (MODEL_NOT_FOUND). */
   get(model: string): Promise<Model>;
   report(model: string): Promise<ConvergenceReport>;
   /** In the order of their names. */
   list(): AsyncIterableIterator<Model>;
+  /** Changes what is given: expireAfter undefined: the model stays. etag: of the model that is to be changed, else ABORTED. */
+  update(model: string, changes: { description?: string; marginOfInterest?: number; expireAfter?: Duration; etag?: string }): Promise<Model>;
   /** NOT_FOUND, unless missingOk. */
   delete(model: string, options?: { missingOk?: boolean }): Promise<void>;
   /** Ends learning, or allows it again. */
   freeze(model: string, frozen?: boolean): Promise<Model>;
 
-  /** Learns examples, each exactly once a pass, also across restarts of the server. Rows with validation errors are left out and counted, with a warning of the process. */
-  learn(model: string, examples: Examples, options?: LearnOptions): Promise<Learned>;
+  /**
+   * Learns examples, each exactly once a pass, also across restarts of the server. Rows with validation errors are left out and counted, with a warning of the process.
+   * Several models, at most 64, learn them from one stream; with a producer each learns what it lacks. FAILED_PRECONDITION: FLEET_UNSUPPORTED, a fleet refuses
+   * several; POSITIONS_DIFFER, without a producer, if one of them was created again: call again. INVALID_FIELD for a model that is named twice.
+   */
+  learn(model: string | readonly string[], examples: Examples, options?: LearnOptions): Promise<Learned>;
 
   /** Predicts all examples. Throws for the first row with a validation error. ids: the server keeps the features, if the model has storedPredictions. */
   predict(model: string, examples: Examples, options?: { batch?: number; ids?: boolean }): Promise<Predictions>;

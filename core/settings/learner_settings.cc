@@ -225,12 +225,24 @@ absl::Status ReadSteps(const v1::LogisticRegression& logistic, LearnerSettings& 
   }
 }
 
+// The rules that take weights of examples.
+std::string WeighingRules() {
+  std::string names;
+  for (const CatalogueEntry& entry : Catalogue()) {
+    if (entry.takes_weights && entry.wrapper == WrapperKind::kNone)
+      absl::StrAppend(&names, names.empty() ? "" : ", ", entry.name);
+  }
+  return names;
+}
+
 absl::Status ReadClassWeights(const v1::Learner& learner, LearnerSettings& settings) {
   if (learner.class_weights().empty()) return absl::OkStatus();
   constexpr absl::string_view kField = "model.learner.class_weights";
   if (!FindLearner(settings).takes_weights)
     return InvalidSetting(kField, absl::StrCat("the learner ", FindLearner(settings).name,
-                                               " has no weights of examples; leave them out"));
+                                               " has no weights of examples; leave them out, or "
+                                               "choose a learner that has them: ",
+                                               WeighingRules()));
   for (const double weight : learner.class_weights()) {
     if (!IsPositive(weight))
       return InvalidSetting(kField, absl::StrCat(weight, " is not above 0 and finite"));

@@ -24,6 +24,8 @@ TWIN = "watched-1"
 OTHERS = ["other0", "other1", "other2"]
 # Its rows have labels at random: it never stops updating.
 HOPELESS = "hopeless"
+# So do its members' mistakes and votes.
+AUTO = "auto"
 # An answer with their weights has 40 KB, for which the server reserves 64 KiB, or 1 MB. A client may take a second to receive the first
 # (--write-timeout), and a quarter of a minute for the second: enough time for WIDEST_CALLS of them to exceed the memory budget.
 WIDE = "wide"
@@ -72,6 +74,7 @@ class Load:
         self.call("create", MODEL, "--dimension", DIMENSION, "--store-sample", 100000, "--margin-of-interest", 0.0001)
         self.call("create", TWIN, "--dimension", DIMENSION)
         self.call("create", HOPELESS, "--dimension", DIMENSION, "--store-updates", 100)
+        self.call("create", AUTO, "--dimension", DIMENSION, "--learner", "auto")
         for name, dimension in DIMENSIONS.items():
             self.call("create", name, "--dimension", dimension, "--store-updates", 0)
             self.learn("+1" + "".join(f" {i}:1" for i in range(dimension)) + "\n", "--unnumbered", model=name)
@@ -189,8 +192,12 @@ class Load:
         """Many small messages, each with updates that somebody waits for."""
         self.learn(self.rows(4000, chance=True), "--unnumbered", model=HOPELESS, batch=1)
 
+    def members(self):
+        """Members of `auto` that are wrong, lose votes and are retired."""
+        self.learn(self.rows(2000, 1) + self.rows(500, chance=True), "--unnumbered", model=AUTO)
+
     def again(self):
-        for step in (self.slow_clients, self.connections, self.malformed, self.unary, self.others, self.busy, self.drift, self.unary):
+        for step in (self.slow_clients, self.connections, self.malformed, self.unary, self.others, self.busy, self.members, self.drift, self.unary):
             step()
 
     def journal(self):

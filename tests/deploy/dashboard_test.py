@@ -11,15 +11,18 @@ import tempfile
 import time
 import unittest
 
-from dashboard_load import HOPELESS, MODEL, SERVER_FLAGS, TWIN, Load, obeying_file_modes
+from dashboard_load import AUTO, HOPELESS, MODEL, SERVER_FLAGS, TWIN, Load, obeying_file_modes
 from dashboards import ROOT, Asker, dashboard, filled_in, panels_of, queries, write_config
 from processes import Prometheus, Server
 
 DEADLINE_SECONDS = 180
 
 COMPARED = "Chosen models, compared"
+# Only models with the learner auto have them.
+OF_MEMBERS = {"Votes of members", "Mistakes of members"}
 
 panels = panels_of("Service", COMPARED, "Model $model")
+MEMBER_PANELS = [panel for panel in panels if panel["title"] in OF_MEMBERS]
 
 
 class DashboardTest(unittest.TestCase):
@@ -55,7 +58,8 @@ class DashboardTest(unittest.TestCase):
             self.load.separable(step)
         # The first row error begins a series; only those after it are a rate.
         self.load.malformed()
-        still = queries(panels, MODEL)
+        still = queries([panel for panel in panels if panel["title"] not in OF_MEMBERS], MODEL)
+        still |= queries(MEMBER_PANELS, AUTO)
         deadline = time.monotonic() + DEADLINE_SECONDS
         annotations = self.annotations_without_data()
         while (still or annotations) and time.monotonic() < deadline:
@@ -72,6 +76,7 @@ class DashboardTest(unittest.TestCase):
         self.alerts_fired()
         self.variables_find_server_and_model()
         self.chosen_models_are_compared_and_no_others()
+        self.members_are_those_of_chosen_models()
 
     def alerts_fired(self):
         """Those that need no time, for what the load did."""
@@ -89,6 +94,16 @@ class DashboardTest(unittest.TestCase):
             self.assertEqual(found, set(models))
         everything = {one["metric"]["model_name"] for one in self.asker.now(filled_in(error.replace("window_error_ratio", "revision")))}
         self.assertLess({MODEL, HOPELESS, TWIN}, everything)
+
+    def members_are_those_of_chosen_models(self):
+        # Only a model in memory has them.
+        self.load.call("get", AUTO)
+        for query in queries(MEMBER_PANELS, MODEL, AUTO, HOPELESS).values():
+            self.asker.seen(query)
+            found = {(one["metric"]["model_name"], one["metric"]["member"]) for one in self.asker.now(query)}
+            self.assertEqual((len(found), {model for model, _ in found}), (8, {AUTO}))
+        for query in queries(MEMBER_PANELS, MODEL, HOPELESS).values():
+            self.assertEqual(self.asker.now(query), [])
 
     def variables_find_server_and_model(self):
         found = {}

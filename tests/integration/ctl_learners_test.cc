@@ -142,8 +142,23 @@ TEST_F(CtlTest, EveryLearnerOfTheApiCanBeCreatedLearnsAndSaysItsName) {
   const CommandResult wrong =
       Ctl("create m --dimension 2 --learner passive-aggressive --step-size 2");
   EXPECT_EQ(wrong.exit_code, 2);
-  EXPECT_THAT(wrong.out,
-              ::testing::HasSubstr("--step-size: the learner passive-aggressive has no"));
+  EXPECT_THAT(wrong.out, ::testing::HasSubstr(
+                             "--step-size: the learner passive-aggressive has no such setting; "
+                             "learners that have it: perceptron, logistic-regression, "
+                             "batch-perceptron\n"));
+  for (const auto& [flag, learners] : std::initializer_list<std::pair<const char*, const char*>>{
+           {"--steps decreasing", "logistic-regression"},
+           {"--budget 10", "kernel-perceptron, voted-RULE"},
+           {"--ratchet-examples 10", "pocket-RULE"},
+           {"--kernel-gamma 2", "kernel-perceptron"},
+           {"--kernel-degree 2", "kernel-perceptron"}}) {
+    const std::string given = flag;
+    EXPECT_THAT(Ctl("create m --dimension 2 " + given).out,
+                ::testing::HasSubstr(given.substr(0, given.find(' ')) +
+                                     ": the learner perceptron has no such setting; learners that "
+                                     "have it: " +
+                                     learners + "\n"));
+  }
   EXPECT_EQ(Ctl("create m --dimension 2 --learner voted-arow").exit_code, 1);
   EXPECT_EQ(Ctl("create m --dimension 2 --learner tall-arow").exit_code, 2);
 }
@@ -185,8 +200,10 @@ TEST_F(CtlTest, TheLearnerWithoutSettingsShowsItsMembersAndBoundAndRefusesWhatIt
   EXPECT_THAT(shown, ::testing::ContainsRegex("\n  averaged-perceptron: [0-9.]+ % of the votes, "));
   EXPECT_THAT(Ctl("create m --dimension 2 --learner averaged-auto").out,
               ::testing::HasSubstr("the rule auto does not allow it; leave it out"));
-  EXPECT_THAT(Ctl("create m --dimension 2 --learner auto --class-weights 1,2").out,
-              ::testing::HasSubstr("the learner auto has no weights of examples"));
+  EXPECT_THAT(
+      Ctl("create m --dimension 2 --learner auto --class-weights 1,2").out,
+      ::testing::HasSubstr("the learner auto has no weights of examples; leave them out, or "
+                           "choose a learner that has them: perceptron, "));
   EXPECT_THAT(Ctl("create m --dimension 2 --learner auto --step-size 2").out,
               ::testing::HasSubstr("has no such setting"));
   EXPECT_THAT(Ctl("get easy --weights").out, ::testing::HasSubstr("NOT_LINEAR"));

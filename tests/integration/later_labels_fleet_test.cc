@@ -98,5 +98,30 @@ TEST_F(LaterLabelsFleetTest, AFleetRefusesDurablePredictionsAndStreamsOfSeveralM
   }
 }
 
+TEST_F(LaterLabelsFleetTest, PerceptronctlPrintsWhyAFleetRefusesSeveralModelsAndLearnsNothing) {
+  v1::Model settings;
+  settings.mutable_feature_space()->mutable_named();
+  servers_.CreateInFleet("other", settings);
+  const TempDir state;
+  const auto learn = [&](Member& member, const std::string& flags) {
+    return RunCommand(
+        absl::StrCat("XDG_STATE_HOME=", state.path(), " ", PERCEPTRONCTL_BINARY, " --server ",
+                     member.process.address(), " learn m ", flags, " - --format text 2>&1"),
+        "+1\tfree\n-1\tlunch\n");
+  };
+  for (Member* member : {&servers_.WriterOf("m"), &servers_.FollowerOf("m")}) {
+    const CommandResult refused = learn(*member, "--also other");
+    EXPECT_EQ(refused.exit_code, 1) << refused.out;
+    EXPECT_THAT(refused.out,
+                ::testing::HasSubstr("the servers of a fleet learn one model a stream"));
+    EXPECT_THAT(refused.out, ::testing::HasSubstr("open a stream for each"));
+    EXPECT_EQ(servers_.WriterOf("m").Get("m").report().examples(), 0U);
+    EXPECT_EQ(servers_.WriterOf("other").Get("other").report().examples(), 0U);
+  }
+  const CommandResult alone = learn(servers_.WriterOf("m"), "");
+  EXPECT_EQ(alone.exit_code, 0) << alone.out;
+  EXPECT_EQ(servers_.WriterOf("m").Get("m").report().examples(), 2U);
+}
+
 }  // namespace
 }  // namespace perceptrond::testing

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <cstdio>
 #include <memory>
 #include <string>
 #include <utility>
@@ -18,6 +17,7 @@
 #include "client/ctl/interrupt.h"
 #include "client/ctl/output.h"
 #include "client/ctl/prediction.h"
+#include "client/ctl/terminal.h"
 #include "perceptron/v1/learning_service.pb.h"
 #include "perceptron/v1/prediction_service.pb.h"
 
@@ -259,8 +259,8 @@ void ExplainRun::Show(const v1::ExplainResponse& response) const {
                                     return multiclass_ ? ClassName(label, label_names_)
                                                        : LabelName(label, label_names_);
                                   }));
-  // Interactive users need each answer at once.
-  std::fflush(stdout);
+  // Interactive users need each answer at once. What nobody receives is not asked for.
+  if (FlushOutput() != 0) input_->Stop();
 }
 
 }  // namespace

@@ -2,12 +2,14 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <optional>
-#include <sstream>
 #include <string>
+#include <system_error>
 #include <variant>
 #include <vector>
 
@@ -15,6 +17,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
 #include "client/ctl/command.h"
+#include "client/ctl/input.h"
 #include "client/ctl/output.h"
 #include "client/ctl/report.h"
 #include "client/ctl/terminal.h"
@@ -73,14 +76,20 @@ int RunExport(const Globals& globals, const HistoryOptions& options) {
   const absl::StatusOr<std::string> file = ConnectPatiently(globals).ExportModel(options.name);
   if (!file.ok()) return PrintError(absl::StrCat("export ", options.name), file.status());
   if (to_stdout) {
-    std::fwrite(file->data(), 1, file->size(), stdout);
+    WriteBytes(stdout, *file);
     return kExitOk;
   }
   std::ofstream out(options.other, std::ios::binary);
   out.write(file->data(), static_cast<std::streamsize>(file->size()));
   out.close();
-  if (out.fail())
-    return UsageError(absl::StrCat("export: ", options.other, " cannot be written")).Report();
+  if (out.fail()) {
+    const std::string why = std::generic_category().message(errno);
+    // A part of a model cannot be imported, and the file must not exist at the next try.
+    std::error_code ignored;
+    std::filesystem::remove(options.other, ignored);
+    return Outcome{kExitFailed, absl::StrCat("export: cannot write ", options.other, ": ", why)}
+        .Report();
+  }
   if (globals.json()) {
     Print(JsonObject()
               .Text("file", options.other)
@@ -94,12 +103,11 @@ int RunExport(const Globals& globals, const HistoryOptions& options) {
 }
 
 int RunImport(const Globals& globals, const HistoryOptions& options) {
-  std::ifstream in(options.other == "-" ? "/dev/stdin" : options.other, std::ios::binary);
-  std::stringstream file;
-  file << in.rdbuf();
-  if (!in) return UsageError(absl::StrCat("import: ", options.other, " cannot be read")).Report();
+  const absl::StatusOr<std::string> file = ReadWhole(options.other);
+  if (!file.ok())
+    return PrintUsageError(absl::StrCat("import: ", std::string(file.status().message())));
   return ShowModel(globals, absl::StrCat("import ", options.name),
-                   ConnectPatiently(globals).ImportModel(options.name, file.str()));
+                   ConnectPatiently(globals).ImportModel(options.name, *file));
 }
 
 int RunSnapshot(const Globals& globals, const HistoryOptions& options) {

@@ -271,7 +271,7 @@ Outcome LearnRun::MarkPass(int64_t pass) {
     if (!globals_.json()) PrintDone(LinePrefix(i) + FormatFigures(summary) + "\n");
     summaries_[i].passes.push_back(std::move(summary));
   }
-  std::fflush(stdout);
+  FlushOutput();
   return {};
 }
 

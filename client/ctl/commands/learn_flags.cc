@@ -25,12 +25,7 @@ void AddPasses(CLI::App* command, LearnRunOptions* options) {
       "'perceptronctl analyze')");
   analyze->excludes("--also");
   options->analysis_limits.AddTo(command, "analyze-", analyze);
-  command->add_option("--batch", options->batch, "Examples per message")
-      ->check(CLI::Range(1, 65536))
-      ->capture_default_str();
-  command->add_flag("--compact", options->compact,
-                    "Send fewer bytes for more work: faster over networks of about 1 Gbit/s and "
-                    "less");
+  AddMessageFlags(command, &options->batch, &options->compact);
   command->add_option("--window", options->window, "Most unanswered messages")
       ->check(CLI::Range(1, 65536))
       ->capture_default_str();

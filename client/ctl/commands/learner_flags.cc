@@ -101,6 +101,29 @@ std::string CheckName(const std::string& name) {
                       "), or a rule after \"averaged-\", \"pocket-\" or \"voted-\"");
 }
 
+// The learners whose rule or wrapper has a field of this name.
+std::string LearnersWith(const std::string& setting) {
+  std::string names;
+  for (const char* oneof : {"rule", "prediction"}) {
+    const auto* descriptor = v1::Learner::descriptor()->FindOneofByName(oneof);
+    for (int i = 0; i < descriptor->field_count(); ++i) {
+      const FieldDescriptor* const field = descriptor->field(i);
+      if (field->message_type()->FindFieldByName(setting) == nullptr) continue;
+      absl::StrAppend(&names, names.empty() ? "" : ", ",
+                      absl::StrReplaceAll(field->name(), {{"_", "-"}}),
+                      IsIn(field, "prediction") ? "-RULE" : "");
+    }
+  }
+  return names;
+}
+
+// What is wrong with a flag of a setting that the learner does not have.
+std::string NoSuchSetting(const std::string& flag, const std::string& field,
+                          const std::string& learner) {
+  return absl::StrCat(flag, ": the learner ", learner,
+                      " has no such setting; learners that have it: ", LearnersWith(field));
+}
+
 // Sets the field of this name in the message that has it. False: none has.
 bool Set(const std::vector<Message*>& messages, const std::string& name,
          const std::variant<double, uint32_t>& value) {
@@ -181,12 +204,10 @@ std::string LearnerFlags::Apply(v1::Learner* learner) const {
     if (field != nullptr)
       messages.push_back(learner->GetReflection()->MutableMessage(learner, field));
   for (const auto& [name, value] : settings_) {
-    if (!Set(messages, name, value))
-      return absl::StrCat("--", absl::StrReplaceAll(name, {{"_", "-"}}), ": the learner ", learner_,
-                          " has no such setting");
+    if (!Set(messages, name, value)) return NoSuchSetting(FlagName(name), name, learner_);
   }
   if (!steps_.empty() && !learner->has_logistic_regression())
-    return absl::StrCat("--steps: the learner ", learner_, " has no such setting");
+    return NoSuchSetting("--steps", "steps", learner_);
   if (steps_ == "constant")
     learner->mutable_logistic_regression()->set_steps(v1::LogisticRegression::STEPS_CONSTANT);
   if (steps_ == "decreasing")
@@ -204,6 +225,9 @@ std::string LearnerFlags::Apply(v1::Learner* learner) const {
   if (tie_ == "mistake") learner->set_tie_rule(v1::TIE_RULE_MISTAKE);
   if (tie_ == "positive") learner->set_tie_rule(v1::TIE_RULE_POSITIVE);
   if (tie_ == "correct") learner->set_tie_rule(v1::TIE_RULE_CORRECT);
+  if (const std::string flag = kernel_.given_flag();
+      !flag.empty() && !learner->has_kernel_perceptron())
+    return NoSuchSetting(flag, "kernel", learner_);
   return kernel_.Apply(learner);
 }
 
@@ -220,14 +244,19 @@ void KernelFlags::AddTo(CLI::App* command) {
   command->add_option("--kernel-coef0", coef0_, "coef0 of --kernel polynomial, >= 0 (default 1)");
 }
 
+std::string KernelFlags::given_flag() const {
+  if (!kernel_.empty()) return "--kernel";
+  if (gamma_) return "--kernel-gamma";
+  if (degree_) return "--kernel-degree";
+  return coef0_ ? "--kernel-coef0" : "";
+}
+
 std::string KernelFlags::Apply(v1::Learner* learner) const {
   const bool polynomial = kernel_ == "polynomial";
   if ((degree_ || coef0_) && !polynomial)
     return "--kernel-degree and --kernel-coef0 require --kernel polynomial";
   if (gamma_ && (polynomial || kernel_ == "linear")) return "--kernel-gamma requires --kernel rbf";
-  if (kernel_.empty() && !gamma_) return "";
-  if (!learner->has_kernel_perceptron())
-    return "--kernel and its flags require --learner kernel-perceptron";
+  if (given_flag().empty()) return "";
   v1::Kernel& kernel = *learner->mutable_kernel_perceptron()->mutable_kernel();
   if (kernel_ == "linear") {
     kernel.mutable_linear();

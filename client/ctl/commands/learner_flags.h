@@ -20,7 +20,10 @@ namespace perceptrond::client {
 class KernelFlags {
  public:
   void AddTo(CLI::App* command);
-  // Sets the fields given by flags. Returns what is wrong with them; empty: nothing.
+  // One that was given; empty: none was.
+  std::string given_flag() const;
+  // Sets the fields given by flags of a kernel-perceptron. Returns what is wrong with them; empty:
+  // nothing.
   std::string Apply(perceptron::v1::Learner* learner) const;
 
  private:

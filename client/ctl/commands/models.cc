@@ -1,7 +1,6 @@
 // `perceptronctl list`, `get`, `watch`, `update`, `delete`, `freeze` and `unfreeze`.
 #include <unistd.h>
 #include <CLI/CLI.hpp>
-#include <cstdio>
 #include <memory>
 #include <optional>
 #include <thread>
@@ -267,16 +266,17 @@ std::string OneLine(const v1::Model& model) {
   return line;
 }
 
-void ShowReport(const Globals& globals, const v1::Model& model, RedrawnText* picture) {
+// Returns false once nothing can be shown any more.
+bool ShowReport(const Globals& globals, const v1::Model& model, RedrawnText* picture) {
   const std::optional<WindowSize> window = SizeOfWindow(STDOUT_FILENO);
   if (globals.json()) {
     Print(ToJson(model, false) + "\n");
   } else if (window.has_value()) {
-    std::fputs(picture->Draw(DescribeModel(model), *window).c_str(), stdout);
+    WriteBytes(stdout, picture->Draw(DescribeModel(model), *window));
   } else {
     Print(OneLine(model) + "\n");
   }
-  std::fflush(stdout);
+  return FlushOutput() == 0;
 }
 
 int RunWatch(const Globals& globals, const WatchOptions& options) {
@@ -292,8 +292,7 @@ int RunWatch(const Globals& globals, const WatchOptions& options) {
   const absl::Status status = globals.Connect().WatchModel(
       options.name, absl::Seconds(options.interval),
       [&](const v1::Model& model) {
-        ShowReport(globals, model, &picture);
-        return !Interrupted();
+        return ShowReport(globals, model, &picture) && !Interrupted();
       },
       &context);
   close(done[1]);

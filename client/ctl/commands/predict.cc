@@ -260,8 +260,8 @@ void PredictRun::OnAnswer(const PredictAnswer& answer) {
           answer.tags[static_cast<size_t>(row)]);
   }
   answered_ = summary_.examples;
-  // Interactive users and followed logs need each answer at once.
-  std::fflush(stdout);
+  // Interactive users and followed logs need each answer at once. What nobody receives is not asked for.
+  if (FlushOutput() != 0) input_->Stop();
 }
 
 void PredictRun::OnRow(const v1::PredictResponse& response, int row, const v1::RowError* error,
@@ -332,7 +332,7 @@ void PredictRun::Summarize(const Outcome& outcome) {
   summary_.partial = !outcome.ok();
   // Without any prediction the error message suffices.
   if (summary_.partial && summary_.examples == 0) return;
-  std::fflush(stdout);
+  FlushOutput();
   if (cut_ > 0) {
     PrintNotice(absl::StrCat(Counted(cut_, "examples"), cut_ == 1 ? " has" : " have",
                              " features beyond the model's dimension ", *dimension_,
@@ -377,12 +377,7 @@ void AddPredict(CLI::App* app, const Globals* globals, Action* action) {
       ->capture_default_str();
   command->add_option("--min-revision", options->min_revision,
                       "Fail if the model is older than this revision");
-  command->add_option("--batch", options->batch, "Examples per message")
-      ->check(CLI::Range(1, 65536))
-      ->capture_default_str();
-  command->add_flag("--compact", options->compact,
-                    "Send fewer bytes for more work: faster over networks of about 1 Gbit/s and "
-                    "less");
+  AddMessageFlags(command, &options->batch, &options->compact);
   command->footer(kPredictFooter);
   options->input.keep_zero_labels = true;
   command->callback([=] { *action = [=] { return PredictRun(*globals, *options).Run(); }; });

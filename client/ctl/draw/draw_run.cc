@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <fstream>
 #include <limits>
 #include <optional>
@@ -16,6 +15,7 @@
 #include "client/ctl/draw/plane.h"
 #include "client/ctl/prediction.h"
 #include "client/ctl/report.h"
+#include "client/ctl/terminal.h"
 #include "client/draw/pictures.h"
 #include "core/report/learner_text.h"
 
@@ -306,7 +306,7 @@ Outcome DrawRun::DrawWeights() {
 
 Outcome DrawRun::WritePicture(const std::string& svg, const std::string& summary) const {
   if (options_.file.empty() || options_.file == "-") {
-    std::fwrite(svg.data(), 1, svg.size(), stdout);
+    WriteBytes(stdout, svg);
     return {};
   }
   std::ofstream out(options_.file, std::ios::binary | std::ios::trunc);

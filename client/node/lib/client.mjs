@@ -2,22 +2,45 @@
 
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
+import grpc from '@grpc/grpc-js';
 import { connect, connectTo } from './connection.mjs';
 import { pack } from './columns.mjs';
 import { LearnStream } from './learn_stream.mjs';
 import { predict } from './predict_stream.mjs';
 import { Labels, batches, positionOf } from './rows.mjs';
+import { checkFields } from './settings.mjs';
 import { Backoff, LearningService, ModelService, PerceptrondError, PredictionService, isTransient, readable, toError, unary } from './rpc.mjs';
 
 const MOST_UNTIL_CONVERGED = 1000;
 
-const nameOf = (model) => (model.startsWith('models/') ? model : `models/${model}`);
+/** Of an alias, "aliases/prod", its own. */
+const nameOf = (model) => (/^(models|aliases)\//.test(model) ? model : `models/${model}`);
 
 /** As the streams take rows: features in a Map, which is empty beside a text or an id. */
 function asRow({ features, text, predictionId, label, line }, number) {
   const given = [typeof features === 'object' && features, typeof text === 'string', typeof predictionId === 'string'];
   if (given.filter(Boolean).length !== 1) throw new RangeError(`${positionOf({ line }, number)}: expected features (an object or a Map), a text or a predictionId`);
   return { features: features instanceof Map ? features : new Map(Object.entries(features ?? {})), text, predictionId, label, line };
+}
+
+/** Of models that are to learn the same new examples: one that is ahead would take them for repeated. */
+function checkPositions(models) {
+  const positions = new Set(models.map(({ position: { nextOffset, passes } }) => `${nextOffset} ${passes}`));
+  if (positions.size > 1) {
+    throw new PerceptrondError({ code: grpc.status.FAILED_PRECONDITION, details: [],
+      message: 'one of the models was created again, or an earlier call failed: nothing was sent; call again' }, 'POSITIONS_DIFFER');
+  }
+}
+
+/** The outcome of each model, after `passes`; lastPasses: of the last one, if there is any. Warns of rows that were left out. */
+function outcome(models, passes, lastPasses) {
+  for (const { totals } of models) {
+    if (totals.rowErrors === 0) continue;
+    // What is learned of the others may be biased.
+    process.emitWarning(`${totals.rowErrors} of ${totals.rowErrors + totals.examples} examples were not learned; the first, ${totals.firstRowError}`);
+  }
+  const [first, ...others] = models.map(({ totals }, i) => ({ totals, passes, lastPass: lastPasses?.[i], others: [] }));
+  return { ...first, others };
 }
 
 async function* asRows(examples, first = 0) {
@@ -43,7 +66,7 @@ export class Client {
   #onReconnect;
   #stubs = new Map();
   #producer = `node-${randomUUID()}`;
-  // Numbers of producers that learn a model now, by model.
+  // By the names of models: {used: numbers of producers that learn them now, group, generation}.
   #learning = new Map();
 
   constructor(server = process.env.PERCEPTROND_SERVER ?? '127.0.0.1:7600',
@@ -61,9 +84,10 @@ export class Client {
   // ---- Models ----
 
   async create(model, settings, { existOk = false } = {}) {
+    checkFields(settings, 'perceptron.v1.Model');
     try {
       // The request id makes the request safe to repeat after a lost answer.
-      return await this.#call(ModelService, 'createModel', { modelId: nameOf(model).slice('models/'.length), model: settings, requestId: randomUUID() });
+      return await this.#call(ModelService, 'createModel', { modelId: nameOf(model).replace(/^models\//, ''), model: settings, requestId: randomUUID() });
     } catch (error) {
       if (!existOk || error.code !== 'ALREADY_EXISTS') throw error;
       return this.get(model);
@@ -87,6 +111,14 @@ export class Client {
     } while (pageToken);
   }
 
+  update(model, changes) {
+    checkFields(changes, 'perceptron.v1.Model');
+    const { etag, ...changed } = changes;
+    const paths = Object.keys(changed).map((field) => field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`));
+    if (paths.length === 0) throw new RangeError('nothing to change: give description, marginOfInterest or expireAfter');
+    return this.#call(ModelService, 'updateModel', { model: { ...changed, name: nameOf(model), etag }, updateMask: { paths }, requestId: randomUUID() });
+  }
+
   async delete(model, { missingOk = false } = {}) {
     await this.#call(ModelService, 'deleteModel', { name: nameOf(model), allowMissing: missingOk });
   }
@@ -102,18 +134,23 @@ export class Client {
     const most = passes ?? (untilConverged && rows !== undefined ? MOST_UNTIL_CONVERGED : 1);
     if (!(Number.isInteger(most) && most >= 1)) throw new RangeError(`passes: ${most}: expected a whole number, at least 1`);
     if (most > 1 && rows === undefined) throw new RangeError('an iterator can be read once: give an array, or passes: 1');
-    const [name, done] = producer === undefined ? this.#lendProducer(model) : [producer, () => {}];
+    const models = [model].flat().map(nameOf);
+    if (models.length === 0) throw new RangeError('no model: name one or several');
+    const [name, done] = producer === undefined ? this.#lendProducer(models) : [producer, () => {}];
     let stream;
+    let complete = false;
     try {
       const stub = await this.#stub(LearningService);
-      stream = await LearnStream.open(stub, nameOf(model), name, {
+      stream = await LearnStream.open(stub, models, name, {
         window, giveUpAfter: this.#giveUpAfter, onReconnect: this.#onReconnect, writerStub: (address) => this.#writer(address) });
+      if (producer === undefined) checkPositions(stream.models);
       // A named producer has sent what is below its position; other examples are new.
       const [before, offset] = producer === undefined ? [stream.passes, 0] : [0, stream.nextOffset];
       const begin = producer === undefined ? stream.nextOffset : 0;
       stream.numberRows((number) => (rows > 0 ? (number - begin) % rows : number - begin));
-      let lastPass;
-      for (let number = stream.passes; number - before < most && !(untilConverged && lastPass?.converged); ++number) {
+      let lastPasses;
+      const converged = () => untilConverged && lastPasses?.every((pass) => pass.converged);
+      for (let number = stream.passes; number - before < most && !converged(); ++number) {
         const first = Math.max(offset - (number - before) * (rows ?? 0), 0);
         let sent = rows === undefined ? first : Math.min(first, rows);
         for await (const part of batches(asRows(examples, first), batch)) {
@@ -121,30 +158,39 @@ export class Client {
           sent += part.length;
           onProgress({ pass: number + 1, sent, rows });
         }
-        lastPass = await stream.endPass();
-        onProgress({ pass: number + 1, sent, rows, lastPass });
+        await stream.endPass();
+        lastPasses = stream.lastPasses();
+        onProgress({ pass: number + 1, sent, rows, lastPass: lastPasses[0] });
       }
-      const completed = stream.passes;
-      const totals = await stream.finish();
-      // What is learned of the others may be biased.
-      if (totals.rowErrors > 0) process.emitWarning(`${totals.rowErrors} of ${totals.rowErrors + totals.examples} examples were not learned; the first, ${totals.firstRowError}`);
-      return { totals, passes: completed, lastPass };
+      await stream.finish();
+      complete = true;
+      return outcome(stream.models, stream.passes, lastPasses);
     } catch (error) {
       await stream?.cancel();
       throw toError(error);
     } finally {
-      done();
+      done(complete);
     }
   }
 
-  /** Returns a name that no open stream to this model has, and a function that gives it back. */
-  #lendProducer(model) {
-    const used = this.#learning.get(nameOf(model)) ?? new Set();
-    this.#learning.set(nameOf(model), used);
+  /**
+   * Returns a name that no open stream to these models has, and a function that gives it back, with whether all was learned.
+   * Several models have names of their own, whose position is the same in all of them; after a failed call it may differ,
+   * and they get new ones.
+   */
+  #lendProducer(models) {
+    const key = models.join(' ');
+    if (!this.#learning.has(key)) this.#learning.set(key, { used: new Set(), group: this.#learning.size, generation: 0 });
+    const lent = this.#learning.get(key);
     let number = 0;
-    while (used.has(number)) ++number;
-    used.add(number);
-    return [`${this.#producer}-${number}`, () => used.delete(number)];
+    while (lent.used.has(number)) ++number;
+    lent.used.add(number);
+    // A model may be learned under its own name and by an alias at the same time.
+    const ofSeveral = models.length > 1 || models[0].startsWith('aliases/') ? `${lent.group}-${lent.generation}-` : '';
+    return [`${this.#producer}-${ofSeveral}${number}`, (complete) => {
+      lent.used.delete(number);
+      if (!complete) lent.generation += 1;
+    }];
   }
 
   // ---- Predictions ----

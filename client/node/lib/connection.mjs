@@ -1,7 +1,7 @@
 // Connections to a server, or to the servers of a fleet.
 //
-// Settings are {server, tlsCa, tokenFile}: host:port, host:port,... of a fleet's servers, or unix:path; a file of certificate
-// authorities; a file with a token.
+// Settings are {server, tlsCa, tokenFile}: host:port, host:port,... of a fleet's servers, or unix:path, with 7600 as default
+// port; a file of certificate authorities; a file with a token.
 
 import { lookup } from 'node:dns/promises';
 import fs from 'node:fs';
@@ -48,8 +48,11 @@ async function target(servers) {
   return found.length > 0 ? `ipv${found[0].startsWith('[') ? 6 : 4}:${found.join(',')}` : servers[0];
 }
 
-// gRPC's own lists are one address.
-const serversOf = (settings) => (/^ipv[46]:/.test(settings.server) ? [settings.server] : settings.server.split(',').map((server) => server.trim()));
+// gRPC's own default is port 443.
+const withPort = (address) => (address.includes(':') ? address : `${address}:7600`);
+
+/** The addresses of these settings' servers. gRPC's own lists are one address. */
+export const serversOf = (settings) => (/^ipv[46]:/.test(settings.server) ? [settings.server] : settings.server.split(',').map((server) => withPort(server.trim())));
 
 /** Returns a client of this service at that one of several servers which has this address; undefined if none has. */
 export async function connectTo(Service, settings, address) {

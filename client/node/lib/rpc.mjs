@@ -17,6 +17,11 @@ const definition = protoLoader.loadSync(
 
 export const { ModelService, LearningService, PredictionService } = grpc.loadPackageDefinition(definition).perceptron.v1;
 
+/** The descriptor of a message or an enum of this full name; undefined if there is none. */
+export function messageType(name) {
+  return definition[name]?.type;
+}
+
 /** Decodes a message of this full name. */
 export function decode(name, bytes) {
   return definition[name].deserialize(bytes);
@@ -33,14 +38,29 @@ export class StatusError extends Error {
   }
 }
 
+// Words of messages below a call, and what to do.
+const HINTS = [
+  ['wrong version number', 'the server does not seem to use TLS: leave out tlsCa'],
+  [/self.signed certificate|unable to (get|verify)/, "the server's certificate is not signed by an authority in tlsCa"],
+  ["does not match certificate's altnames", "the server's certificate has another name: give that as the host"],
+  ['Protocol error', 'a web server may answer there, as perceptrond\'s status page (port 7601): give the address of gRPC (port 7600)'],
+  ['', 'is perceptrond running there? The first argument of Client or $PERCEPTROND_SERVER sets the address; with TLS give tlsCa'],
+];
+
+function hint({ code, message, details }) {
+  if (code !== grpc.status.UNAVAILABLE || details.length > 0) return '';
+  return `; ${HINTS.find(([words]) => message.search(words) >= 0)[1]}`;
+}
+
 /** What Client throws: code ("NOT_FOUND"), reason ("MODEL_NOT_FOUND"), violations ({field, description}). */
 export class PerceptrondError extends Error {
   name = 'PerceptrondError';
 
-  constructor(status) {
-    super(describeStatus(status));
+  /** reason: of an error that is not the server's. */
+  constructor(status, reason = errorInfo(status)?.reason ?? '') {
+    super(describeStatus(status) + hint(status));
     this.code = grpc.status[status.code] ?? 'UNKNOWN';
-    this.reason = errorInfo(status)?.reason ?? '';
+    this.reason = reason;
     this.violations = (detail(status, 'google.rpc.BadRequest')?.fieldViolations ?? []).map(({ field, description }) => ({ field, description }));
   }
 }
@@ -100,6 +120,9 @@ export function describe(error) {
 
 // ---- Retries ----
 
+// Milliseconds of a wait for a server after which it is reported: nobody watches a program that says nothing for a minute.
+const NOTICE_AFTER = 3000;
+
 /** Whether the same request may succeed later: the server is unreachable or shutting down, or says when to try again. */
 export function isTransient(error) {
   return error.code === grpc.status.UNAVAILABLE || isOfConnection(error)
@@ -128,6 +151,8 @@ export class Backoff {
   #longest;
   #deadline;
   #ceiling;
+  #since;
+  #noticed;
 
   /** giveUpAfter: seconds without progress before giving up; the other two: bounds of the waits in seconds. */
   constructor(giveUpAfter = 60, first = 0.1, longest = 5) {
@@ -137,15 +162,24 @@ export class Backoff {
 
   /** Call after progress: restarts the timeout and the waits. */
   progress() {
-    this.#deadline = performance.now() + 1000 * this.#giveUpAfter;
+    this.#since = performance.now();
+    this.#deadline = this.#since + 1000 * this.#giveUpAfter;
     this.#ceiling = this.#first;
+    this.#noticed = false;
   }
 
-  /** Returns the milliseconds to wait after this error, at least as long as the server asks; undefined: give up. */
+  /** Returns the milliseconds to wait after this error, at least as long as the server asks; undefined: give up. Warns once of a wait that lasts. */
   nextWait(error) {
     const wait = Math.max(1000 * this.#ceiling * (0.5 + Math.random() / 2), retryDelay(error) ?? 0);
     this.#ceiling = Math.min(2 * this.#ceiling, this.#longest);
-    return performance.now() + wait < this.#deadline ? wait : undefined;
+    const now = performance.now();
+    if (now + wait >= this.#deadline) return undefined;
+    if (!this.#noticed && now - this.#since >= NOTICE_AFTER && isTransient(error)) {
+      this.#noticed = true;
+      const seconds = [now - this.#since, this.#deadline - now].map((time) => Math.round(time / 1000));
+      process.emitWarning(`no answer for ${seconds[0]} s; trying for another ${seconds[1]} s (giveUpAfter): ${describe(error)}`);
+    }
+    return wait;
   }
 }
 

@@ -43,10 +43,10 @@ def main() -> None:
     print(f"accuracy on {len(test)} other messages: {accuracy_score(test_labels, spam_filter.predict(test)):.3f}")
 
     # 4. Published under a name, it goes on learning from the messages that come, and stays on the server.
-    spam_filter.publish(chosen.model)
+    before = spam_filter.publish(chosen.model).report()
     spam_filter.partial_fit(test, test_labels)
     report = Client().report(chosen.model)
-    print(f"{chosen.model} has learned {report.examples} more messages, with {report.mistakes} mistakes")
+    print(f"{chosen.model} has learned {report.examples - before.examples} more messages, with {report.mistakes - before.mistakes} mistakes")
     print("its dashboard is the status page of the server, by default http://127.0.0.1:7601/")
 
 

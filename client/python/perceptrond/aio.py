@@ -10,15 +10,17 @@ from . import calls
 from .channels import Path, Target, aio_channel, default_server, default_token_file, known_server
 from .columns import copy, count, packed
 from .datasets import Dataset
+from .durations import Duration
 from .errors import Backoff, PerceptrondError, is_transient, with_retries_async
 from .labels import Labels
 from .later_labels import examples_of
 from .learn_stream_aio import LearnStream
+from .management_aio import Aliases, History
 from .producers import Producers
 from .progress import OnProgress, Progress, shown
 from .results import Learned, Predictions, learned
-from .v1 import (learner_pb2, learning_service_pb2_grpc, model_pb2, model_service_pb2, model_service_pb2_grpc, prediction_service_pb2,
-                 prediction_service_pb2_grpc, report_pb2)
+from .v1 import (alias_service_pb2_grpc, analysis_service_pb2, analysis_service_pb2_grpc, history_service_pb2_grpc, learner_pb2, learning_service_pb2_grpc,
+                 model_pb2, model_service_pb2, model_service_pb2_grpc, prediction_service_pb2, prediction_service_pb2_grpc, report_pb2)
 from .window import NAME_TABLE_SIZE, Examples
 
 
@@ -38,6 +40,9 @@ class AsyncClient:
         self._models = model_service_pb2_grpc.ModelServiceStub(self._channel)
         self._learning = learning_service_pb2_grpc.LearningServiceStub(self._channel)
         self._predictions = prediction_service_pb2_grpc.PredictionServiceStub(self._channel)
+        self._analyses = analysis_service_pb2_grpc.AnalysisServiceStub(self._channel)
+        self.aliases = Aliases(alias_service_pb2_grpc.AliasServiceStub(self._channel), self._call)
+        self.history = History(history_service_pb2_grpc.HistoryServiceStub(self._channel), self._call)
         self._producers = Producers()
         # Channels to single servers of a fleet.
         self._writers: dict[str, grpc.aio.Channel] = {}
@@ -80,8 +85,9 @@ class AsyncClient:
                 return
             request.page_token = page.next_page_token
 
-    async def update(self, model: str, *, description: Optional[str] = None, margin_of_interest: Optional[float] = None, etag: str = "") -> model_pb2.Model:
-        return await self._call(self._models.UpdateModel, calls.update_request(model, description, margin_of_interest, etag))
+    async def update(self, model: str, *, description: Optional[str] = None, margin_of_interest: Optional[float] = None,
+                     expire_after: Optional[Duration] = None, etag: str = "") -> model_pb2.Model:
+        return await self._call(self._models.UpdateModel, calls.update_request(model, description, margin_of_interest, expire_after, etag))
 
     async def delete(self, model: str, *, missing_ok: bool = False) -> None:
         await self._call(self._models.DeleteModel, model_service_pb2.DeleteModelRequest(name=calls.name_of(model), allow_missing=missing_ok))
@@ -179,6 +185,20 @@ class AsyncClient:
                 self._on_reconnect(PerceptrondError.of(error))
                 await asyncio.sleep(wait)
 
+    async def analyze(self, model: str, *, replace_weights: bool = False, expected_revision: Optional[int] = None, time_limit: Optional[Duration] = None,
+                      progress: Callable[[analysis_service_pb2.AnalysisProgress], None] = lambda now: None, **limits: Any) -> analysis_service_pb2.AnalysisResult:
+        call = self._analyses.Analyze(calls.analyze_request(model, replace_weights, expected_revision, time_limit, limits))
+        try:
+            async for answer in call:
+                if answer.HasField("result"):
+                    return answer.result
+                progress(answer.progress)
+        except grpc.RpcError as error:
+            raise PerceptrondError.of(error) from None
+        finally:
+            call.cancel()
+        raise calls.ended_early()
+
     async def wait_until_converged(self, model: str, timeout: Optional[float] = None) -> model_pb2.Model:
         state = "unknown"
         try:
@@ -193,8 +213,8 @@ class AsyncClient:
 
     # ----
 
-    async def _call(self, method: Callable[..., Any], request: Any) -> Any:
-        return await with_retries_async(lambda: method(request, timeout=self._timeout), self._give_up_after)
+    async def _call(self, method: Callable[..., Any], request: Any, *, repeat: bool = True, timeout: float = 0) -> Any:
+        return await with_retries_async(lambda: method(request, timeout=max(self._timeout, timeout)), self._give_up_after if repeat else 0)
 
     def _writer_stub(self, address: str) -> Optional[learning_service_pb2_grpc.LearningServiceStub]:
         server = known_server(self._target, address)

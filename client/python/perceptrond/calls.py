@@ -8,10 +8,11 @@ import grpc
 
 from .columns import copy, packed
 from .datasets import Dataset
+from .durations import Duration, duration
 from .errors import PerceptrondError
 from .settings import model_settings
-from .v1 import learner_pb2, model_pb2, model_service_pb2, prediction_service_pb2, report_pb2
-from .window import LearningModel, Totals
+from .v1 import analysis_service_pb2, learner_pb2, model_pb2, model_service_pb2, prediction_service_pb2, report_pb2
+from .window import OUT_OF_ORDER, LearningModel, Totals
 
 MOST_UNTIL_CONVERGED = 1000
 # The class scores of a message.
@@ -21,7 +22,8 @@ MOST_EXPLAINED = 100
 
 
 def name_of(model: str) -> str:
-    return model if model.startswith("models/") else f"models/{model}"
+    """Of an alias, "aliases/prod", its own."""
+    return model if model.startswith(("models/", "aliases/")) else f"models/{model}"
 
 
 def names_of(models: Union[str, Sequence[str]]) -> Union[str, list[str]]:
@@ -36,14 +38,19 @@ def create_request(model: str, settings: Optional[model_pb2.Model], keywords: Ma
                                                 request_id=str(uuid.uuid4()))
 
 
-def update_request(model: str, description: Optional[str], margin_of_interest: Optional[float], etag: str) -> model_service_pb2.UpdateModelRequest:
+def update_request(model: str, description: Optional[str], margin_of_interest: Optional[float], expire_after: Optional[Duration],
+                   etag: str) -> model_service_pb2.UpdateModelRequest:
     request = model_service_pb2.UpdateModelRequest(model=model_pb2.Model(name=name_of(model), etag=etag), request_id=str(uuid.uuid4()))
     for field, value in (("description", description), ("margin_of_interest", margin_of_interest)):
         if value is not None:
             setattr(request.model, field, value)
             request.update_mask.paths.append(field)
+    if expire_after is not None:
+        request.update_mask.paths.append("expire_after")
+        if expire_after != "never":
+            request.model.expire_after.CopyFrom(duration(expire_after, "expire_after"))
     if not request.update_mask.paths:
-        raise ValueError("nothing to change: give description or margin_of_interest")
+        raise ValueError("nothing to change: give description, margin_of_interest or expire_after")
     return request
 
 
@@ -65,6 +72,16 @@ def explain_request(model: str, examples: Any, max_features: int) -> prediction_
         raise ValueError(f"expected 1 to {MOST_EXPLAINED} examples")
     copy(packed(messages[0]), request.columns)
     return request
+
+
+def analyze_request(model: str, replace_weights: bool, expected_revision: Optional[int], time_limit: Optional[Duration],
+                    limits: Mapping[str, Any]) -> analysis_service_pb2.AnalyzeRequest:
+    return analysis_service_pb2.AnalyzeRequest(model=name_of(model), replace_weights=replace_weights, expected_revision=expected_revision,
+                                               time_limit=None if time_limit is None else duration(time_limit, "time_limit"), **limits)
+
+
+def ended_early() -> PerceptrondError:
+    return PerceptrondError.from_parts(grpc.StatusCode.INTERNAL, OUT_OF_ORDER, "the server ended the stream early")
 
 
 def most_rows(batch: int, model: model_pb2.Model, class_scores: bool) -> int:

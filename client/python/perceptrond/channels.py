@@ -24,7 +24,7 @@ CHANNEL_OPTIONS: list[tuple[str, object]] = [("grpc.enable_retries", 0), ("grpc.
 class Target:
     """Where calls go, and what they show."""
 
-    # host:port; host:port,host:port,... of a fleet's servers; or unix:path.
+    # host:port; host:port,host:port,... of a fleet's servers; or unix:path. The default port is 7600.
     server: str
     # A file of certificate authorities (PEM): connect with TLS and trust these.
     tls_ca: Optional[Path] = None
@@ -39,6 +39,8 @@ class Target:
             host, _, port = address.rpartition(":")
             if port.isdecimal() and not 1 <= int(port) <= 65535 and (":" not in host or host.endswith("]")) and "/" not in address:
                 raise ValueError(f"server {address!r}: {port} is no port; ports are 1 to 65535, 7600 by default")
+        # gRPC's own default is 443.
+        object.__setattr__(self, "server", ",".join(address if ":" in address else f"{address.strip()}:7600" for address in self.server.split(",")))
 
 
 def default_server() -> str:

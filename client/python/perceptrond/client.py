@@ -10,23 +10,26 @@ from . import calls
 from .channels import Path, Target, channel, default_server, default_token_file, known_server
 from .columns import count
 from .datasets import Dataset
+from .durations import Duration
 from .errors import Backoff, PerceptrondError, is_transient, with_retries
 from .labels import Labels
 from .later_labels import examples_of
 from .learn_stream import LearnStream
+from .management import Aliases, History
 from .predict_stream import PredictStream
 from .producers import Producers
 from .progress import OnProgress, Progress, shown
 from .results import Learned, Predictions, learned
-from .v1 import (learner_pb2, learning_service_pb2_grpc, model_pb2, model_service_pb2, model_service_pb2_grpc, prediction_service_pb2,
-                 prediction_service_pb2_grpc, report_pb2)
+from .v1 import (alias_service_pb2_grpc, analysis_service_pb2, analysis_service_pb2_grpc, history_service_pb2_grpc, learner_pb2, learning_service_pb2_grpc,
+                 model_pb2, model_service_pb2, model_service_pb2_grpc, prediction_service_pb2, prediction_service_pb2_grpc, report_pb2)
 from .window import NAME_TABLE_SIZE, Examples
 
 
 class Client:
     """A connection to a server, or to the servers of a fleet. A context manager.
 
-    A model is named "spam" or "models/spam". Calls are repeated while the server is unreachable or asks to wait, until
+    A model is named "spam" or "models/spam"; to read, predict and learn also by an alias, "aliases/prod". `aliases` (Aliases)
+    manages these, `history` (History) copies, names and kept states of models. Calls are repeated while the server is unreachable or asks to wait, until
     `give_up_after` is over; every method raises PerceptrondError for what the server answers, ValueError and TypeError for
     wrong arguments.
 
@@ -37,12 +40,13 @@ class Client:
                  give_up_after: float = 60, timeout: float = 30, on_reconnect: Callable[[PerceptrondError], None] = lambda error: None):
         """Returns at once; the first call connects. Raises OSError if a file cannot be read, ValueError for a wrong address.
 
-        server: host:port; host:port,host:port,... of a fleet; or unix:path. Default: $PERCEPTROND_SERVER, else
-          127.0.0.1:7600.
+        server: host:port, by default port 7600; host:port,host:port,... of a fleet; or unix:path. Default:
+          $PERCEPTROND_SERVER, else 127.0.0.1:7600.
         tls_ca: connect with TLS and trust the certificate authorities in this file (PEM).
         token_file: send the token in this file with each call, if the server is on this machine or uses TLS. Default:
           $PERCEPTRONCTL_TOKEN_FILE.
-        give_up_after: seconds without progress before a call fails; above 0. timeout: of one attempt of a call.
+        give_up_after: seconds without progress before a call fails; above 0. A call that waits for 3 s warns. timeout: of
+          one attempt of a call.
         on_reconnect: called when a stream lost its connection, in a thread of its own."""
         self._target = Target(server or default_server(), tls_ca, token_file if token_file is not None else default_token_file())
         self._give_up_after, self._timeout, self._on_reconnect = give_up_after, timeout, on_reconnect
@@ -50,6 +54,9 @@ class Client:
         self._models = model_service_pb2_grpc.ModelServiceStub(self._channel)
         self._learning = learning_service_pb2_grpc.LearningServiceStub(self._channel)
         self._predictions = prediction_service_pb2_grpc.PredictionServiceStub(self._channel)
+        self._analyses = analysis_service_pb2_grpc.AnalysisServiceStub(self._channel)
+        self.aliases = Aliases(alias_service_pb2_grpc.AliasServiceStub(self._channel), self._call)
+        self.history = History(history_service_pb2_grpc.HistoryServiceStub(self._channel), self._call)
         self._producers = Producers()
         # Channels to single servers of a fleet.
         self._lock = threading.Lock()
@@ -99,9 +106,11 @@ class Client:
                 return
             request.page_token = page.next_page_token
 
-    def update(self, model: str, *, description: Optional[str] = None, margin_of_interest: Optional[float] = None, etag: str = "") -> model_pb2.Model:
-        """Changes what may be changed, and returns the model. etag: of the model that is to be changed, else ABORTED."""
-        return self._call(self._models.UpdateModel, calls.update_request(model, description, margin_of_interest, etag))
+    def update(self, model: str, *, description: Optional[str] = None, margin_of_interest: Optional[float] = None,
+               expire_after: Optional[Duration] = None, etag: str = "") -> model_pb2.Model:
+        """Changes what may be changed, and returns the model. expire_after: a timedelta or "30d"; "never": the model stays. etag:
+        of the model that is to be changed, else ABORTED."""
+        return self._call(self._models.UpdateModel, calls.update_request(model, description, margin_of_interest, expire_after, etag))
 
     def delete(self, model: str, *, missing_ok: bool = False) -> None:
         """Deletes a model with its journal. NOT_FOUND, unless missing_ok; FAILED_PRECONDITION (MODEL_IN_USE)."""
@@ -217,6 +226,30 @@ class Client:
                 self._on_reconnect(PerceptrondError.of(error))
                 time.sleep(wait)
 
+    def analyze(self, model: str, *, replace_weights: bool = False, expected_revision: Optional[int] = None, time_limit: Optional[Duration] = None,
+                progress: Callable[[analysis_service_pb2.AnalysisProgress], None] = lambda now: None, **limits: Any) -> analysis_service_pb2.AnalysisResult:
+        """Returns the largest margin that any separator has on the stored examples, or a proof that none exists, or why neither
+        was found; it enters the report. Sent once. Leaving it, by an exception of `progress`, cancels it.
+
+        replace_weights: by the separator that was found; with expected_revision only if the model is at that revision, else
+          ABORTED (REVISION_MISMATCH).
+        time_limit: a timedelta or "10m"; default: the server's. limits: relative_gap, max_rounds, max_support_vectors,
+          max_certificate_examples, as AnalyzeRequest has them.
+        progress: called several times a second.
+
+        FAILED_PRECONDITION (NOTHING_STORED, KERNEL_SPACE, ANALYSIS_TOO_LARGE; NO_SEPARATOR, NOT_REPLACEABLE)."""
+        call = self._analyses.Analyze(calls.analyze_request(model, replace_weights, expected_revision, time_limit, limits))
+        try:
+            for answer in call:
+                if answer.HasField("result"):
+                    return answer.result
+                progress(answer.progress)
+        except grpc.RpcError as error:
+            raise PerceptrondError.of(error) from None
+        finally:
+            call.cancel()
+        raise calls.ended_early()
+
     def wait_until_converged(self, model: str, timeout: Optional[float] = None) -> model_pb2.Model:
         """Returns the model once its state is CONVERGED. Raises TimeoutError with its state when the time is over, and
         PerceptrondError when it is deleted."""
@@ -233,8 +266,9 @@ class Client:
 
     # ----
 
-    def _call(self, method: Callable[..., Any], request: Any) -> Any:
-        return with_retries(lambda: method(request, timeout=self._timeout), self._give_up_after)
+    def _call(self, method: Callable[..., Any], request: Any, *, repeat: bool = True, timeout: float = 0) -> Any:
+        """repeat: while it fails for a reason that may pass. timeout: the least that an attempt has."""
+        return with_retries(lambda: method(request, timeout=max(self._timeout, timeout)), self._give_up_after if repeat else 0)
 
     def _writer_stub(self, address: str) -> Optional[learning_service_pb2_grpc.LearningServiceStub]:
         server = known_server(self._target, address)

@@ -62,6 +62,27 @@ def has_names(rows: Sequence[Row]) -> bool:
     return any(isinstance(feature, str) for row in rows for feature in itertools.islice(row.features, 1))
 
 
+class MixedFeatures(TypeError):
+    """A row of another kind than those before it."""
+
+    def __init__(self, index: int, feature: Any, named: bool):
+        super().__init__(f"the feature {feature!r} is {type(feature).__name__}; expected {'a name' if named else 'an index'}, as the features before it are")
+        # The position of the row.
+        self.index = index
+
+
+def find_mixed(rows: Sequence[Row]) -> Optional[MixedFeatures]:
+    """The first row whose features are not names, or not indices, as the first feature is. To be called for rows that cannot be
+    packed: it takes a step a feature."""
+    named: Optional[bool] = None
+    for index, row in enumerate(rows):
+        for feature in row.features if isinstance(row.features, Mapping) else ():
+            named = isinstance(feature, str) if named is None else named
+            if isinstance(feature, str) != named:
+                return MixedFeatures(index, feature, named)
+    return None
+
+
 class Numbered(NamedTuple):
     """Rows whose features have numbers, ascending within each row."""
 
@@ -111,7 +132,11 @@ def assemble(rows: Sequence[Row], numbered: Numbered) -> example_pb2.ExampleColu
 def append_names(column: example_pb2.NameColumn, names: Sequence[str]) -> None:
     """Appends names. The column is present then, though there may be none."""
     column.SetInParent()
-    column.text = "".join(names)
+    try:
+        column.text = "".join(names)
+    except TypeError:
+        other = next(name for name in names if not isinstance(name, str))
+        raise TypeError(f"the feature {other!r} is {type(other).__name__}; expected a name, as others of its message are") from None
     column.lengths.extend(map(len, names if column.text.isascii() else (name.encode() for name in names)))
 
 

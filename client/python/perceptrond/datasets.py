@@ -7,6 +7,16 @@ from .rows import Row, row_batches
 from .window import Examples
 
 
+# The rows of a message.
+MOST_ROWS = 65536
+
+
+def check_batch(batch: int, name: str = "batch") -> None:
+    """Raises ValueError for what is no number of rows of a message."""
+    if not hasattr(batch, "__index__") or not 1 <= batch <= MOST_ROWS:
+        raise ValueError(f"{name}={batch!r}: expected a whole number, 1 to {MOST_ROWS:,}")
+
+
 class Dataset:
     """Examples with their labels and weights.
 
@@ -16,9 +26,10 @@ class Dataset:
     weights: one each, above 0. Default: 1.
     batch: the most rows of a message, 1 to 65,536.
 
-    Raises ValueError if the lengths differ, TypeError for other examples."""
+    Raises ValueError if the lengths differ or batch is out of range, TypeError for other examples."""
 
     def __init__(self, examples: Any, labels: Optional[Sequence[Any]] = None, weights: Optional[Sequence[float]] = None, batch: int = 1000):
+        check_batch(batch)
         self._batch = batch
         self._matrix: Any = None
         self._rows: Iterable[Row] = ()

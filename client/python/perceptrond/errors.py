@@ -3,6 +3,7 @@
 import asyncio
 import random
 import time
+import warnings
 from typing import Awaitable, Callable, NamedTuple, Optional, TypeVar
 
 import grpc
@@ -12,6 +13,21 @@ from .google_rpc import error_details_pb2, status_pb2
 CODES = {code.value[0]: code for code in grpc.StatusCode}
 # The trailing metadata with the google.rpc.Status of a failed call.
 DETAILS = "grpc-status-details-bin"
+
+
+# A wait for a server that lasts this long is reported: nobody watches a program that says nothing for a minute.
+NOTICE_AFTER = 3.0
+
+# Words of gRPC's messages below a call, and what to do.
+_HINTS = (
+    ("wrong version number", "the server does not seem to use TLS: leave out tls_ca"),
+    ("certificate verify failed", "the server's certificate is not signed by an authority in tls_ca"),
+    ("not in peer certificate", "the server's certificate has another name: give that as the host"),
+    ("http1.x server", "a web server answers there, perhaps perceptrond's metrics and status page (port 7601): give the address of gRPC (port 7600)"),
+    ("Socket closed", "is perceptrond running there? If it uses TLS, give tls_ca"),
+    ("Connection reset", "is perceptrond running there? If it uses TLS, give tls_ca"),
+    ("", "is perceptrond running there? `server` or $PERCEPTROND_SERVER sets the address"),
+)
 
 
 class Violation(NamedTuple):
@@ -27,7 +43,7 @@ class PerceptrondError(Exception):
     wrong arguments are ValueError and TypeError."""
 
     def __init__(self, status: status_pb2.Status):
-        super().__init__(describe_status(status))
+        super().__init__(describe_status(status) + _hint(status))
         self.status = status
 
     @classmethod
@@ -116,6 +132,12 @@ def describe_status(status: status_pb2.Status) -> str:
     return text
 
 
+def _hint(status: status_pb2.Status) -> str:
+    if status.code != grpc.StatusCode.UNAVAILABLE.value[0] or status.details:
+        return ""
+    return "; " + next(hint for words, hint in _HINTS if words in status.message)
+
+
 Answer = TypeVar("Answer")
 
 
@@ -145,14 +167,23 @@ class Backoff:
 
     def progress(self) -> None:
         """Call after progress: restarts the timeout and the waits."""
-        self._deadline = time.monotonic() + self._give_up_after
+        self._since = time.monotonic()
+        self._deadline = self._since + self._give_up_after
         self._ceiling = self._first
+        self._noticed = False
 
     def next_wait(self, error: grpc.RpcError) -> Optional[float]:
-        """Returns the seconds to wait after this error, at least as long as the server asks; None: give up."""
+        """Returns the seconds to wait after this error, at least as long as the server asks; None: give up. Warns once of a
+        wait that lasts."""
         wait = max(self._ceiling * random.uniform(0.5, 1), retry_delay(error) or 0)
         self._ceiling = min(2 * self._ceiling, self._longest)
-        return wait if time.monotonic() + wait < self._deadline else None
+        now = time.monotonic()
+        if now + wait >= self._deadline:
+            return None
+        if not self._noticed and now - self._since >= NOTICE_AFTER and is_transient(error):
+            self._noticed = True
+            warnings.warn(f"no answer for {now - self._since:.0f} s; trying for another {self._deadline - now:.0f} s (give_up_after): {describe(error)}", stacklevel=3)
+        return wait
 
 
 def with_retries(call: Callable[[], Answer], give_up_after: float = 60) -> Answer:

@@ -1,5 +1,6 @@
 """What an estimator takes: matrices, frames, dicts and texts, read into what is sent."""
 
+import collections.abc
 import numbers
 from typing import Any, Iterable, Iterator, Mapping, NamedTuple, Optional
 
@@ -38,11 +39,16 @@ def kind_of(X: Any) -> str:
     """Tells by the first row. TypeError for one text, whose rows would be its letters."""
     if isinstance(X, str):
         raise TypeError("X is one text; expected a list of texts")
+    # A sparse matrix may be a dict.
+    if isinstance(X, Mapping) and not hasattr(X, "tocsr"):
+        raise TypeError("X is one dict; expected a list of dicts")
+    if isinstance(X, collections.abc.Iterator):
+        raise TypeError(f"X is a {type(X).__name__}, which can be read once; expected a list: list(X)")
     if hasattr(X, "columns") and hasattr(X, "dtypes"):
         from pandas.api.types import is_bool_dtype, is_numeric_dtype
         return MATRIX if all(is_numeric_dtype(kind) or is_bool_dtype(kind) for kind in X.dtypes) else FRAME
     if getattr(X, "ndim", 1) == 1 and hasattr(X, "__len__") and len(X):
-        first = X.iloc[0] if hasattr(X, "iloc") else X[0]
+        first = next((value for value in X if not is_missing(value)), None)
         if isinstance(first, str):
             return TEXTS
         if isinstance(first, Mapping):
@@ -55,8 +61,9 @@ def read(X: Any, kind: str) -> Input:
     if kind == FRAME:
         matrix = as_matrix(X)
         named = matrix if isinstance(matrix, NamedMatrix) else _named(X, matrix)
-        if not numpy.isfinite(named.matrix.data).all():
-            raise ValueError("Input X contains NaN or infinity in a column of numbers.")
+        finite = numpy.isfinite(named.matrix.data)
+        if not finite.all():
+            raise ValueError(f"Input X contains NaN or infinity in the column {named.names[named.matrix.indices[~finite][0]]!r}.")
         return Input(kind, named)
     if kind == TEXTS:
         return Input(kind, list(_checked(X, str, "a text")))
@@ -73,19 +80,21 @@ def _named(X: Any, matrix: Any) -> NamedMatrix:
 def _checked(rows: Iterable[Any], kind: Any, what: str) -> Iterator[Any]:
     for number, row in enumerate(rows):
         if not isinstance(row, kind):
-            raise TypeError(f"row {number} is {type(row).__name__}; expected {what}, as row 0 is")
+            raise TypeError(f"row {number} is {type(row).__name__}; expected {what}, as the others are" + ("; leave it out" if is_missing(row) else ""))
         yield row
 
 
 def _features(row: Mapping[Any, Any], number: int) -> Mapping[str, float]:
     """A number is a feature of its name, a text "name=text" a feature of 1."""
-    if _NUMBERS.issuperset(map(type, row.values())):
+    if _NUMBERS.issuperset(map(type, row.values())) and _NAMES.issuperset(map(type, row)):
         return row
     features: dict[str, float] = {}
     for name, value in row.items():
+        if not isinstance(name, str):
+            raise TypeError(f"row {number}: the name {name!r} is {type(name).__name__}; expected a text")
         if isinstance(value, str):
             features[f"{name}={value}"] = 1.0
-        elif isinstance(value, numbers.Real):
+        elif isinstance(value, (numbers.Real, numpy.bool_)):
             features[name] = float(value)
         else:
             raise TypeError(f"row {number}: the value of {name!r} is {type(value).__name__}; expected a number or a text")
@@ -93,6 +102,24 @@ def _features(row: Mapping[Any, Any], number: int) -> Mapping[str, float]:
 
 
 _NUMBERS = {int, float}
+_NAMES = {str}
+
+
+def is_missing(value: Any) -> bool:
+    """Whether it is None, NaN or pandas.NA."""
+    return value is None or isinstance(value, float) and value != value or type(value).__name__ in ("NAType", "NaTType")
+
+
+def plain_labels(y: Any) -> Any:
+    """y without pandas' own kinds of numbers. Raises ValueError for a label that is missing, with its row."""
+    missing: Any = []
+    if hasattr(y, "isna"):
+        missing = numpy.flatnonzero(numpy.asarray(y.isna()))
+    elif isinstance(y, (list, tuple)) or getattr(getattr(y, "dtype", None), "kind", "") == "O" and getattr(y, "ndim", 0) == 1:
+        missing = [row for row, label in enumerate(y) if is_missing(label)]
+    if len(missing):
+        raise ValueError(f"Input y contains NaN or None: row {missing[0]} has no label; leave such rows out")
+    return y.to_numpy(dtype=y.dtype.numpy_dtype) if hasattr(getattr(y, "dtype", None), "numpy_dtype") else y
 
 
 def find(X: Any, kind: Optional[str]) -> str:

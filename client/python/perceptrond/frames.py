@@ -10,11 +10,17 @@ from .matrices import NamedMatrix
 
 def as_matrix(frame: Any) -> Union[Any, NamedMatrix]:
     """An array if all columns are numbers; else a NamedMatrix: a number is a feature of its column's name, any other value a
-    feature "column=value" of 1. A missing value (None, NaN) of a column that is not of numbers is no feature.
+    feature "column=value" of 1. A missing value (None, NaN) of a column that is not of numbers is no feature, one of numbers is
+    NaN.
 
+    Raises TypeError for a column of times, lists or the like, and ValueError for two features of one name; they name the column.
     Works on whole columns; takes no loop over the rows."""
     from pandas.api.types import is_bool_dtype, is_numeric_dtype
+    for position, kind in enumerate(frame.dtypes):
+        _check_kind(frame.columns[position], kind, frame, position)
     numeric = [is_numeric_dtype(kind) or is_bool_dtype(kind) for kind in frame.dtypes]
+    if all(numeric) and any(hasattr(kind, "numpy_dtype") for kind in frame.dtypes):
+        return numpy.column_stack([_numbers(frame.iloc[:, position]) for position in range(len(numeric))])
     if all(numeric):
         return frame.to_numpy(dtype=numpy.float64)
     names: list[str] = []
@@ -25,15 +31,18 @@ def as_matrix(frame: Any) -> Union[Any, NamedMatrix]:
         if is_number:
             rows.append(everything)
             columns.append(numpy.full(len(frame), len(names)))
-            values.append(column.to_numpy(dtype=numpy.float64))
+            values.append(_numbers(column))
             names.append(name)
         else:
-            codes, uniques = _factorize(column)
+            codes, uniques = _factorize(name, column)
             present = codes >= 0
             rows.append(everything[present])
             columns.append(codes[present] + len(names))
             values.append(numpy.ones(int(present.sum())))
             names += [f"{name}={value}" for value in uniques]
+    if len(set(names)) < len(names):
+        twice = next(name for number, name in enumerate(names) if name in names[:number])
+        raise ValueError(f"two features of the frame have the name {twice!r}: rename a column")
     data, ij = numpy.concatenate(values), (numpy.concatenate(rows), numpy.concatenate(columns))
     # Zeros add nothing to a score, and would take a weight.
     kept = data != 0
@@ -41,7 +50,27 @@ def as_matrix(frame: Any) -> Union[Any, NamedMatrix]:
     return NamedMatrix(matrix.tocsr(), names)
 
 
-def _factorize(column: Any) -> tuple[Any, Any]:
+def _check_kind(name: Any, dtype: Any, frame: Any, position: int) -> None:
+    """Raises TypeError for times: each would be a feature of its own, which no other row has."""
+    from pandas.api.types import infer_dtype
+    kind = str(dtype)
+    if kind == "object":
+        kind = infer_dtype(frame.iloc[:, position], skipna=True)
+    if kind.startswith(("datetime", "timedelta", "period", "date", "time", "complex")):
+        raise TypeError(f"the column {name!r} is of {kind}: make numbers of it, such as hours or weekdays, or texts by astype(str)")
+
+
+def _numbers(column: Any) -> Any:
+    if hasattr(column.dtype, "numpy_dtype") and column.isna().any():
+        return column.to_numpy(dtype=numpy.float64, na_value=numpy.nan)
+    return column.to_numpy(dtype=numpy.float64)
+
+
+def _factorize(name: str, column: Any) -> tuple[Any, Any]:
     """Returns the number of each value, -1 for a missing one, and the values."""
     import pandas
-    return pandas.factorize(column)
+    try:
+        return pandas.factorize(column)
+    except TypeError:
+        value = column.dropna().iloc[0]
+        raise TypeError(f"the column {name!r} has values such as a {type(value).__name__}; expected numbers, texts or categories") from None

@@ -29,11 +29,13 @@ class Producers:
         model = models if isinstance(models, str) else "\n".join(models)
         with self._lock:
             of_several = "" if isinstance(models, str) else f"{zlib.crc32(model.encode()):08x}-{self._generation[model]}-"
+            # A model may be learned under its own name at the same time.
+            of_alias = f"{zlib.crc32(model.encode()):08x}-" if model.startswith("aliases/") and not of_several else ""
             lent = self._lent[model]
             number = next(number for number in range(len(lent) + 1) if number not in lent)
             lent.add(number)
         try:
-            yield f"{self._prefix}-{of_several}{number}"
+            yield f"{self._prefix}-{of_several}{of_alias}{number}"
         except BaseException:
             if of_several:
                 with self._lock:

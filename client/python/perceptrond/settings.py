@@ -3,6 +3,7 @@
 import difflib
 from typing import Any, Mapping, Optional, Sequence, Union
 
+from .durations import with_durations
 from .v1 import feature_space_pb2, learner_pb2, model_pb2
 
 # Learner.rule and Learner.prediction, as the API names them.
@@ -24,7 +25,8 @@ def model_settings(features: Features, *, feature_options: Optional[Mapping[str,
     classes: 2 to 10,000; 0: two labels, -1 and +1.
     learner: one of LEARNERS, also with hyphens, with learner_options as the API has them: {"step_size": 0.5}.
     prediction: one of PREDICTIONS. Default: the weights that are learned predict.
-    others: bias_input, class_weights, tie_rule of Learner; description, margin_of_interest, stored_examples, expire_after of Model.
+    others: bias_input, class_weights, tie_rule of Learner; description, margin_of_interest, stored_examples,
+      stored_predictions, expire_after of Model, messages as dicts: {"max_age": "12h"}. Durations are timedelta or "30d".
 
     Raises ValueError for a name or an option that the API does not have; ranges are the server's to check."""
     model = model_pb2.Model(label_names=labels)
@@ -63,11 +65,26 @@ def _choose(message: Any, what: str, given: str, among: Sequence[str], options: 
     if chosen not in among:
         raise ValueError(f"{what}={given!r}: there is none of this name; {_hint(what, chosen, among)}")
     getattr(message, chosen).SetInParent()
+    _check_options(what, message, chosen, options or {}, among)
     _merge(getattr(message, chosen), options or {})
+
+
+def _options_of(message: Any, name: str) -> list[str]:
+    return [field.name for field in message.DESCRIPTOR.fields_by_name[name].message_type.fields]
+
+
+def _check_options(what: str, message: Any, chosen: str, options: Mapping[str, Any], among: Sequence[str]) -> None:
+    known = _options_of(message, chosen)
+    for option in options:
+        if option in known:
+            continue
+        others = [name for name in among if option in _options_of(message, name)]
+        raise ValueError(f"{what}={chosen!r} has no option {option!r}; it has {', '.join(known) or 'none'}"
+                         + (f"; those that have it: {', '.join(others)}" if others else ""))
 
 
 def _merge(message: Any, fields: Mapping[str, Any]) -> None:
     try:
-        message.MergeFrom(type(message)(**fields))
+        message.MergeFrom(type(message)(**with_durations(message.DESCRIPTOR, fields)))
     except (TypeError, ValueError) as error:
         raise ValueError(f"{message.DESCRIPTOR.name}: {error}") from None

@@ -7,6 +7,7 @@
     classifier.publish("spam")
 """
 
+import pickle
 from typing import Any, Mapping, Optional, Union
 
 import numpy
@@ -18,7 +19,9 @@ from sklearn.utils.validation import _check_sample_weight, check_consistent_leng
 
 from .channels import default_server
 from .columns import count
-from .estimator_input import DICTS, FRAME, MATRIX, TEXTS, Input, find, read
+from .datasets import check_batch
+from .errors import PerceptrondError
+from .estimator_input import DICTS, FRAME, MATRIX, TEXTS, Input, find, plain_labels, read
 from .linear import LinearModel
 from .progress import Progress, shown
 from .served import Answers, ServedModel, shared_client
@@ -29,20 +32,34 @@ from .v1 import model_pb2, report_pb2
 EXPECTED_FAILURES = {
     "check_sample_weights_invariance": "examples are learned one after the other: it shuffles those of weight 0 among the others, and so changes their order",
 }
-# And of one that averages.
+# And of some settings.
 EXPECTED_OF_AVERAGES = {"check_estimators_pickle": "the server averages in float64, and a pickle has weights in float32: scores may differ in the seventh digit"}
+EXPECTED_WITHOUT_SAMPLE_WEIGHTS = dict.fromkeys(("check_sample_weights_list", "check_sample_weights_not_overwritten"),
+                                                "the learner takes no example weights: the server refuses those that are not 1")
+EXPECTED_OF_VOTES = {"check_estimators_pickle": "votes and kernels have no weight vector to pickle; publish() keeps the model on the server"}
+_WITHOUT_SAMPLE_WEIGHTS = {"margin_perceptron", "passive_aggressive", "arow", "kernel_perceptron", "auto"}
+_OF_VOTES = {"kernel_perceptron", "auto"}
+
+
+def expected_failures(learner: str, prediction: Optional[str] = None) -> dict[str, str]:
+    """The checks of check_estimator that an estimator with these settings fails, and why."""
+    rule = api_name(learner)
+    return {**EXPECTED_FAILURES, **(EXPECTED_WITHOUT_SAMPLE_WEIGHTS if rule in _WITHOUT_SAMPLE_WEIGHTS else {}),
+            **(EXPECTED_OF_AVERAGES if prediction == "averaged" else {}),
+            **(EXPECTED_OF_VOTES if rule in _OF_VOTES or prediction == "voted" else {})}
 
 
 class PerceptrondClassifier(ClassifierMixin, BaseEstimator):
     """A linear classifier that a perceptrond server learns and predicts, online.
 
     X: an array or sparse matrix, or a frame of numbers: a dense space. A frame with other columns, or dicts: a named space;
-      a number is a feature of its name, any other value a feature "name=value" of 1. Texts: a text space, which splits them
-      on the server. y: labels of any type.
+      a number is a feature of its name, any other value a feature "name=value" of 1; TypeError for times. Texts: a text
+      space, which splits them on the server. y: labels of any type; ValueError if one is missing.
 
     fit() creates a model under a fresh name ("sklearn-..."), which is deleted with the estimator, when it is fitted again and
     at the end of the process (not if that is killed). So clones and folds never share a model. A pickle has the settings and
-    the weights, and predicts without a server. Examples are learned exactly once a pass, also across restarts of the server.
+    the weights, and predicts without a server; there is none of texts, hashed features, kernels and votes, whose models
+    publish() keeps. Examples are learned exactly once a pass, also across restarts of the server.
 
     server: as Client's. Default: $PERCEPTROND_SERVER, else 127.0.0.1:7600.
     model: a name that partial_fit() and publish() use. Default: partial_fit() creates a model as fit() does.
@@ -95,10 +112,14 @@ class PerceptrondClassifier(ClassifierMixin, BaseEstimator):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "PerceptrondClassifier":
         """Learns X, y in a new model, pass after pass. sample_weight: at least 0, for rules that take weights; rows of 0 are left
         out. Raises ValueError for rows that the server refuses."""
+        if not isinstance(self.max_iter, (int, numpy.integer)) or self.max_iter < 1:
+            raise ValueError(f"max_iter={self.max_iter!r}: expected a whole number, at least 1")
         examples, y = self._read_to_learn(X, y, reset=True)
         self.classes_, labels = numpy.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(f"y has one class, {self.classes_[0]!r}; a classifier needs at least two")
+        if len(self.classes_) > 2 and api_name(self.learner) == "kernel_perceptron":
+            raise ValueError(f"Only binary classification is supported by the learner {self.learner!r}; y has {len(self.classes_)} classes")
         model = ServedModel.create(self._client(), self._settings(examples))
         self.n_iter_ = self._learn(model, X, examples, labels, sample_weight, self.max_iter)
         self._served = model
@@ -129,20 +150,26 @@ class PerceptrondClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def publish(self, model: Optional[str] = None) -> "PerceptrondClassifier":
-        """Creates a model under this name, by default the parameter `model`, with the weights of this estimator, which has
-        that model from now on: predictions are its, and partial_fit() teaches it. It is not deleted with the estimator.
+        """Copies the model of this estimator under this name, by default the parameter `model`, with all that it has:
+        vocabulary, counters and report. The estimator has the copy from now on: predictions are its, and partial_fit() teaches
+        it. It is not deleted with the estimator. ALREADY_EXISTS if there is such a model.
 
-        Its report begins anew, without the convergence theorem, since it does not begin at zero. For learners with weights
-        (NOT_LINEAR). ALREADY_EXISTS if there is such a model."""
+        Of an unpickled estimator it makes a model that starts with the weights: its report begins anew, without the convergence
+        theorem, since it does not begin at zero."""
         check_is_fitted(self)
         name = model or self.model
         if name is None:
             raise ValueError("publish() needs a name: give it, or the parameter `model`")
-        settings = self._settings(None)
-        settings.learner.starting_weights.CopyFrom(self._served.weights())
         client = self._client()
-        client.create(name, settings)
+        if isinstance(self._served, ServedModel):
+            revision = self._served.client.history.copy(self._served.name, name).revision
+            client = self._served.client
+        else:
+            settings = self._settings(None)
+            settings.learner.starting_weights.CopyFrom(self._served.weights())
+            revision = client.create(name, settings).revision
         self._served = ServedModel(client, name, owned=False)
+        self._served.revision = revision
         return self
 
     # ---- Predictions ----
@@ -166,6 +193,10 @@ class PerceptrondClassifier(ClassifierMixin, BaseEstimator):
             return _sigmoid(numpy.column_stack([-scores, scores]))
         exponentials = numpy.exp(scores - scores.max(axis=1, keepdims=True))
         return exponentials / exponentials.sum(axis=1, keepdims=True)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Returns the part of the rows whose predicted label is theirs."""
+        return float(super().score(X, plain_labels(y), sample_weight))
 
     # ---- The model ----
 
@@ -196,15 +227,21 @@ class PerceptrondClassifier(ClassifierMixin, BaseEstimator):
         state = dict(super().__getstate__())
         if isinstance(state.get("_served"), ServedModel):
             if self._kind == TEXTS or self.features == "hashed":
-                raise TypeError(f"an estimator of {self._kind} cannot be pickled: its features are hashed on the server; publish() keeps the model")
-            state["_served"] = self._linear()
+                raise _unpicklable(f"of {self._kind}", "its features are hashed on the server")
+            try:
+                state["_served"] = self._linear()
+            except PerceptrondError as error:
+                if error.reason != "NOT_LINEAR":
+                    raise
+                raise _unpicklable("whose model predicts by votes or a kernel", "it has no weight vector") from None
         return state
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_served")
 
     def _more_tags(self) -> dict[str, Any]:
-        return {"X_types": ["2darray", "sparse", "dict", "string"], "_xfail_checks": {**EXPECTED_FAILURES, **(EXPECTED_OF_AVERAGES if self.prediction == "averaged" else {})}}
+        return {"X_types": ["2darray", "sparse", "dict", "string"], "binary_only": api_name(self.learner) == "kernel_perceptron",
+                "_xfail_checks": expected_failures(self.learner, self.prediction)}
 
     # ----
 
@@ -249,12 +286,15 @@ class PerceptrondClassifier(ClassifierMixin, BaseEstimator):
         return read(X, kind)
 
     def _read_to_learn(self, X: Any, y: Any, reset: bool) -> tuple[Input, Any]:
-        kind = find(X, None if reset else self._kind)
+        check_batch(self.batch_size, "batch_size")
+        kind, y = find(X, None if reset else self._kind), plain_labels(y)
         if kind == MATRIX:
             X, y = self._validate_data(X, y, accept_sparse="csr", dtype=numpy.float32, reset=reset)
             self._kind, examples = kind, Input(kind, X)
         else:
             check_consistent_length(X, y)
+            if len(y) == 0:
+                raise ValueError("Found array with 0 sample(s): X and y have no rows.")
             examples = self._read(X, reset)
         y = column_or_1d(y, warn=True)
         check_classification_targets(y)
@@ -289,6 +329,7 @@ class PerceptrondClassifier(ClassifierMixin, BaseEstimator):
 
     def _answers(self, X: Any, of_classes: bool) -> Answers:
         check_is_fitted(self)
+        check_batch(self.batch_size, "batch_size")
         examples = self._read(X, reset=False)
         classes = len(self.classes_) if of_classes and len(self.classes_) > 2 else 0
         if isinstance(self._served, LinearModel):
@@ -302,7 +343,17 @@ class PerceptrondClassifier(ClassifierMixin, BaseEstimator):
     def _exported(self) -> LinearModel:
         if not hasattr(self, "_served") or self._kind != MATRIX:
             raise AttributeError("only an estimator that was fitted on a matrix has coef_ and intercept_")
-        return self._served if isinstance(self._served, LinearModel) else self._linear()
+        try:
+            return self._served if isinstance(self._served, LinearModel) else self._linear()
+        except PerceptrondError as error:
+            if error.reason != "NOT_LINEAR":
+                raise
+            raise AttributeError("a model that predicts by votes or a kernel has no coef_ and intercept_") from None
+
+
+def _unpicklable(which: str, why: str) -> pickle.PicklingError:
+    return pickle.PicklingError(f"an estimator {which} cannot be pickled: {why}. Keep its model on the server by publish(\"name\"); other "
+                                "processes predict by Client().predict(\"name\", X)")
 
 
 def _sigmoid(scores: Any) -> Any:

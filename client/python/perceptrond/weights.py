@@ -106,6 +106,9 @@ def create(client: Client, model: str, linear: LinearClassifier, **settings: Any
 
 def to_onnx(linear: LinearClassifier) -> Any:
     """Returns an onnx.ModelProto that predicts the same labels, computed in float64. Outputs: `label`, and `scores` in float32.
+    Its weights are float32. Where the server's are not (averages), or sums are not exact (such as AROW's), labels may differ
+    within rounding of a tie: where |s|, or the two largest scores' difference, is at most 2^-23 sum |w_i x_i|, bias included,
+    of the scores compared.
 
     Dense: input `X`, float [rows, features]. Named and hashed: `features`, names (string) or slots (int64), and `values`
     (float), both [rows, most features of a row], filled up with "" or -1, and 0. Features without a weight add nothing."""

@@ -13,7 +13,7 @@ from typing import Callable, Deque, Optional, Sequence, Union
 
 import grpc
 
-from .columns import copy, count, pack
+from .columns import copy, count, find_mixed, has_texts, pack
 from .errors import PerceptrondError, describe_status
 from .name_table import NameTable
 from .rows import Row, position_of
@@ -75,7 +75,7 @@ class LearningModel:
         if self.opened is None:
             return
         if opened.model_uid != self.opened.model_uid:
-            raise PerceptrondError.from_parts(grpc.StatusCode.FAILED_PRECONDITION, "MODEL_REPLACED", f"{self.name} was deleted and created again while examples were being sent to it")
+            raise PerceptrondError.from_parts(grpc.StatusCode.FAILED_PRECONDITION, "MODEL_REPLACED", f"{self.name} was {'moved' if self.name.startswith('aliases/') else 'deleted and created again'} while examples were being sent to it")
         if opened.next_offset <= self.acknowledged:
             raise PerceptrondError.from_parts(grpc.StatusCode.DATA_LOSS, "UPDATES_LOST",
                                               f"the server acknowledged examples through {self.acknowledged} but now expects {opened.next_offset}")
@@ -87,6 +87,8 @@ class Window:
     def __init__(self, models: Union[str, Sequence[str]], producer: str, capacity: int, name_table_size: int = NAME_TABLE_SIZE):
         """models: one, or several that learn the same examples. capacity: most unanswered examples; a message is accepted
         while there are fewer. name_table_size: most names in a stream's table; 0: each message has its names."""
+        if capacity < 1:
+            raise ValueError(f"window={capacity}: expected at least 1 example")
         self.models = [LearningModel(name) for name in ([models] if isinstance(models, str) else models)]
         self._producer, self._capacity, self._name_table_size = producer, capacity, name_table_size
         self._names = NameTable(0)
@@ -227,6 +229,9 @@ class Window:
     def _at_its_row(self, message: _Message, error: Exception) -> Exception:
         """The error of the first row that cannot be packed, with its position."""
         first = message.first_offset or 0
+        mixed = None if has_texts(message.examples) else find_mixed(message.examples)
+        if mixed is not None:
+            return TypeError(f"{position_of(message.examples, mixed.index, self.row_of(first + mixed.index))}: {mixed}")
         for index in range(message.rows):
             try:
                 pack(message.examples[index:index + 1])  # Rows

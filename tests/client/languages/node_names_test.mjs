@@ -8,7 +8,7 @@ import { describe, it } from 'node:test';
 const load = (name) => import(new URL(`../../../client/node/lib/${name}`, import.meta.url));
 const { pack } = await load('columns.mjs');
 const { NameTable } = await load('name_table.mjs');
-const { Window } = await load('learn_stream.mjs');
+const { Window } = await load('window.mjs');
 
 const row = (features, label = 1) => ({ features: new Map(features), label });
 const ones = (...names) => row(names.map((name) => [name, 1]));

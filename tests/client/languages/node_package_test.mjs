@@ -6,6 +6,8 @@ import assert from 'node:assert/strict';
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import fs from 'node:fs';
+import { createRequire } from 'node:module';
+import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import readline from 'node:readline';
@@ -43,6 +45,18 @@ async function startServer(address) {
     }
   }
   throw new Error('the server did not start');
+}
+
+/** Resolves to a function that has aliases/prod name a model. */
+async function aliasMover(address) {
+  const load = createRequire(path.join(work, 'node_modules/perceptrond/index.mjs'));
+  const grpc = load('@grpc/grpc-js');
+  const definition = load('@grpc/proto-loader').loadSync('perceptron/v1/alias_service.proto', { includeDirs: [path.join(work, 'node_modules/perceptrond/proto')] });
+  const { AliasService } = grpc.loadPackageDefinition(definition).perceptron.v1;
+  const stub = new AliasService(address, grpc.credentials.createInsecure());
+  return (model) => new Promise((resolve, reject) => {
+    stub.updateAlias({ alias: { name: 'aliases/prod', model: `models/${model}` }, allowMissing: true }, (error) => (error ? reject(error) : resolve()));
+  });
 }
 
 async function stop(server) {
@@ -85,6 +99,62 @@ describe('the package', () => {
     assert.equal((await client.freeze('models/m', false)).state, 'MODEL_STATE_ACTIVE');
     await client.delete('m');
     await client.delete('m', { missingOk: true });
+  });
+
+  it('refuses settings that the API does not have, and suggests others', async () => {
+    for (const [wrong, said] of [[{ learner: { arrow: {} } }, 'learner.arrow: there is no such setting; did you mean arow?'],
+      [{ learner: { arow: { regularisation: 3 } } }, 'learner.arow.regularisation: there is no such setting; did you mean regularization?'],
+      [{ labelName: ['a', 'b'] }, 'labelName: there is no such setting; did you mean labelNames?'],
+      [{ label_names: ['a', 'b'] }, 'label_names: there is no such setting; did you mean labelNames?'],
+      [{ featureSpace: { text: { maxWord: 2 } } }, 'featureSpace.text.maxWord: there is no such setting; did you mean maxWords?'],
+      [{ featureSpace: { text: { value: 'VALUE_COUNTS' } } }, 'featureSpace.text.value: "VALUE_COUNTS" is no value of it; did you mean VALUE_COUNT?'],
+      [{ learner: { perceptron: {}, tieRule: 'TIE_RULE_POSITIV' } }, 'learner.tieRule: "TIE_RULE_POSITIV" is no value of it; did you mean TIE_RULE_POSITIVE?'],
+      [{ learner: { logisticRegression: { eta: 2 } } }, 'learner.logisticRegression.eta: there is no such setting; there are stepSize, updateThreshold, steps'],
+      [{ expireAfter: { days: 2 } }, 'expireAfter.days: there is no such setting; there are seconds, nanos']]) {
+      await assert.rejects(client.create('wrong', { ...spam, ...wrong }), { name: 'RangeError', message: said });
+    }
+    // What get() returns is a model's settings as well.
+    await client.create('like', { ...spam, learner: { logisticRegression: { steps: 'STEPS_ADAPTIVE' }, tieRule: 'TIE_RULE_POSITIVE' }, expireAfter: { seconds: 3600 } });
+    const { featureSpace, labelNames, learner } = await client.get('like');
+    assert.equal((await client.create('copied', { featureSpace, labelNames, learner })).learner.logisticRegression.steps, 'STEPS_ADAPTIVE');
+  });
+
+  it('changes what is given', async () => {
+    await client.create('changed', { ...spam, expireAfter: { seconds: 3600 } });
+    const { etag, expireAfter } = await client.update('changed', { description: 'mail', expireAfter: { seconds: 7200 } });
+    assert.equal(expireAfter.seconds, 7200);
+    const changed = await client.update('models/changed', { expireAfter: undefined, marginOfInterest: 0.5, etag });
+    assert.deepEqual([changed.expireAfter, changed.description, changed.marginOfInterest], [null, 'mail', 0.5]);
+    await assert.rejects(client.update('changed', { description: 'late', etag }), { code: 'ABORTED', reason: 'ETAG_MISMATCH' });
+    assert.throws(() => client.update('changed', {}), /^RangeError: nothing to change/);
+    assert.throws(() => client.update('changed', { desciption: 'mail' }), /did you mean description/);
+  });
+
+  it('reads, predicts and learns by an alias, which a stream of predictions follows', async () => {
+    await client.create('champion', spam);
+    await client.create('challenger', spam);
+    await client.learn('champion', mail, { untilConverged: true });
+    await client.learn('challenger', mail.map((row) => ({ ...row, label: row.label === 'spam' ? 'ham' : 'spam' })), { untilConverged: true });
+    const move = await aliasMover(running.address);
+    await move('champion');
+    assert.equal((await client.get('aliases/prod')).name, 'models/champion');
+    assert.deepEqual((await client.predict('aliases/prod', mail)).labels, ['spam', 'ham', 'spam']);
+    assert.equal((await client.explain('aliases/prod', mail)).explanations.length, 3);
+    const predicted = [];
+    for await (const [, { predictedLabels }] of client.predictStream('aliases/prod', [mail[0], mail[0]], { batch: 1, window: 1 })) {
+      if (predicted.push(...predictedLabels) === 1) await move('challenger');
+    }
+    assert.deepEqual(predicted, [1, -1]);
+    const { examples } = await client.report('challenger');
+    // A model by its name and by an alias at once.
+    async function* slow() {
+      yield mail[0];
+      assert.equal((await client.learn('aliases/prod', mail)).totals.examples, 3);
+      yield mail[1];
+    }
+    assert.equal((await client.learn('challenger', slow(), { batch: 1 })).totals.examples, 2);
+    assert.equal((await client.report('challenger')).examples, examples + 5);
+    await assert.rejects(client.create('aliases/prod', spam), { code: 'INVALID_ARGUMENT' });
   });
 
   it('throws errors with code, reason and violations', async () => {
@@ -182,6 +252,87 @@ describe('the package', () => {
     assert.equal(lost[0], 'UNAVAILABLE');
   });
 
+  /** Weights of a model, to be compared. */
+  const explained = async (model) => (await client.explain(model, mail)).explanations;
+
+  it('teaches several models from one stream what each learns alone', async () => {
+    const rules = { perceptron: {}, passive: { learner: { passiveAggressive: {} } } };
+    for (const [name, learner] of Object.entries(rules)) {
+      for (const model of [`of-${name}`, `${name}-alone`]) await client.create(model, { ...spam, ...learner });
+      await client.learn(`${name}-alone`, mail, { passes: 3 });
+    }
+    const both = ['of-perceptron', 'of-passive'];
+    const { totals, lastPass, passes, others: [other] } = await client.learn(both, mail, { passes: 3, batch: 2 });
+    assert.deepEqual([totals.examples, other.totals.examples, lastPass.number, other.lastPass.number, passes], [9, 9, 3, 3, 3]);
+    for (const name of Object.keys(rules)) assert.deepEqual(await explained(`of-${name}`), await explained(`${name}-alone`));
+    assert.equal(other.totals.updates, (await client.report('of-passive')).updates);
+    assert.deepEqual((await client.learn('of-passive', mail)).others, []);
+    // The next call is new to both.
+    assert.equal((await client.learn(both, mail)).others[0].totals.examples, 3);
+  });
+
+  it('goes on until the last of several models has converged', async () => {
+    await client.create('converged', spam);
+    await client.learn('converged', mail, { untilConverged: true });
+    await client.create('slow', { ...spam, learner: { biasInput: 5 } });
+    const { lastPass, others: [other] } = await client.learn(['converged', 'slow'], mail, { untilConverged: true });
+    assert.deepEqual([lastPass.converged, other.lastPass.converged], [true, true]);
+    assert.ok(lastPass.number > 1);
+  });
+
+  it('gives each of several models what it lacks of a producer', async () => {
+    for (const model of ['ahead', 'new']) await client.create(model, spam);
+    await client.learn('ahead', mail, { producer: 'file' });
+    const { totals, others: [other] } = await client.learn(['ahead', 'new'], mail, { producer: 'file', batch: 2 });
+    assert.deepEqual([totals.examples, totals.duplicates, other.totals.examples, other.totals.duplicates], [0, 3, 3, 0]);
+    assert.deepEqual(await explained('ahead'), await explained('new'));
+  });
+
+  it('refuses several models of which one is missing, named twice or created again, and says which or what to do', async () => {
+    for (const model of ['kept', 'again']) await client.create(model, spam);
+    await assert.rejects(client.learn(['kept', 'nothing'], mail), ({ message, reason }) => message.includes('nothing') && reason === 'MODEL_NOT_FOUND');
+    await assert.rejects(client.learn(['kept', 'kept'], mail), { reason: 'INVALID_FIELD' });
+    await assert.rejects(client.learn([], mail), RangeError);
+    await client.learn(['kept', 'again'], mail);
+    await client.delete('again');
+    await client.create('again', spam);
+    await assert.rejects(client.learn(['kept', 'again'], mail), { code: 'FAILED_PRECONDITION', reason: 'POSITIONS_DIFFER' });
+    await client.learn(['kept', 'again'], mail);
+    assert.deepEqual([(await client.report('kept')).examples, (await client.report('again')).examples], [6, 3]);
+  });
+
+  it('teaches several models each example once though the server is killed', async () => {
+    const both = ['first', 'second'];
+    for (const model of both) await client.create(model, spam);
+    async function* rows() {
+      for (let i = 0; i < 300; ++i) {
+        if (i === 150) {
+          await stop(running.server);
+          running = await startServer(running.address);
+        }
+        yield mail[i % 3];
+      }
+    }
+    const { lastPass, others: [other] } = await client.learn(both, rows(), { batch: 10, window: 50 });
+    assert.deepEqual([lastPass.examples, other.lastPass.examples], [300, 300]);
+  });
+
+  it('says what to do where no server or another one answers', async () => {
+    const fails = async (server, options, said) => {
+      const elsewhere = new perceptrond.Client(server, { giveUpAfter: 0.5, ...options });
+      await assert.rejects(elsewhere.get('m'), (error) => error.code === 'UNAVAILABLE' && said.test(error.message) || assert.fail(error.message));
+      elsewhere.close();
+    };
+    const nothing = net.createServer().listen(0, '127.0.0.1');
+    await once(nothing, 'listening');
+    const { port } = nothing.address();
+    await new Promise((resolve) => nothing.close(resolve));
+    await fails(`127.0.0.1:${port}`, {}, /is perceptrond running there\?/);
+    const certificate = path.join(work, 'other.pem');
+    execFileSync('openssl', ['req', '-x509', '-newkey', 'ed25519', '-nodes', '-subj', '/CN=localhost', '-days', '1', '-out', certificate, '-keyout', path.join(work, 'other.key')], { stdio: 'ignore' });
+    await fails(running.address, { tlsCa: certificate }, /leave out tlsCa/);
+  });
+
   it('stops waiting for convergence when the time is over', async () => {
     await client.create('idle', spam);
     await assert.rejects(client.waitUntilConverged('idle', { timeout: 0.2 }), /idle has not converged within 0.2 s: its state is learning/);
@@ -201,6 +352,8 @@ const client = new Client('127.0.0.1:7600', { giveUpAfter: 5, onReconnect: (erro
 const rows: Example[] = [{ features: { free: 1 }, label: 'spam' }, { features: new Map([[3, 0.5]]), label: -1 }];
 await client.create('spam', { featureSpace: { named: {} }, labelNames: ['ham', 'spam'] }, { existOk: true });
 const { lastPass, totals } = await client.learn('spam', rows, { untilConverged: true, onProgress: ({ sent }) => console.log(sent + 1) });
+const { others: [other] } = await client.learn(['spam', 'texts'], rows);
+console.log(other.totals.updates, other.lastPass?.converged);
 const share: number = totals.mistakes / (lastPass?.examples ?? 1);
 for await (const model of client.watch('spam', { interval: 0.1 })) console.log(model.report.state === 'CONVERGENCE_STATE_CONVERGED', share);
 for await (const [batch, answer] of client.predictStream('spam', rows)) console.log(batch.length, answer.scores[0] * 2);
@@ -208,6 +361,8 @@ try { await client.get('spam'); } catch (error) { if (error instanceof Perceptro
 await client.learn('texts', [{ text: 'free', label: 'spam' }, { predictionId: (await client.predict('texts', [{ text: 'a' }], { ids: true })).ids[0], label: 'ham' }]);
 // @ts-expect-error one of them
 await client.predict('spam', [{ text: 'free', features: { a: 1 } }]);
+// @ts-expect-error names of models
+await client.learn([1], rows);
 // @ts-expect-error a number
 await client.learn('spam', rows, { passes: '2' });
 // @ts-expect-error labels

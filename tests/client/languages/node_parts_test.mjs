@@ -10,7 +10,8 @@ import { describe, it, mock } from 'node:test';
 const lib = new URL('../../../client/node/lib/', import.meta.url);
 const grpc = createRequire(lib)('@grpc/grpc-js');
 const load = (name) => import(new URL(name, lib));
-const { Window } = await load('learn_stream.mjs');
+const { Window } = await load('window.mjs');
+const { serversOf } = await load('connection.mjs');
 const { Backoff, isTransient } = await load('rpc.mjs');
 const { pack } = await load('columns.mjs');
 const { Labels, batches } = await load('rows.mjs');
@@ -122,6 +123,47 @@ describe('window', () => {
     assert.throws(() => reopen(window, 9), /acknowledged examples through 9 but now expects 9/);
   });
 
+  it('of several models waits for the answers of all, and has totals and passes of each', () => {
+    const window = new Window(['models/a', 'models/b'], 'p', 25);
+    const { model, additionalModels } = window.opening();
+    assert.deepEqual([model, additionalModels], ['models/a', ['models/b']]);
+    window.opened({ modelUid: 'u', nextOffset: 0, passes: 0 }, [{ modelUid: 'v', nextOffset: 0, passes: 0 }]);
+    window.add(rows(10), 1);
+    sent(window);
+    assert.equal(window.answered(result(1, { examples: 10, mistakes: 1, acknowledgedOffset: 9, completedPass: { number: 1, updates: 1 } })), false);
+    assert.deepEqual([window.empty, window.passes], [false, 0]);
+    assert.equal(window.answered(result(1, { modelNumber: 1, examples: 10, mistakes: 2, acknowledgedOffset: 9, completedPass: { number: 1, updates: 2 } })), true);
+    assert.deepEqual([window.empty, window.passes], [true, 1]);
+    assert.deepEqual(window.models.map(({ totals }) => totals.mistakes), [1, 2]);
+    assert.deepEqual(window.lastPasses().map(({ updates }) => updates), [1, 2]);
+  });
+
+  it('of several models begins at the least position, and claims what each acknowledged', () => {
+    const window = new Window(['models/a', 'models/b'], 'p', 25);
+    assert.deepEqual(window.opening().producer, { id: 'p', resume: undefined, additionalResumes: [{}] });
+    window.opened({ modelUid: 'u', nextOffset: 20, passes: 2 }, [{ modelUid: 'v', nextOffset: 5, passes: 0, revision: 3, historyId: 'h' }]);
+    assert.deepEqual([window.nextOffset, window.passes], [5, 0]);
+    const { resume, additionalResumes } = window.opening().producer;
+    assert.deepEqual([resume.modelUid, resume.acknowledgedOffset], ['u', 19]);
+    assert.deepEqual(additionalResumes, [{ modelUid: 'v', acknowledgedOffset: 4, acknowledgedRevision: 3, historyId: 'h' }]);
+  });
+
+  it('of several models loses only the answers that had not come', () => {
+    const window = new Window(['models/a', 'models/b'], 'p', 25);
+    const opened = (nextOffset) => window.opened({ modelUid: 'u', nextOffset, passes: 0 }, [{ modelUid: 'v', nextOffset, passes: 0 }]);
+    window.opening();
+    opened(0);
+    window.add(rows(10));
+    sent(window);
+    window.answered(result(1, { examples: 10, acknowledgedOffset: 9 }));
+    window.opening();
+    opened(10);
+    assert.equal(window.empty, true);
+    assert.deepEqual(window.models.map(({ totals }) => [totals.examples, totals.lostAnswers]), [[10, 0], [0, 10]]);
+    assert.throws(() => window.opened({ modelUid: 'u', nextOffset: 10, passes: 0 }), /opened 1 of 2 models/);
+    assert.throws(() => window.answered(result(1, { modelNumber: 1 })), /out of order/);
+  });
+
   it('ends with the reason of an error of a whole message', () => {
     const window = filledWindow();
     sent(window);
@@ -163,6 +205,27 @@ describe('backoff', () => {
     clock.mock.restore();
   });
 
+  it('reports a wait that lasts once, until there is progress', () => {
+    let now = 0;
+    const clock = mock.method(performance, 'now', () => now);
+    const warned = mock.method(process, 'emitWarning', () => {});
+    const backoff = new Backoff(60, 0.1, 1);
+    for (const [time, notices] of [[2900, 0], [3000, 1], [50_000, 1]]) {
+      now = time;
+      backoff.nextWait(failed(14));
+      assert.equal(warned.mock.callCount(), notices, time);
+    }
+    assert.match(warned.mock.calls[0].arguments[0], /^no answer for 3 s; trying for another 57 s \(giveUpAfter\): UNAVAILABLE: /);
+    backoff.progress();
+    for (const [time, notices] of [[51_000, 1], [53_000, 2]]) {
+      now = time;
+      backoff.nextWait(failed(14));
+      assert.equal(warned.mock.callCount(), notices, time);
+    }
+    warned.mock.restore();
+    clock.mock.restore();
+  });
+
   it('retries UNAVAILABLE, calls that grpc-js ended without an answer of the server, and what is exhausted once the server says', () => {
     for (let code = 0; code <= 16; ++code) {
       assert.equal(isTransient({ code }), code === 14);
@@ -172,6 +235,15 @@ describe('backoff', () => {
     }
     assert.equal(new Backoff(10, 1, 1).nextWait(failed(8, 2)), 2000);
     assert.equal(new Backoff(2, 1, 1).nextWait(failed(8, 2)), undefined);
+  });
+});
+
+describe('addresses', () => {
+  it('have the port 7600 if none is given', () => {
+    const meant = (server) => serversOf({ server });
+    assert.deepEqual(meant('localhost'), ['localhost:7600']);
+    assert.deepEqual(meant('a,b:1, c'), ['a:7600', 'b:1', 'c:7600']);
+    assert.deepEqual(['h:7', '[::1]:7', 'unix:/s', 'ipv4:127.0.0.1:7,127.0.0.2:7'].map((server) => meant(server)[0]), ['h:7', '[::1]:7', 'unix:/s', 'ipv4:127.0.0.1:7,127.0.0.2:7']);
   });
 });
 

@@ -252,7 +252,8 @@ class LearnTest(ServedTest):
 
     def test_a_row_that_cannot_be_sent_is_named(self):
         self.create("spam", **SPAM)
-        for bad, said in (({"a": "x"}, "row 1: must be real number, not str"), ({"a": 1, 2: 1}, "row 1: "), (5, "row 1: an example is .* not int")):
+        for bad, said in (({"a": "x"}, "row 1: must be real number, not str"), ({"a": 1, 2: 1}, "row 1: the feature 2 is int; expected a name"),
+                          ({3: 1.0}, "row 1: the feature 3 is int; expected a name, as the features before it are"), (5, "row 1: an example is .* not int")):
             with self.subTest(bad), self.assertRaisesRegex(TypeError, said):
                 self.client.learn("spam", [{"a": 1.0}, bad], ["spam", "ham"])
         with self.assertRaisesRegex(TypeError, "^line 8: "):
@@ -260,12 +261,21 @@ class LearnTest(ServedTest):
 
     def test_wrong_arguments_are_errors_before_anything_is_sent(self):
         for error, arguments, more in ((ValueError, (MAIL, LABELS[:3]), {}), (ValueError, (numpy.zeros((2, 2)), [1]), {}), (ValueError, (iter([]),), dict(passes=2)),
-                                       (ValueError, (MAIL, LABELS), dict(passes=0)), (TypeError, ({"a": 1},), {}), (TypeError, ("text",), {}), (TypeError, ([1, 2], [1, -1]), {})):
+                                       (ValueError, (MAIL, LABELS), dict(passes=0)), (ValueError, (MAIL, LABELS), dict(batch=0)), (ValueError, (MAIL, LABELS), dict(batch=65537)),
+                                       (ValueError, (MAIL, LABELS), dict(window=0)), (TypeError, ({"a": 1},), {}), (TypeError, ("text",), {}), (TypeError, ([1, 2], [1, -1]), {})):
             with self.subTest(arguments), self.assertRaises(error):
                 self.client.learn("nothing", *arguments, **more)
 
 
 class PredictTest(ServedTest):
+    def test_arguments_out_of_range_and_mixed_features_are_named(self):
+        self.create("spam", **SPAM)
+        with self.assertRaisesRegex(ValueError, "batch=0: expected a whole number, 1 to 65,536"):
+            self.client.predict("spam", MAIL, batch=0)
+        with self.assertRaisesRegex(TypeError, "the feature 7 is int; expected a name"):
+            self.client.predict("spam", [*MAIL, {7: 1.0}])
+        self.assertEqual((self.client.predict("spam", []).labels, self.client.learn("spam", [], []).totals.examples), ([], 0))
+
     def test_predictions_have_labels_and_scores(self):
         self.create("spam", **SPAM)
         self.client.learn("spam", MAIL, LABELS, until_converged=True)

@@ -24,10 +24,11 @@ from sklearn.linear_model import Perceptron
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import check_estimator, check_sample_weights_invariance
+from sklearn.utils.estimator_checks import check_estimator, check_estimators_pickle, check_sample_weights_invariance, check_sample_weights_not_overwritten
 
 from perceptrond import PerceptrondError
-from perceptrond.sklearn import EXPECTED_FAILURES, EXPECTED_OF_AVERAGES, PerceptrondClassifier
+from perceptrond.sklearn import PerceptrondClassifier, expected_failures
+from perceptrond.settings import LEARNERS
 from python_fixture import ServedTest, texts_are_supported
 
 PEOPLE = [{"age": 20, "country": "DE"}, {"age": 61, "country": "FR", "member": True}, {"age": 45, "country": "DE", "member": True}, {"age": 33, "country": "US"}]
@@ -55,7 +56,8 @@ class CheckEstimatorTest(ServedTest):
                 try:
                     check(one)
                 except unittest.SkipTest as skipped:
-                    self.assertTrue(any(reason in str(skipped) for reason in (EXPECTED_FAILURES | EXPECTED_OF_AVERAGES).values()), skipped)
+                    reasons = expected_failures(estimator.learner, estimator.prediction).values()
+                    self.assertTrue(any(reason in str(skipped) for reason in reasons), skipped)
         gc.collect()
         self.await_models()
 
@@ -67,6 +69,23 @@ class CheckEstimatorTest(ServedTest):
 
     def test_logistic_regression_passes(self):
         self.check(PerceptrondClassifier(learner="logistic_regression", max_iter=20))
+
+    def test_every_other_learner_passes(self):
+        for learner in set(LEARNERS) - {"perceptron", "logistic_regression"}:
+            with self.subTest(learner):
+                self.check(PerceptrondClassifier(learner=learner, max_iter=5))
+        for prediction in ("pocket", "voted"):
+            with self.subTest(prediction):
+                self.check(PerceptrondClassifier(prediction=prediction, max_iter=5))
+
+    def test_checks_that_are_expected_to_fail_with_a_learner_fail(self):
+        for learner in LEARNERS:
+            estimator = PerceptrondClassifier(learner=learner, max_iter=2)
+            with self.subTest(learner), contextlib.nullcontext() if "check_sample_weights_list" not in expected_failures(learner) else self.assertRaises(PerceptrondError):
+                check_sample_weights_not_overwritten("", estimator)
+        for settings in ({"learner": "kernel_perceptron"}, {"learner": "auto"}, {"prediction": "voted"}):
+            with self.assertRaises(pickle.PicklingError):
+                check_estimators_pickle("", PerceptrondClassifier(max_iter=2, **settings))
 
     def test_what_is_expected_to_fail_fails_and_only_for_the_reason_given(self):
         check_sample_weights_invariance("", PerceptrondClassifier(), kind="ones")
@@ -174,9 +193,11 @@ class ModelTest(ServedTest):
             self.assertIs(classifier.publish("published"), classifier)
             self.assertEqual(classifier.model_name_, "published")
             assert_close(classifier.decision_function(examples), expected)
+            before = classifier.report()
             classifier.partial_fit(examples, labels)
-            self.assertEqual(self.client.report("published").examples, len(labels))
-            self.assertFalse(self.client.report("published").HasField("bound_in_use"))
+            # Counters go on, and the theorem's bound is still there.
+            self.assertEqual(self.client.report("published").examples, before.examples + len(labels))
+            self.assertEqual(self.client.report("published").HasField("bound_in_use"), before.HasField("bound_in_use"))
             with self.assertRaisesRegex(PerceptrondError, "MODEL_EXISTS"):
                 classifier.publish("published")
             del classifier
@@ -194,9 +215,35 @@ class ModelTest(ServedTest):
         classifier = PerceptrondClassifier(max_iter=1).fit(X, y)
         with self.assertRaisesRegex(ValueError, "publish.. needs a name"):
             classifier.publish()
-        classifier = PerceptrondClassifier(learner="kernel_perceptron", max_iter=1).fit(X[:100], y[:100])
-        with self.assertRaisesRegex(PerceptrondError, "NOT_LINEAR"):
-            classifier.publish("votes")
+
+    def test_models_without_weights_are_published_as_they_are(self):
+        X, y = load_iris(return_X_y=True)
+        texts, spam = 20 * ["Free money now", "Lunch at noon?", "free FREE", "see you at lunch", "money at noon"], 20 * [1, 0, 1, 0, 1]
+        for settings, examples, labels in (({"learner": "kernel_perceptron"}, X[:100], y[:100]), ({"learner": "auto"}, X, y), ({"prediction": "voted"}, X, y),
+                                           ({"learner": "arow"}, X, y), ({"feature_options": {"bits": 16, "inverse_document_frequency": True}}, texts, spam)):
+            with self.subTest(**settings):
+                self.addCleanup(self.client.delete, "published", missing_ok=True)
+                classifier = PerceptrondClassifier(max_iter=3, **settings).fit(examples, labels)
+                expected, report = classifier.decision_function(examples), classifier.report()
+                classifier.publish("published")
+                self.assertEqual(classifier.model_name_, "published")
+                numpy.testing.assert_array_equal(classifier.decision_function(examples), expected)
+                self.assertEqual((classifier.report().examples, classifier.report().updates), (report.examples, report.updates))
+                # A second copy learns by itself.
+                self.addCleanup(self.client.delete, "second", missing_ok=True)
+                classifier.publish("second").partial_fit(examples, labels)
+                self.assertEqual(self.client.report("published").examples, report.examples)
+                for name in ("published", "second"):
+                    self.client.delete(name)
+
+    def test_parameters_out_of_range_are_named(self):
+        X, y = whole_numbers()
+        for wrong, said in (({"max_iter": 0}, "max_iter=0: expected a whole number, at least 1"), ({"max_iter": 2.5}, "max_iter=2.5"), ({"batch_size": 0}, "batch_size=0: .*1 to 65,536"),
+                            ({"batch_size": 65537}, "batch_size=65537"), ({"batch_size": 10.0}, "batch_size=10.0")):
+            with self.subTest(wrong), self.assertRaisesRegex(ValueError, said):
+                PerceptrondClassifier(**wrong).fit(X, y)
+        with self.assertRaisesRegex(ValueError, "Only binary classification is supported by the learner 'kernel_perceptron'; y has 3 classes"):
+            PerceptrondClassifier(learner="kernel_perceptron").fit(*load_iris(return_X_y=True))
 
     def test_a_server_killed_during_fit_changes_nothing_in_the_result(self):
         X, y = whole_numbers(2000)
@@ -258,9 +305,12 @@ class PickleTest(ServedTest):
 
     def test_what_has_no_weights_to_export_cannot_be_pickled(self):
         X, y = whole_numbers(50)
-        with self.assertRaisesRegex(PerceptrondError, "NOT_LINEAR"):
-            pickle.dumps(PerceptrondClassifier(learner="kernel_perceptron", max_iter=1).fit(X, y))
-        with self.assertRaisesRegex(TypeError, "hashed on the server"):
+        for settings in ({"learner": "kernel_perceptron"}, {"learner": "auto"}, {"prediction": "voted"}):
+            classifier = PerceptrondClassifier(max_iter=1, **settings).fit(X, y)
+            with self.assertRaisesRegex(pickle.PicklingError, r"predicts by votes or a kernel cannot be pickled.* publish\(\"name\"\)"):
+                pickle.dumps(classifier)
+            self.assertFalse(hasattr(classifier, "coef_"))
+        with self.assertRaisesRegex(pickle.PicklingError, "hashed on the server"):
             pickle.dumps(PerceptrondClassifier(features="hashed", feature_options={"bits": 10}, max_iter=1).fit(PEOPLE, ANSWERS))
 
 
@@ -299,7 +349,7 @@ class InputTest(ServedTest):
         for examples in (texts, pandas.Series(texts), numpy.array(texts), numpy.array(texts, object)):
             classifier = PerceptrondClassifier(feature_options={"bits": 16}).fit(examples, labels)
             self.assertEqual(list(classifier.predict(examples)), labels)
-        with self.assertRaisesRegex(TypeError, "hashed on the server"):
+        with self.assertRaisesRegex(pickle.PicklingError, "hashed on the server.*publish"):
             pickle.dumps(classifier)
 
     def test_one_text_is_not_read_as_its_letters(self):

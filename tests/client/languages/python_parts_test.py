@@ -16,6 +16,7 @@ import tempfile
 import threading
 import time
 import unittest
+import warnings
 from unittest import mock
 
 import grpc
@@ -23,6 +24,7 @@ import grpc
 import flags
 import formats
 from perceptrond import columns, errors
+from perceptrond.channels import Target
 from perceptrond.columns import MOST_UINT32
 from perceptrond.google_rpc import error_details_pb2, status_pb2
 from perceptrond.labels import Labels
@@ -72,6 +74,29 @@ class BackoffTest(unittest.TestCase):
         backoff.progress()
         self.assertIsNotNone(backoff.next_wait(failed(grpc.StatusCode.UNAVAILABLE)))
 
+    def test_a_wait_that_lasts_is_reported_once_until_there_is_progress(self):
+        backoff = errors.Backoff(give_up_after=60, first=0.1, longest=1)
+        lost = failed(grpc.StatusCode.UNAVAILABLE)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            for now, notices in ((2.9, 0), (3, 1), (50, 1)):
+                self.clock.now = now
+                backoff.next_wait(lost)
+                self.assertEqual(len(caught), notices, now)
+            self.assertRegex(str(caught[0].message), r"^no answer for 3 s; trying for another 57 s \(give_up_after\): UNAVAILABLE: ")
+            backoff.progress()
+            for now, notices in ((51, 1), (53, 2)):
+                self.clock.now = now
+                backoff.next_wait(lost)
+                self.assertEqual(len(caught), notices, now)
+            # Another error is reported by itself, as is the last one.
+            backoff = errors.Backoff(give_up_after=10)
+            self.clock.now += 5
+            backoff.next_wait(failed(grpc.StatusCode.NOT_FOUND))
+            self.clock.now += 5
+            self.assertIsNone(backoff.next_wait(lost))
+            self.assertEqual(len(caught), 2)
+
     def test_unavailable_is_retried_and_what_is_exhausted_once_the_server_says(self):
         for code in grpc.StatusCode:
             exhausted = code is grpc.StatusCode.RESOURCE_EXHAUSTED
@@ -80,6 +105,12 @@ class BackoffTest(unittest.TestCase):
         full = failed(grpc.StatusCode.RESOURCE_EXHAUSTED, retry_after=2)
         self.assertEqual(errors.Backoff(give_up_after=10, first=1, longest=1).next_wait(full), 2)
         self.assertIsNone(errors.Backoff(give_up_after=2, first=1, longest=1).next_wait(full))
+
+
+class TargetTest(unittest.TestCase):
+    def test_an_address_without_a_port_has_perceptronds(self):
+        for given, meant in (("localhost", "localhost:7600"), ("a,b:1, c", "a:7600,b:1,c:7600"), ("h:7", "h:7"), ("[::1]:7", "[::1]:7"), ("unix:/s", "unix:/s")):
+            self.assertEqual(Target(given).server, meant)
 
 
 class BatchesTest(unittest.TestCase):

@@ -103,8 +103,6 @@ class OnnxTest(WeightsTest):
                      labels=["no", "yes"])
         self.learned("without-bias", X, two, features=4, bias_input=0)
         self.learned("several", X, y, features=4, classes=3)
-        self.learned("averaged", X, y, features=4, classes=3, prediction="averaged", labels=["a", "b", "c"])
-        self.learned("variances", X, two, features=4, learner="arow")
         # A row of zeros, on which every score without a bias is 0.
         rows[0] = 0
         self.assertIn(0, self.client.predict("without-bias", rows).scores)
@@ -112,13 +110,34 @@ class OnnxTest(WeightsTest):
             self.assertIn(0, self.client.predict(name, rows).scores)
         exact = [(name, rows, matrix_feed(rows)) for name in ("mistake", "positive", "without-bias", "several")]
         self.assert_same_labels(exact)
-        # Weights that were rounded to float32.
-        for name in ("averaged", "variances"):
-            answer = self.evaluated((weights.to_onnx(weights.get(self.client, name)), matrix_feed(rows)))[0]
-            scores = self.client.predict(name, rows, class_scores=True)
-            sure = numpy.abs(scores.scores) > 1e-4 if name == "variances" else numpy.ptp(numpy.sort(scores.class_scores)[:, 1:], axis=1) > 1e-4
-            self.assertGreater(sure.sum(), 400)
-            self.assertEqual(list(numpy.array(answer["labels"])[sure]), list(numpy.array(scores.labels)[sure]))
+
+    def test_rounded_weights_get_the_same_labels_but_within_rounding_of_a_tie(self):
+        X, y = whole_numbers(300, 4, 3)
+        two = numpy.where(X @ [1, -2, 1, 3] > 0, 1, -1)
+        grid = numpy.array(list(itertools.product(range(-2, 3), repeat=4)), float)
+        for name, labels, settings in (("averaged-two", two, {"prediction": "averaged"}), ("averaged", y, {"prediction": "averaged", "classes": 3}),
+                                       ("variances", two, {"learner": "arow"})):
+            linear = self.learned(name, X, labels, features=4, **settings)
+            coef = linear.coef.toarray()
+            # Each row moved next to a tie, of several classes to one of the first two.
+            normal, offset = (coef[0], linear.bias[0]) if len(coef) == 1 else (coef[0] - coef[1], linear.bias[0] - linear.bias[1])
+            distance = 2**-19 * (numpy.abs(grid) @ numpy.abs(normal) + abs(offset)) * numpy.where(numpy.arange(len(grid)) % 2, 1, -1)
+            ties = grid - numpy.outer((grid @ normal + offset - distance) / (normal @ normal), normal)
+            rows = numpy.vstack([grid, ties]).astype(numpy.float32).astype(float)
+            answer = self.evaluated((weights.to_onnx(linear), matrix_feed(rows)))[0]
+            scores, rounding = rows @ coef.T + linear.bias, 2**-23 * (numpy.abs(rows) @ numpy.abs(coef.T) + numpy.abs(linear.bias))
+            if scores.shape[1] == 1:
+                gap, bound = numpy.abs(scores[:, 0]), rounding[:, 0]
+            else:
+                first, second = numpy.argsort(-scores, axis=1)[:, :2].T
+                row = numpy.arange(len(rows))
+                gap, bound = scores[row, first] - scores[row, second], rounding[row, first] + rounding[row, second]
+            sure = gap > bound
+            # Below what a test without the bound would leave out.
+            self.assertGreater((sure & (gap < 1e-4)).sum(), 20, name)
+            self.assertGreater(sure.sum(), 600, name)
+            served = numpy.array(self.client.predict(name, rows).labels)
+            numpy.testing.assert_array_equal(numpy.array(answer["labels"])[sure], served[sure], name)
 
     def test_features_without_a_weight_add_nothing(self):
         X, y = whole_numbers(300, 6, 3)

@@ -239,7 +239,9 @@ TEST(LearnerSettings, ASettingOutOfRangeIsRefused) {
                 learner.add_class_weights(1);
                 learner.add_class_weights(2);
               }),
-      "model.learner.class_weights: the learner arow has no weights of examples; leave them out");
+      "model.learner.class_weights: the learner arow has no weights of examples; leave them out, "
+      "or choose a learner that has them: perceptron, passive-aggressive-i, passive-aggressive-ii, "
+      "logistic-regression, batch-perceptron, soft-confidence-weighted");
 }
 
 }  // namespace

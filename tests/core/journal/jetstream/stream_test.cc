@@ -269,6 +269,8 @@ TEST_P(ClusterTest, OneOfEqualAppendsWinsWhileServersDieAndNothingAcknowledgedIs
   std::atomic<int> kills = 0;
   std::thread killer([&] {
     for (int server = 0; !ended; server = (server + 1) % cluster_.size(), ++kills) {
+      // The schedule of the faults: a server is away for less than an election, then back for long enough
+      // to catch up.
       absl::SleepFor(absl::Milliseconds(700));
       cluster_.Kill(server);
       absl::SleepFor(absl::Milliseconds(700));
