@@ -11,6 +11,8 @@ namespace perceptrond::client {
 namespace {
 
 constexpr std::string_view kAliases = "aliases/";
+// Fits, with a name, into the smallest --max-message-bytes of a server.
+constexpr size_t kUploadBytes = 60 << 10;
 
 // One call of a stub's method, which must answer within `timeout`.
 template <typename Stub, typename Request, typename Response>
@@ -108,22 +110,51 @@ absl::StatusOr<v1::Model> ManagementClient::RenameModel(std::string_view name,
   return Ask(*stubs_->history, &v1::HistoryService::Stub::RenameModel, request, timeout_);
 }
 
-absl::StatusOr<std::string> ManagementClient::ExportModel(std::string_view name) const {
+absl::Status ManagementClient::ExportModel(
+    std::string_view name, const std::function<absl::Status(std::string_view)>& write) const {
+  grpc::ClientContext context;
+  context.set_deadline(absl::ToChronoTime(absl::Now() + timeout_));
   v1::ExportModelRequest request;
   request.set_name(ModelName(name));
-  absl::StatusOr<v1::ExportModelResponse> response =
-      Ask(*stubs_->history, &v1::HistoryService::Stub::ExportModel, request, timeout_);
-  if (!response.ok()) return response.status();
-  return std::move(*response->mutable_file());
+  const auto reader = stubs_->history->ExportModel(&context, request);
+  v1::ExportModelResponse response;
+  absl::Status written;
+  while (written.ok() && reader->Read(&response)) written = write(response.piece());
+  if (!written.ok()) context.TryCancel();
+  absl::Status status = ToAbslStatus(reader->Finish());
+  return written.ok() ? status : written;
 }
 
-absl::StatusOr<v1::Model> ManagementClient::ImportModel(std::string_view new_name,
-                                                        std::string file) const {
+absl::StatusOr<v1::Model> ManagementClient::ImportModel(
+    std::string_view new_name,
+    const std::function<absl::StatusOr<std::string>(size_t most)>& read) const {
+  grpc::ClientContext context;
+  context.set_deadline(absl::ToChronoTime(absl::Now() + timeout_));
+  v1::Model model;
+  const auto writer = stubs_->history->ImportModel(&context, &model);
   v1::ImportModelRequest request;
   request.set_new_name(ModelName(new_name));
-  request.set_file(std::move(file));
   request.set_request_id(RandomId());
-  return Ask(*stubs_->history, &v1::HistoryService::Stub::ImportModel, request, timeout_);
+  absl::Status unread;
+  while (true) {
+    absl::StatusOr<std::string> piece = read(kUploadBytes);
+    if (!piece.ok()) {
+      unread = piece.status();
+      context.TryCancel();
+      break;
+    }
+    const bool at_end = piece->empty();
+    request.set_piece(*std::move(piece));
+    // The first message names the model, also of an empty file. The server may end the call early.
+    if ((!at_end || !request.new_name().empty()) && !writer->Write(request)) break;
+    request.Clear();
+    if (at_end) break;
+  }
+  writer->WritesDone();
+  absl::Status status = ToAbslStatus(writer->Finish());
+  if (!unread.ok()) return unread;
+  if (!status.ok()) return status;
+  return model;
 }
 
 absl::StatusOr<v1::Snapshot> ManagementClient::CreateSnapshot(std::string_view model,

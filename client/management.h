@@ -10,7 +10,9 @@
 // Threads: all methods may be called concurrently.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -55,9 +57,15 @@ class ManagementClient {
   absl::StatusOr<v1::Model> CopyModel(std::string_view name, std::string_view new_name) const;
   absl::StatusOr<v1::Model> RenameModel(std::string_view name, std::string_view new_name,
                                         std::string_view etag = "") const;
-  // A model as a file, and a model from a file. INVALID_ARGUMENT (BAD_MODEL_FILE); ALREADY_EXISTS.
-  absl::StatusOr<std::string> ExportModel(std::string_view name) const;
-  absl::StatusOr<v1::Model> ImportModel(std::string_view new_name, std::string file) const;
+  // Receives a model as a file, and passes each piece to `write`, which may end the call with an error.
+  // The file is whole if OK is returned.
+  absl::Status ExportModel(std::string_view name,
+                           const std::function<absl::Status(std::string_view piece)>& write) const;
+  // Creates a model from a file. `read` reads the next bytes, at most `most`; none at the end. Its
+  // error ends the call, and no model is created. INVALID_ARGUMENT (BAD_MODEL_FILE); ALREADY_EXISTS.
+  absl::StatusOr<v1::Model> ImportModel(
+      std::string_view new_name,
+      const std::function<absl::StatusOr<std::string>(size_t most)>& read) const;
   // ALREADY_EXISTS (SNAPSHOT_EXISTS), RESOURCE_EXHAUSTED (SNAPSHOT_LIMIT).
   absl::StatusOr<v1::Snapshot> CreateSnapshot(std::string_view model, std::string_view id) const;
   // Oldest first.

@@ -8,6 +8,8 @@
 #include <atomic>
 #include <cstring>
 
+#include "core/features/byte_hash.h"
+
 namespace perceptrond {
 namespace {
 
@@ -26,6 +28,22 @@ uint64_t HashName(absl::string_view name) { return XXH3_64bits(name.data(), name
 uint64_t HashBytes(const void* bytes, size_t size, uint64_t seed) {
   return XXH3_64bits_withSeed(bytes, size, seed);
 }
+
+struct ByteHash::State {
+  // Zeroed, since a reset reads the seed.
+  XXH3_state_t hash = {};
+};
+
+ByteHash::ByteHash(uint64_t seed) : state_(std::make_unique<State>()) {
+  XXH3_64bits_reset_withSeed(&state_->hash, seed);
+}
+ByteHash::~ByteHash() = default;
+
+void ByteHash::Add(absl::string_view bytes) {
+  XXH3_64bits_update(&state_->hash, bytes.data(), bytes.size());
+}
+
+uint64_t ByteHash::Value() const { return XXH3_64bits_digest(&state_->hash); }
 
 Dictionary::Dictionary() : id_(NextId()) {}
 

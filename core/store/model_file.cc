@@ -1,47 +1,104 @@
 #include "core/store/model_file.h"
 
 #include <google/protobuf/io/coded_stream.h>
-#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 
+#include <algorithm>
+#include <limits>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/error/error.h"
-#include "core/features/names.h"
+#include "core/features/byte_hash.h"
 #include "core/journal/snapshot_parts.h"
 #include "core/model/model.h"
 #include "perceptron/storage/v1/model_file.pb.h"
 
 namespace perceptrond {
+namespace model_file_internal {
+
+// The checksum of bytes that come one after the other.
+class FileDigest {
+ public:
+  void Add(absl::string_view bytes) {
+    low_.Add(bytes);
+    high_.Add(bytes);
+  }
+  storage::ModelFileEnd End() const {
+    storage::ModelFileEnd end;
+    end.set_digest_low(low_.Value());
+    end.set_digest_high(high_.Value());
+    return end;
+  }
+
+ private:
+  ByteHash low_{0};
+  ByteHash high_{1};
+};
+
+}  // namespace model_file_internal
+
 namespace {
+
+using model_file_internal::FileDigest;
 
 constexpr absl::string_view kFirstLine = "perceptrond model 1\n";
 // A frame is about as large, besides what cannot be cut.
 constexpr size_t kFrameBytes = 8 << 20;
+constexpr size_t kMostVarintBytes = 5;
+// A file has at most this many times the bytes that its model's weights and names may take, for the
+// stored examples, and this many for the rest.
+constexpr size_t kFileFactor = 2;
+constexpr size_t kRestBytes = 64 << 20;
+
+using google::protobuf::io::CodedInputStream;
+using google::protobuf::io::CodedOutputStream;
 
 absl::Status BadFile(absl::string_view why) {
-  return InvalidField("BAD_MODEL_FILE", "file",
+  return InvalidField("BAD_MODEL_FILE", "piece",
                       absl::StrCat(why, "; send a file that perceptronctl export has made"));
 }
 
-void SetDigest(absl::string_view bytes, storage::ModelFileEnd& end) {
-  end.set_digest_low(HashBytes(bytes.data(), bytes.size(), 0));
-  end.set_digest_high(HashBytes(bytes.data(), bytes.size(), 1));
+absl::Status TooLarge(size_t most) {
+  return MakeError(absl::StatusCode::kResourceExhausted, "MODEL_TOO_LARGE",
+                   absl::StrCat("the file has more than ", most >> 20,
+                                " MiB, more than a model may have here: "
+                                "raise the server's --memory-budget"),
+                   {{"max_bytes", absl::StrCat(most)}});
 }
 
-absl::Status AppendFrame(const storage::ModelFileFrame& frame, std::string& file) {
-  std::string bytes;
-  if (frame.ByteSizeLong() > INT32_MAX || !frame.SerializeToString(&bytes))
-    return absl::ResourceExhaustedError("a part of the model is larger than a message may be");
-  {
-    google::protobuf::io::StringOutputStream stream(&file);
-    google::protobuf::io::CodedOutputStream out(&stream);
-    out.WriteVarint32(static_cast<uint32_t>(bytes.size()));
+// Makes the pieces of a file.
+class PieceWriter {
+ public:
+  absl::Status AddFrame(const storage::ModelFileFrame& frame) {
+    std::string bytes;
+    if (frame.ByteSizeLong() > INT32_MAX || !frame.SerializeToString(&bytes))
+      return absl::ResourceExhaustedError("a part of the model is larger than a message may be");
+    uint8_t size[kMostVarintBytes];
+    const uint8_t* const end =
+        CodedOutputStream::WriteVarint32ToArray(static_cast<uint32_t>(bytes.size()), size);
+    Add({reinterpret_cast<const char*>(size), static_cast<size_t>(end - size)});
+    Add(bytes);
+    return absl::OkStatus();
   }
-  file += bytes;
-  return absl::OkStatus();
-}
+  void Add(absl::string_view bytes) {
+    digest_.Add(bytes);
+    while (!bytes.empty()) {
+      if (pieces_.empty() || pieces_.back().size() == kModelFilePieceBytes) pieces_.emplace_back();
+      std::string& last = pieces_.back();
+      const absl::string_view part = bytes.substr(0, kModelFilePieceBytes - last.size());
+      last.append(part.data(), part.size());
+      bytes.remove_prefix(part.size());
+    }
+  }
+  const FileDigest& digest() const { return digest_; }
+  ModelFilePieces TakePieces() { return std::move(pieces_); }
+
+ private:
+  FileDigest digest_;
+  ModelFilePieces pieces_;
+};
 
 // The model of a file, as if a journal had it.
 class FileModel final : public StoredModel {
@@ -58,8 +115,8 @@ class FileModel final : public StoredModel {
   const ModelFile& file_;
 };
 
-// Adds a frame's content. False if it is at the end.
-absl::StatusOr<bool> TakeFrame(storage::ModelFileFrame frame, absl::string_view before,
+// Adds a frame's content. `before`: the checksum of all bytes before it. False if it is at the end.
+absl::StatusOr<bool> TakeFrame(storage::ModelFileFrame frame, const FileDigest& before,
                                ModelFile& file) {
   switch (frame.frame_case()) {
     case storage::ModelFileFrame::kHead:
@@ -77,83 +134,154 @@ absl::StatusOr<bool> TakeFrame(storage::ModelFileFrame frame, absl::string_view 
       if (!AppendPart(std::move(*frame.mutable_state()), file.state).ok())
         return BadFile("a part of its state is wrong");
       return true;
-    case storage::ModelFileFrame::kEnd: {
-      storage::ModelFileEnd digest;
-      SetDigest(before, digest);
-      if (digest.SerializeAsString() != frame.end().SerializeAsString())
+    case storage::ModelFileFrame::kEnd:
+      if (before.End().SerializeAsString() != frame.end().SerializeAsString())
         return BadFile("it is damaged: its checksum is another");
       return false;
-    }
     case storage::ModelFileFrame::FRAME_NOT_SET:
       break;
   }
   return BadFile("it has parts that only a newer server knows");
 }
 
-absl::StatusOr<ModelFile> ReadFrames(absl::string_view bytes) {
-  ModelFile file;
-  if (!absl::StartsWith(bytes, kFirstLine)) return BadFile("it is no file of a model");
-  size_t at = kFirstLine.size();
-  while (true) {
-    google::protobuf::io::CodedInputStream in(
-        reinterpret_cast<const uint8_t*>(bytes.data() + at),
-        static_cast<int>(std::min<size_t>(bytes.size() - at, INT32_MAX)));
-    uint32_t size = 0;
-    if (!in.ReadVarint32(&size)) return BadFile("it ends early");
-    const size_t begin = at + static_cast<size_t>(in.CurrentPosition());
-    if (size > bytes.size() - begin) return BadFile("it ends early");
-    storage::ModelFileFrame frame;
-    if (!frame.ParseFromArray(bytes.data() + begin, static_cast<int>(size)))
-      return BadFile("it is damaged: a part does not parse");
-    const absl::StatusOr<bool> more = TakeFrame(std::move(frame), bytes.substr(0, at), file);
-    if (!more.ok()) return more.status();
-    at = begin + size;
-    if (!*more) break;
-  }
-  if (at < bytes.size()) return BadFile("something follows its end");
-  return file;
-}
-
 }  // namespace
 
-absl::StatusOr<std::string> WriteModelFile(const storage::ModelHeader& header,
-                                           const storage::Snapshot& state,
-                                           const CommittedState& committed) {
-  std::string file(kFirstLine);
+absl::StatusOr<ModelFilePieces> WriteModelFile(const storage::ModelHeader& header,
+                                               const storage::Snapshot& state,
+                                               const CommittedState& committed) {
+  PieceWriter writer;
+  writer.Add(kFirstLine);
   storage::ModelFileFrame frame;
   storage::ModelFileHead& head = *frame.mutable_head();
   *head.mutable_model() = header.model();
   head.set_composition_depth(header.composition_depth());
   head.set_composition_models(header.composition_models());
-  absl::Status status = AppendFrame(frame, file);
+  absl::Status status = writer.AddFrame(frame);
   *frame.mutable_counters() = committed.counters;
-  if (status.ok()) status = AppendFrame(frame, file);
+  if (status.ok()) status = writer.AddFrame(frame);
   for (const storage::ProducerPosition& position : committed.positions) {
     *frame.mutable_position() = position;
-    if (status.ok()) status = AppendFrame(frame, file);
+    if (status.ok()) status = writer.AddFrame(frame);
   }
   const auto append = [&](const storage::Snapshot& part) {
     *frame.mutable_state() = part;
-    return AppendFrame(frame, file);
+    return writer.AddFrame(frame);
   };
   if (status.ok()) status = ForEachPart(state, kFrameBytes, append);
-  SetDigest(file, *frame.mutable_end());
-  if (status.ok()) status = AppendFrame(frame, file);
+  *frame.mutable_end() = writer.digest().End();
+  if (status.ok()) status = writer.AddFrame(frame);
   if (!status.ok()) return WithReason(status, "ANSWER_TOO_LARGE");
-  return file;
+  return writer.TakePieces();
 }
 
-absl::StatusOr<ModelFile> ReadModelFile(absl::string_view bytes, const ModelLimits& limits) {
-  absl::StatusOr<ModelFile> file = ReadFrames(bytes);
-  if (!file.ok()) return file;
-  FileModel stored(*file);
+struct ModelFileReader::Parts {
+  explicit Parts(const ModelLimits& model_limits)
+      : limits(model_limits),
+        most(limits.max_model_bytes > std::numeric_limits<size_t>::max() / (2 * kFileFactor)
+                 ? std::numeric_limits<size_t>::max()
+                 : kFileFactor * limits.max_model_bytes + kRestBytes) {}
+
+  // Takes the first line, if it is there.
+  absl::Status TakeFirstLine();
+  // Takes the next frame out of `unread` from `at` on. False if it is not whole yet.
+  absl::StatusOr<bool> TakeNext(size_t& at);
+
+  const ModelLimits limits;
+  const size_t most;
+  ModelFile file;
+  // Of the bytes before `unread`.
+  FileDigest digest;
+  // The begin of a frame.
+  std::string unread;
+  // Of all bytes, and what was read of them takes.
+  size_t total = 0;
+  size_t read_bytes = 0;
+  bool begun = false;
+  bool has_header = false;
+  bool ended = false;
+};
+
+ModelFileReader::ModelFileReader(const ModelLimits& limits)
+    : parts_(std::make_unique<Parts>(limits)) {}
+ModelFileReader::~ModelFileReader() = default;
+ModelFileReader::ModelFileReader(ModelFileReader&&) noexcept = default;
+
+absl::Status ModelFileReader::Parts::TakeFirstLine() {
+  const absl::string_view line = absl::string_view(unread).substr(0, kFirstLine.size());
+  if (!absl::StartsWith(kFirstLine, line)) return BadFile("it is no file of a model");
+  if (line.size() < kFirstLine.size()) return absl::OkStatus();
+  digest.Add(line);
+  unread.erase(0, line.size());
+  begun = true;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> ModelFileReader::Parts::TakeNext(size_t& at) {
+  const absl::string_view rest = absl::string_view(unread).substr(at);
+  if (rest.empty()) return false;
+  if (ended) return BadFile("something follows its end");
+  CodedInputStream in(reinterpret_cast<const uint8_t*>(rest.data()),
+                      static_cast<int>(std::min(rest.size(), kMostVarintBytes)));
+  uint32_t size = 0;
+  if (!in.ReadVarint32(&size)) {
+    if (rest.size() < kMostVarintBytes) return false;
+    return BadFile("it is damaged: a part has no size");
+  }
+  const auto begin = static_cast<size_t>(in.CurrentPosition());
+  if (size > INT32_MAX) return BadFile("it is damaged: a part is too large");
+  if (size > rest.size() - begin) return false;
+  storage::ModelFileFrame frame;
+  if (!frame.ParseFromArray(rest.data() + begin, static_cast<int>(size)))
+    return BadFile("it is damaged: a part does not parse");
+  has_header |= frame.has_head();
+  read_bytes += frame.SpaceUsedLong();
+  const absl::StatusOr<bool> more = TakeFrame(std::move(frame), digest, file);
+  if (!more.ok()) return more.status();
+  ended = !*more;
+  digest.Add(rest.substr(0, begin + size));
+  at += begin + size;
+  return true;
+}
+
+absl::Status ModelFileReader::Add(absl::string_view bytes) {
+  parts_->total += bytes.size();
+  if (parts_->total > parts_->most) return TooLarge(parts_->most);
+  parts_->unread.append(bytes.data(), bytes.size());
+  if (!parts_->begun) {
+    if (absl::Status status = parts_->TakeFirstLine(); !status.ok() || !parts_->begun)
+      return status;
+  }
+  size_t at = 0;
+  while (true) {
+    const absl::StatusOr<bool> taken = parts_->TakeNext(at);
+    if (!taken.ok()) return taken.status();
+    if (!*taken) break;
+  }
+  parts_->unread.erase(0, at);
+  return absl::OkStatus();
+}
+
+const storage::ModelHeader* ModelFileReader::header() const {
+  return parts_->has_header ? &parts_->file.header : nullptr;
+}
+
+size_t ModelFileReader::memory_bytes() const {
+  return parts_->read_bytes + parts_->unread.capacity();
+}
+
+absl::StatusOr<ModelFile> ModelFileReader::Finish() {
+  if (!parts_->begun && !parts_->unread.empty()) return BadFile("it is no file of a model");
+  if (!parts_->ended) return BadFile("it ends early");
+  parts_->unread = std::string();
+  ModelFile& file = parts_->file;
+  FileModel stored(file);
   // No row is evaluated: components are not asked.
   const auto no_component = [](absl::string_view /*name*/, ComponentAccess /*access*/) {
     return absl::StatusOr<std::shared_ptr<Model>>(absl::NotFoundError("not in memory"));
   };
   const absl::StatusOr<std::shared_ptr<Model>> model =
-      RestoreModel(file->header, stored, limits, no_component);
-  if (model.ok()) return file;
+      RestoreModel(file.header, stored, parts_->limits, no_component);
+  if (model.ok()) return std::move(file);
   if (absl::IsDataLoss(model.status())) return BadFile(model.status().message());
   return model.status();
 }

@@ -14,7 +14,6 @@
 #include "core/model/snapshot.h"
 #include "core/settings/settings.h"
 #include "core/store/model_expiry.h"
-#include "core/store/model_file.h"
 #include "core/store/snapshotter.h"
 
 namespace perceptrond {
@@ -169,17 +168,30 @@ absl::StatusOr<v1::Model> ModelHistory::Copy(absl::string_view name, absl::strin
   return CreateCopy(model->header, model->state, model->committed, new_name, request_id);
 }
 
-absl::StatusOr<std::string> ModelHistory::Export(absl::string_view name) {
+absl::StatusOr<ModelFilePieces> ModelHistory::Export(absl::string_view name) {
   const absl::StatusOr<WholeModel> model = Read(name);
   if (!model.ok()) return model.status();
   const ModelCopyMemory memory(store_.memory_, 2 * model->state.SpaceUsedLong());
   return WriteModelFile(model->header, model->state, model->committed);
 }
 
-absl::StatusOr<v1::Model> ModelHistory::Import(const std::string& file, absl::string_view new_name,
+ModelFileReader ModelHistory::ReadFile() const { return ModelFileReader(store_.options_.limits); }
+
+absl::Status ModelHistory::CheckImport(const storage::ModelHeader& settings,
+                                       absl::string_view new_name, const std::string& request_id) {
+  v1::Model model = settings.model();
+  model.set_name(std::string(new_name));
+  absl::Status status =
+      store_.catalogue_.Create(std::move(model), request_id, /*validate_only=*/true).status();
+  // Other errors may be of damage that only the checksum shows.
+  return absl::IsAlreadyExists(status) || absl::IsResourceExhausted(status) ? status
+                                                                            : absl::OkStatus();
+}
+
+absl::StatusOr<v1::Model> ModelHistory::Import(ModelFileReader file, absl::string_view new_name,
                                                const std::string& request_id) {
-  const ModelCopyMemory memory(store_.memory_, 3 * file.size());
-  absl::StatusOr<ModelFile> read = ReadModelFile(file, store_.options_.limits);
+  const ModelCopyMemory memory(store_.memory_, 2 * file.memory_bytes());
+  absl::StatusOr<ModelFile> read = file.Finish();
   if (!read.ok()) return read.status();
   return CreateCopy(read->header, read->state, read->committed, new_name, request_id);
 }

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "core/model/past_state.h"
+#include "core/store/model_file.h"
 #include "core/store/store.h"
 
 namespace perceptrond {
@@ -32,12 +33,18 @@ class ModelHistory {
   // acknowledged may be lost. See ModelCatalogue::Rename.
   absl::Status Rename(absl::string_view name, absl::string_view new_name, absl::string_view etag);
 
-  // The model as it is at one moment, in a file.
-  absl::StatusOr<std::string> Export(absl::string_view name);
-  // Creates a model from such a file. Durable on return. INVALID_ARGUMENT (BAD_MODEL_FILE,
+  // The model as it is at one moment, in a file. RESOURCE_EXHAUSTED (ANSWER_TOO_LARGE).
+  absl::StatusOr<ModelFilePieces> Export(absl::string_view name);
+  // What reads such a file for Import.
+  ModelFileReader ReadFile() const;
+  // Whether a model with these settings could be created, of a file that is not read to its end:
+  // ALREADY_EXISTS (MODEL_EXISTS); RESOURCE_EXHAUSTED (MODEL_TOO_LARGE, MODEL_LIMIT). Changes nothing.
+  // Of a damaged file it may be another error than Import's.
+  absl::Status CheckImport(const storage::ModelHeader& settings, absl::string_view new_name,
+                           const std::string& request_id);
+  // Creates a model from a file that was read. Durable on return. INVALID_ARGUMENT (BAD_MODEL_FILE,
   // INVALID_FIELD); otherwise as Copy.
-  absl::StatusOr<::perceptron::v1::Model> Import(const std::string& file,
-                                                 absl::string_view new_name,
+  absl::StatusOr<::perceptron::v1::Model> Import(ModelFileReader file, absl::string_view new_name,
                                                  const std::string& request_id);
 
   // Keeps the model's current state. Durable on return. ALREADY_EXISTS (SNAPSHOT_EXISTS);

@@ -51,6 +51,14 @@ constexpr Entry kEntries[] = {
 };
 
 constexpr char kLearnStream[] = "/perceptron.v1.LearningService/LearnStream";
+constexpr char kExportModel[] = "/perceptron.v1.HistoryService/ExportModel";
+constexpr char kImportModel[] = "/perceptron.v1.HistoryService/ImportModel";
+
+RelayKind KindOf(const RoutedMethod& method) {
+  if (method.names.path() == kImportModel) return RelayKind::kUpload;
+  if (method.names.path() == kExportModel) return RelayKind::kCall;
+  return method.names.is_stream() ? RelayKind::kStream : RelayKind::kCall;
+}
 
 // What a segment may have besides its request: mostly names that other messages appended.
 constexpr size_t kMostSegmentBytes = 4 << 20;
@@ -141,7 +149,7 @@ FleetServer::~FleetServer() { Stop(); }
 
 void FleetServer::RunThere(Call& call, const Destination& to, const RoutedMethod& method) {
   if (call.path() != kLearnStream)
-    return RunRelay(calls_, backend_.drain, call, to, method.names.is_stream(), rows_);
+    return RunRelay(calls_, backend_.drain, call, to, KindOf(method), rows_);
   const auto connect = [this, to,
                         origin = CallOrigin(call)](std::weak_ptr<SegmentCall::Receiver> receiver) {
     return SegmentCall::Start(calls_, to.address, to.model_id, to.epoch, origin,

@@ -22,8 +22,10 @@ constexpr char kLearn[] = "/perceptron.v1.LearningService/Learn";
 // until it is done.
 class Relay final : public Reactor, public WriterCall, public std::enable_shared_from_this<Relay> {
  public:
-  Relay(WriterCalls& calls, Drain& drain, Call& call, const Destination& to, FollowedRows& rows)
+  Relay(WriterCalls& calls, Drain& drain, Call& call, const Destination& to, RelayKind kind,
+        FollowedRows& rows)
       : WriterCall(to.model_id, to.epoch),
+        kind_(kind),
         rows_(rows),
         calls_(calls),
         drain_(drain),
@@ -32,7 +34,7 @@ class Relay final : public Reactor, public WriterCall, public std::enable_shared
         stub_(channel_),
         upstream_(*this) {}
 
-  void Start(bool is_stream) {
+  void Start() {
     call_.timing().Switch(Part::kForward);
     if (const auto deadline = call_.context().deadline(); deadline != deadline.max())
       context_.set_deadline(deadline);
@@ -40,9 +42,9 @@ class Relay final : public Reactor, public WriterCall, public std::enable_shared
     self_ = shared_from_this();
     const std::weak_ptr<Relay> weak = self_;
     drain_.Add(
-        [weak, is_stream] {
+        [weak] {
           const std::shared_ptr<Relay> alive = weak.lock();
-          if (alive != nullptr && is_stream) alive->End(DrainingError());
+          if (alive != nullptr && alive->kind_ == RelayKind::kStream) alive->End(DrainingError());
         },
         drain_id_);
     stub_.PrepareBidiStreamingCall(&context_, call_.path(), {}, &upstream_);
@@ -70,6 +72,7 @@ class Relay final : public Reactor, public WriterCall, public std::enable_shared
     upstream_.StartRead(&answer_);
   }
   void OnCancel() override { context_.TryCancel(); }
+  void OnRequestTimeout() override { End(RequestTimeout()); }
   void OnDone() override {
     drain_.Remove(drain_id_);
     calls_.Remove(*this);
@@ -118,7 +121,8 @@ class Relay final : public Reactor, public WriterCall, public std::enable_shared
   void OnPassedOn(bool ok) {
     MutexLock lock(&mutex_);
     // If it failed, the end comes.
-    if (ok && !ended_) call_.StartRead(&message_);
+    if (!ok || ended_) return;
+    kind_ == RelayKind::kUpload ? call_.StartReadRequest(&message_) : call_.StartRead(&message_);
   }
   void OnEnd(const grpc::Status& status) {
     const std::shared_ptr<Relay> self = std::move(self_);
@@ -136,6 +140,7 @@ class Relay final : public Reactor, public WriterCall, public std::enable_shared
     call_.Finish(end);
   }
 
+  const RelayKind kind_;
   FollowedRows& rows_;
   WriterCalls& calls_;
   Drain& drain_;
@@ -159,7 +164,7 @@ class Relay final : public Reactor, public WriterCall, public std::enable_shared
 
 }  // namespace
 
-void RunRelay(WriterCalls& calls, Drain& drain, Call& call, const Destination& to, bool is_stream,
+void RunRelay(WriterCalls& calls, Drain& drain, Call& call, const Destination& to, RelayKind kind,
               FollowedRows& rows) {
   if (const absl::Status limited =
           call.access() == nullptr ? absl::OkStatus() : call.access()->CheckLimit();
@@ -167,10 +172,10 @@ void RunRelay(WriterCalls& calls, Drain& drain, Call& call, const Destination& t
     call.Bind(std::make_shared<Reactor>());
     return call.Finish(ToGrpc(limited));
   }
-  const auto relay = std::make_shared<Relay>(calls, drain, call, to, rows);
+  const auto relay = std::make_shared<Relay>(calls, drain, call, to, kind, rows);
   calls.Add(relay);
   call.Bind(relay);
-  relay->Start(is_stream);
+  relay->Start();
 }
 
 }  // namespace perceptrond

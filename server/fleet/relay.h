@@ -2,6 +2,8 @@
 // one at a time, so that a slow side holds the other back.
 #pragma once
 
+#include <cstdint>
+
 #include "server/fleet/writer_calls.h"
 #include "server/rpc/call.h"
 #include "server/rpc/drain.h"
@@ -11,10 +13,19 @@ namespace perceptrond {
 struct Destination;
 struct FollowedRows;
 
-// Runs the call there. A stream ends when the drain begins, another call goes on. Examples to learn
+enum class RelayKind : uint8_t {
+  // It goes on when the drain begins.
+  kCall,
+  // It ends when the drain begins.
+  kStream,
+  // It goes on, and each of its messages must arrive in the time that a request may take.
+  kUpload,
+};
+
+// Runs the call there. Examples to learn
 // count as forwarded in `rows`, and for the caller's principal, which may be above its limit:
 // RESOURCE_EXHAUSTED (RATE_LIMITED). Everything must outlive the call.
-void RunRelay(WriterCalls& calls, Drain& drain, Call& call, const Destination& to, bool is_stream,
+void RunRelay(WriterCalls& calls, Drain& drain, Call& call, const Destination& to, RelayKind kind,
               FollowedRows& rows);
 
 }  // namespace perceptrond

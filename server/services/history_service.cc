@@ -12,6 +12,7 @@
 #include "server/rpc/unary.h"
 #include "server/services/services.h"
 #include "server/sessions/convert.h"
+#include "server/sessions/model_transfer.h"
 
 namespace perceptrond {
 namespace {
@@ -65,25 +66,6 @@ absl::Status RenameModel(Store& store, const v1::RenameModelRequest& request, v1
   absl::Status status =
       ModelHistory(store).Rename(request.name(), request.new_name(), request.etag());
   return status.ok() ? AnswerWithModel(store, request.new_name(), response) : status;
-}
-
-absl::Status ExportModel(Store& store, const v1::ExportModelRequest& request,
-                         v1::ExportModelResponse& response) {
-  if (absl::Status status = CheckNoAlias(request.name(), "name"); !status.ok()) return status;
-  absl::StatusOr<std::string> file = ModelHistory(store).Export(request.name());
-  if (!file.ok()) return file.status();
-  response.set_file(*std::move(file));
-  return absl::OkStatus();
-}
-
-absl::Status ImportModel(Store& store, const v1::ImportModelRequest& request, v1::Model& response) {
-  if (absl::Status status = CheckNoAlias(request.new_name(), "new_name"); !status.ok())
-    return status;
-  if (absl::Status status = CheckId(request.request_id(), "request_id"); !status.ok())
-    return status;
-  const absl::StatusOr<v1::Model> imported =
-      ModelHistory(store).Import(request.file(), request.new_name(), request.request_id());
-  return imported.ok() ? AnswerWithModel(store, request.new_name(), response) : imported.status();
 }
 
 absl::Status CreateSnapshot(Store& store, const v1::CreateSnapshotRequest& request,
@@ -145,8 +127,8 @@ void AddHistoryService(Router& router, const Backend& backend) {
       "perceptron.v1.HistoryService",
       {{"CopyModel", unary(CopyModel, IsLarge<v1::CopyModelRequest>)},
        {"RenameModel", unary(RenameModel, IsLarge<v1::RenameModelRequest>)},
-       {"ExportModel", unary(ExportModel, IsLarge<v1::ExportModelRequest>)},
-       {"ImportModel", unary(ImportModel, IsLarge<v1::ImportModelRequest>)},
+       {"ExportModel", [backend](Call& call) { StartExport(call, backend); }},
+       {"ImportModel", [backend](Call& call) { StartImport(call, backend); }},
        {"CreateSnapshot", unary(CreateSnapshot, IsLarge<v1::CreateSnapshotRequest>)},
        {"ListSnapshots", unary(ListSnapshots, IsManagement<v1::ListSnapshotsRequest>)},
        {"DeleteSnapshot", unary(DeleteSnapshot, IsManagement<v1::DeleteSnapshotRequest>)},

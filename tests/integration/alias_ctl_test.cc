@@ -1,4 +1,8 @@
 // perceptronctl: aliases, copies, names, files and rollbacks.
+#include <filesystem>
+#include <fstream>
+#include <string>
+
 #include "absl/strings/str_cat.h"
 #include "perceptron/v1/alias_service.pb.h"
 #include "perceptron/v1/history_service.pb.h"
@@ -8,6 +12,7 @@ namespace perceptrond::testing {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class CtlHistoryTest : public CtlTest {
  protected:
@@ -18,6 +23,15 @@ class CtlHistoryTest : public CtlTest {
   void ExpectFine(const std::string& arguments) {
     const CommandResult result = Ctl(arguments);
     EXPECT_EQ(result.exit_code, 0) << result.out;
+  }
+  // The last 64 MiB of a file, without its checksum.
+  static std::string EndOf(const std::string& path) {
+    std::string bytes(64 << 20, '\0');
+    std::ifstream file(path, std::ios::binary);
+    file.seekg(-static_cast<std::streamoff>(bytes.size()), std::ios::end);
+    EXPECT_TRUE(file.read(bytes.data(), static_cast<std::streamsize>(bytes.size())));
+    bytes.resize(bytes.size() - 64);
+    return bytes;
   }
   std::string Weights(const std::string& name) {
     return Json<v1::Model>("get " + name + " --weights").weights().SerializeAsString();
@@ -92,6 +106,29 @@ TEST_F(CtlHistoryTest, ACopyANewNameAndAFileHaveTheSameWeights) {
   for (const char* name : {"b", "c", "d"}) EXPECT_EQ(Weights(name), weights) << name;
   EXPECT_THAT(Ctl("get a").out, HasSubstr("MODEL_NOT_FOUND"));
   EXPECT_THAT(Ctl("import e " + data_).out, HasSubstr("BAD_MODEL_FILE"));
+}
+
+TEST_F(CtlHistoryTest, AFileOfMoreThanAMessageMovesAModelAndIsWholeOrAbsent) {
+  ExpectFine("create large --dimension 20000000 --learner arow");
+  ExpectFine("learn large " + data_ + " --index-base 1");
+  const std::string file = dir_.path() + "/large.model";
+  const std::string again = dir_.path() + "/again.model";
+  ExpectFine("export large " + file);
+  const auto size = std::filesystem::file_size(file);
+  EXPECT_GT(size, 64U << 20);
+  ExpectFine("import moved " + file);
+  ExpectFine("export moved " + again);
+  // But for names and times at the begin, and the checksum.
+  EXPECT_TRUE(EndOf(file) == EndOf(again));
+  const std::string predict = " " + data_ + " --index-base 1";
+  EXPECT_EQ(CtlOut("predict large" + predict).out, CtlOut("predict moved" + predict).out);
+  // One byte less.
+  std::filesystem::resize_file(file, size - 1);
+  EXPECT_THAT(Ctl("import cut " + file).out, HasSubstr("BAD_MODEL_FILE"));
+  EXPECT_THAT(Ctl("get cut").out, HasSubstr("MODEL_NOT_FOUND"));
+  EXPECT_THAT(Ctl("export none " + dir_.path() + "/none.model").out, HasSubstr("MODEL_NOT_FOUND"));
+  for (const auto& entry : std::filesystem::directory_iterator(dir_.path()))
+    EXPECT_THAT(entry.path().string(), Not(HasSubstr("none.model")));
 }
 
 }  // namespace

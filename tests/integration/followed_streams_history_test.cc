@@ -193,17 +193,23 @@ TEST_P(FleetHistory, ACopyMadeOnAnyServerIsEqualOnAllAndLearnsByItself) {
   }
   v1::ExportModelRequest out;
   out.set_name("models/source");
-  v1::ExportModelResponse file;
+  const auto history = v1::HistoryService::NewStub(follower.channel);
   grpc::ClientContext out_context;
-  ASSERT_TRUE(
-      v1::HistoryService::NewStub(follower.channel)->ExportModel(&out_context, out, &file).ok());
+  const auto reader = history->ExportModel(&out_context, out);
+  std::string file;
+  for (v1::ExportModelResponse piece; reader->Read(&piece);) file += piece.piece();
+  ASSERT_TRUE(reader->Finish().ok());
   v1::ImportModelRequest in;
   in.set_new_name("models/imported");
-  in.set_file(file.file());
   v1::Model imported;
   grpc::ClientContext in_context;
-  const grpc::Status status =
-      v1::HistoryService::NewStub(follower.channel)->ImportModel(&in_context, in, &imported);
+  const auto importer = history->ImportModel(&in_context, &imported);
+  for (size_t at = 0; at < file.size(); at += 100) {
+    in.set_piece(file.substr(at, 100));
+    ASSERT_TRUE(importer->Write(in));
+  }
+  ASSERT_TRUE(importer->WritesDone());
+  const grpc::Status status = importer->Finish();
   ASSERT_TRUE(status.ok()) << status.error_message();
   for (const char* id : {"copy", "imported"}) {
     for (Member& member : servers().members()) {

@@ -232,6 +232,83 @@ TEST_F(HistoryTest, ListsWhatItKeeps) {
   EXPECT_GT(all.snapshots(1).size_bytes(), 0);
 }
 
+class TransferTest : public HistoryTest {
+ protected:
+  TransferTest() {
+    LearnRows("a", 0, 50);
+    v1::ExportModelRequest request;
+    request.set_name("models/a");
+    grpc::ClientContext context;
+    const auto reader = history_->ExportModel(&context, request);
+    for (v1::ExportModelResponse piece; reader->Read(&piece);) file_ += piece.piece();
+    EXPECT_TRUE(reader->Finish().ok());
+  }
+  // In two pieces, of which the second names `second`.
+  grpc::Status Import(const std::string& file, const std::string& id, const std::string& request_id,
+                      const std::string& second = "") {
+    grpc::ClientContext context;
+    v1::Model model;
+    const auto writer = history_->ImportModel(&context, &model);
+    v1::ImportModelRequest request;
+    request.set_new_name("models/" + id);
+    request.set_request_id(request_id);
+    request.set_piece(file.substr(0, file.size() / 2));
+    writer->Write(request);
+    request.set_new_name(second);
+    request.set_piece(file.substr(file.size() / 2));
+    writer->Write(request);
+    writer->WritesDone();
+    return writer->Finish();
+  }
+  bool Exists(const std::string& id) {
+    grpc::ClientContext context;
+    v1::GetModelRequest request;
+    request.set_name("models/" + id);
+    v1::Model model;
+    return models_->GetModel(&context, request, &model).ok();
+  }
+
+  std::string file_;
+};
+
+TEST_F(TransferTest, TheSameRequestIsAnsweredFromWhatItMade) {
+  EXPECT_TRUE(Import(file_, "b", "one").ok());
+  EXPECT_TRUE(Import(file_, "b", "one").ok());
+  EXPECT_EQ(Reason(Import(file_, "b", "another")), "MODEL_EXISTS");
+  CrashAndRestart();
+  EXPECT_EQ(Weights("b"), Weights("a"));
+}
+
+TEST_F(TransferTest, APartOfAFileChangesNothing) {
+  EXPECT_EQ(Reason(Import(file_.substr(0, file_.size() - 1), "b", "")), "BAD_MODEL_FILE");
+  EXPECT_EQ(BadField(Import(file_, "b", "", "models/c")), "new_name");
+  EXPECT_EQ(BadField(Import(file_, "no/slash", "")), "new_name");
+  grpc::ClientContext context;
+  v1::Model model;
+  const auto writer = history_->ImportModel(&context, &model);
+  v1::ImportModelRequest request;
+  request.set_new_name("models/b");
+  request.set_piece(file_.substr(0, file_.size() / 2));
+  ASSERT_TRUE(writer->Write(request));
+  context.TryCancel();
+  EXPECT_EQ(writer->Finish().error_code(), grpc::StatusCode::CANCELLED);
+  EXPECT_FALSE(Exists("b"));
+  EXPECT_FALSE(Exists("c"));
+  EXPECT_EQ(Reason(CallRaw("/perceptron.v1.HistoryService/ImportModel", {})), "MALFORMED_MESSAGE");
+}
+
+TEST_F(TransferTest, AnImportThatCannotSucceedEndsBeforeTheFileDoes) {
+  grpc::ClientContext context;
+  v1::Model model;
+  const auto writer = history_->ImportModel(&context, &model);
+  v1::ImportModelRequest request;
+  request.set_new_name("models/a");
+  request.set_piece(file_.substr(0, file_.size() - 1));
+  ASSERT_TRUE(writer->Write(request));
+  // Without the end of the file, and of the stream.
+  EXPECT_EQ(Reason(writer->Finish()), "MODEL_EXISTS");
+}
+
 using HistoryAccessTest = AccessTest;
 
 TEST_F(HistoryAccessTest, BothNamesNeedTheRole) {

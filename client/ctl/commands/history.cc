@@ -1,26 +1,32 @@
 // `perceptronctl copy`, `rename`, `export`, `import`, `snapshot` and `rollback`.
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <system_error>
+#include <utility>
 #include <variant>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "client/ctl/command.h"
-#include "client/ctl/input.h"
+#include "client/ctl/interrupt.h"
 #include "client/ctl/output.h"
 #include "client/ctl/report.h"
 #include "client/ctl/terminal.h"
+#include "client/format/reader.h"
 #include "client/management.h"
 
 namespace perceptrond::client {
@@ -69,45 +75,163 @@ void PrintSnapshot(const Globals& globals, const v1::Snapshot& snapshot) {
                         snapshot.revision(), snapshot.size_bytes()));
 }
 
+// Shows how far a transfer is, about ten times a second. `total`: 0 if it is unknown.
+class TransferProgress {
+ public:
+  explicit TransferProgress(uint64_t total) : total_(total) {}
+  ~TransferProgress() { WipeProgress(); }
+
+  // CANCELLED after Ctrl-C.
+  absl::Status Add(size_t bytes) {
+    bytes_ += bytes;
+    if (Interrupted()) return absl::CancelledError("interrupted");
+    const std::optional<size_t> columns = ProgressColumns();
+    if (!columns.has_value() || absl::Now() < next_) return absl::OkStatus();
+    next_ = absl::Now() + absl::Milliseconds(100);
+    Progress progress;
+    if (total_ > 0)
+      progress.fraction = std::min(1.0, static_cast<double>(bytes_) / static_cast<double>(total_));
+    progress.figures = {absl::StrFormat("%.1f MB", static_cast<double>(bytes_) * 1e-6)};
+    ShowProgress(ProgressLine(progress, *columns));
+    return absl::OkStatus();
+  }
+  uint64_t bytes() const { return bytes_; }
+
+ private:
+  const uint64_t total_;
+  uint64_t bytes_ = 0;
+  // A short transfer shows nothing.
+  absl::Time next_ = absl::Now() + absl::Milliseconds(500);
+};
+
+// A file that gets its name once it is whole.
+class NewFile {
+ public:
+  explicit NewFile(const std::string& path) : path_(path), partial_(path + ".part-XXXXXX") {}
+  ~NewFile() {
+    if (descriptor_ >= 0) close(descriptor_);
+    if (exists_) unlink(partial_.c_str());
+  }
+  NewFile(const NewFile&) = delete;
+  NewFile& operator=(const NewFile&) = delete;
+
+  bool Open() {
+    descriptor_ = mkstemp(partial_.data());
+    exists_ = descriptor_ >= 0;
+    if (!exists_) return false;
+    const mode_t mask = umask(0);
+    umask(mask);
+    return fchmod(descriptor_, 0666 & ~mask) == 0;
+  }
+  bool Write(std::string_view bytes) {
+    while (!bytes.empty()) {
+      const ssize_t written = write(descriptor_, bytes.data(), bytes.size());
+      if (written < 0 && errno != EINTR) return false;
+      if (written > 0) bytes.remove_prefix(static_cast<size_t>(written));
+    }
+    return true;
+  }
+  bool Close() {
+    const bool closed = close(std::exchange(descriptor_, -1)) == 0;
+    if (!closed || std::rename(partial_.c_str(), path_.c_str()) != 0) return false;
+    exists_ = false;
+    return true;
+  }
+
+ private:
+  const std::string path_;
+  std::string partial_;
+  int descriptor_ = -1;
+  bool exists_ = false;
+};
+
+// What a transfer ends with that did not succeed.
+int TransferFailed(const std::string& command, const HistoryOptions& options,
+                   const absl::Status& status) {
+  if (Interrupted()) {
+    PrintStderr(absl::StrCat(command, " ", PrintableInLine(options.name), ": interrupted"));
+    return kExitInterrupted;
+  }
+  return PrintError(absl::StrCat(command, " ", options.name), status);
+}
+
+int ExportToOutput(const Globals& globals, const HistoryOptions& options) {
+  TransferProgress progress(0);
+  const auto write = [&](std::string_view piece) -> absl::Status {
+    WriteBytes(stdout, piece);
+    // The end of the run says why.
+    if (std::ferror(stdout) != 0) return absl::UnknownError("standard output");
+    return progress.Add(piece.size());
+  };
+  const absl::Status status = ConnectPatiently(globals).ExportModel(options.name, write);
+  if (std::ferror(stdout) != 0) return kExitFailed;
+  return status.ok() ? kExitOk : TransferFailed("export", options, status);
+}
+
 int RunExport(const Globals& globals, const HistoryOptions& options) {
   const bool to_stdout = options.other == "-";
   if (to_stdout && isatty(STDOUT_FILENO) == 1)
     return PrintUsageError("export: a model is binary; write it to a file or into a pipe");
-  const absl::StatusOr<std::string> file = ConnectPatiently(globals).ExportModel(options.name);
-  if (!file.ok()) return PrintError(absl::StrCat("export ", options.name), file.status());
-  if (to_stdout) {
-    WriteBytes(stdout, *file);
-    return kExitOk;
-  }
-  std::ofstream out(options.other, std::ios::binary);
-  out.write(file->data(), static_cast<std::streamsize>(file->size()));
-  out.close();
-  if (out.fail()) {
-    const std::string why = std::generic_category().message(errno);
-    // A part of a model cannot be imported, and the file must not exist at the next try.
-    std::error_code ignored;
-    std::filesystem::remove(options.other, ignored);
-    return Outcome{kExitFailed, absl::StrCat("export: cannot write ", options.other, ": ", why)}
+  CatchInterrupts();
+  if (to_stdout) return ExportToOutput(globals, options);
+  NewFile file(options.other);
+  TransferProgress progress(0);
+  std::string failure;
+  const auto check = [&](bool written) {
+    if (!written) failure = std::generic_category().message(errno);
+    return written;
+  };
+  const auto write = [&](std::string_view piece) -> absl::Status {
+    if (!check(file.Write(piece))) return absl::UnknownError("the file");
+    return progress.Add(piece.size());
+  };
+  absl::Status status;
+  if (check(file.Open())) status = ConnectPatiently(globals).ExportModel(options.name, write);
+  WipeProgress();
+  if (failure.empty() && status.ok()) check(file.Close());
+  if (!failure.empty()) {
+    return Outcome{kExitFailed, absl::StrCat("export: cannot write ", options.other, ": ", failure)}
         .Report();
   }
+  if (!status.ok()) return TransferFailed("export", options, status);
   if (globals.json()) {
     Print(JsonObject()
               .Text("file", options.other)
-              .Integer("bytes", static_cast<int64_t>(file->size()))
+              .Integer("bytes", static_cast<int64_t>(progress.bytes()))
               .str() +
           "\n");
   } else {
-    PrintDone(absl::StrFormat("%s  %d bytes\n", PrintableInLine(options.other), file->size()));
+    PrintDone(absl::StrFormat("%s  %d bytes\n", PrintableInLine(options.other), progress.bytes()));
   }
   return kExitOk;
 }
 
 int RunImport(const Globals& globals, const HistoryOptions& options) {
-  const absl::StatusOr<std::string> file = ReadWhole(options.other);
-  if (!file.ok())
-    return PrintUsageError(absl::StrCat("import: ", std::string(file.status().message())));
-  return ShowModel(globals, absl::StrCat("import ", options.name),
-                   ConnectPatiently(globals).ImportModel(options.name, *file));
+  const auto failed = [](const absl::Status& status) {
+    return PrintUsageError(absl::StrCat("import: ", std::string(status.message())));
+  };
+  CatchInterrupts();
+  const absl::StatusOr<std::unique_ptr<ByteSource>> source =
+      OpenFile(options.other, [](int descriptor) { return WaitReadable(descriptor); });
+  if (!source.ok()) return failed(source.status());
+  std::error_code unknown;
+  const uintmax_t size =
+      options.other == "-" ? 0 : std::filesystem::file_size(options.other, unknown);
+  TransferProgress progress(unknown ? 0 : size);
+  absl::Status unreadable;
+  const auto read = [&](size_t most) -> absl::StatusOr<std::string> {
+    std::string piece(most, '\0');
+    const absl::StatusOr<size_t> count = (*source)->Read(piece.data(), most);
+    if (!count.ok()) return unreadable = count.status();
+    piece.resize(*count);
+    if (absl::Status status = progress.Add(*count); !status.ok()) return status;
+    return piece;
+  };
+  const absl::StatusOr<v1::Model> model = ConnectPatiently(globals).ImportModel(options.name, read);
+  WipeProgress();
+  if (!unreadable.ok()) return failed(unreadable);
+  if (!model.ok()) return TransferFailed("import", options, model.status());
+  return ShowModel(globals, absl::StrCat("import ", options.name), model);
 }
 
 int RunSnapshot(const Globals& globals, const HistoryOptions& options) {
@@ -185,6 +309,7 @@ void AddExport(CLI::App* app, const Globals* globals, Action* action) {
       ->check(CLI::NonexistentPath);
   command->footer(
       R"(The file has checksums; 'perceptronctl import' makes a model of it, here or on another server.
+It gets its name when it is whole; until then it is FILE.part-*, which an error removes.
 
 Example:
   perceptronctl export spam spam.model)");
@@ -200,6 +325,7 @@ void AddImport(CLI::App* app, const Globals* globals, Action* action) {
       ->check(CLI::Validator(
           [](std::string& file) { return file == "-" ? "" : CLI::ExistingFile(file); }, "FILE"));
   command->footer(R"(Weights, revision, report and producers' positions are those of the file.
+Files of any size are sent in pieces, within --timeout (default 600 s); an error leaves no model.
 
 Example:
   perceptronctl export spam - | perceptronctl --server other:7600 import spam -)");

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
 #include "core/journal/rocksdb_journal.h"
 #include "core/learner/catalogue.h"
 #include "gmock/gmock.h"
@@ -45,6 +47,20 @@ class HistoryTest : public StoreTest {
     Open(Store::Options());
   }
   ModelHistory History() { return ModelHistory(*store_); }
+  absl::StatusOr<std::string> Export(const std::string& name) {
+    const absl::StatusOr<ModelFilePieces> pieces = History().Export(name);
+    if (!pieces.ok()) return pieces.status();
+    return absl::StrJoin(*pieces, "");
+  }
+  // In pieces of this many bytes.
+  absl::Status Import(const std::string& file, const std::string& name, size_t piece = 1 << 20) {
+    ModelFileReader reader = History().ReadFile();
+    for (size_t at = 0; at < file.size(); at += piece) {
+      absl::Status status = reader.Add(absl::string_view(file).substr(at, piece));
+      if (!status.ok()) return status;
+    }
+    return History().Import(std::move(reader), name, "").status();
+  }
   std::shared_ptr<Model> Get(const std::string& name) {
     const auto model = store_->Acquire(name);
     EXPECT_OK(model.status());
@@ -120,9 +136,9 @@ TEST_P(RollbackOfEachRule, AModelFromAFileIsEqualToTheBit) {
   testing::SetLearner(*settings.mutable_learner(), std::string(entry->name));
   ASSERT_OK(store_->Create(settings, "", false).status());
   Learn(kName, space, messages, 0, 60);
-  const auto file = History().Export(kName);
+  const auto file = Export(kName);
   ASSERT_OK(file.status());
-  ASSERT_OK(History().Import(*file, "models/b", "").status());
+  ASSERT_OK(Import(*file, "models/b", 1000));
   EXPECT_EQ(testing::StateBytes(*Get("models/b")), testing::StateBytes(*Get(kName)));
   EXPECT_TRUE(MessageDifferencer::Equals(Get("models/b")->ledger().counters(),
                                          Get(kName)->ledger().counters()));
@@ -248,9 +264,11 @@ TEST_F(HistoryTest, ACopyIsEqualAndLearnsByItself) {
 TEST_F(HistoryTest, AFileThatWasCutOrChangedIsRefused) {
   Create(kName);
   LearnRow(kName, row_);
-  const std::string file = History().Export(kName).value();
+  const std::string file = Export(kName).value();
+  size_t piece = 1;
   const auto refusal = [&](const std::string& bytes) {
-    return testing::ReasonOf(History().Import(bytes, "models/b", "").status());
+    piece = piece % 7 + 1;
+    return testing::ReasonOf(Import(bytes, "models/b", piece));
   };
   for (size_t size = 0; size < file.size(); ++size)
     ASSERT_EQ(refusal(file.substr(0, size)), "BAD_MODEL_FILE") << size;
@@ -263,6 +281,40 @@ TEST_F(HistoryTest, AFileThatWasCutOrChangedIsRefused) {
   EXPECT_EQ(refusal(file), "");
   EXPECT_EQ(refusal(file), "MODEL_EXISTS");
   EXPECT_EQ(testing::StateBytes(*Get("models/b")), testing::StateBytes(*Get(kName)));
+}
+
+TEST_F(HistoryTest, AFileThatIsLargerThanAnyModelEndsEarly) {
+  Create(kName);
+  const std::string file = Export(kName).value();
+  ModelLimits limits;
+  limits.max_model_bytes = 1 << 20;
+  ModelFileReader reader(limits);
+  ASSERT_OK(reader.Add(file.substr(0, file.size() - 20)));
+  // A part of 1 GiB.
+  ModelFileReader endless(limits);
+  ASSERT_OK(endless.Add("perceptrond model 1\n"));
+  ASSERT_OK(endless.Add(std::string("\x80\x80\x80\x80\x04", 5)));
+  const std::string piece(1 << 20, 'x');
+  absl::Status status;
+  int pieces = 0;
+  while (status.ok() && pieces < 1000) {
+    status = endless.Add(piece);
+    ++pieces;
+  }
+  EXPECT_EQ(testing::ReasonOf(status), "MODEL_TOO_LARGE");
+  EXPECT_LT(pieces, 100);
+}
+
+TEST_F(HistoryTest, WhatTheSettingsOfAFileForbidIsKnownBeforeItsEnd) {
+  Create(kName);
+  ModelFileReader reader = History().ReadFile();
+  ASSERT_EQ(reader.header(), nullptr);
+  const std::string file = Export(kName).value();
+  ASSERT_OK(reader.Add(file.substr(0, file.size() - 1)));
+  ASSERT_NE(reader.header(), nullptr);
+  EXPECT_EQ(testing::ReasonOf(History().CheckImport(*reader.header(), kName, "")), "MODEL_EXISTS");
+  EXPECT_OK(History().CheckImport(*reader.header(), "models/b", ""));
+  EXPECT_EQ(testing::ReasonOf(store_->Acquire("models/b").status()), "MODEL_NOT_FOUND");
 }
 
 TEST_F(HistoryTest, ARenamedModelKeepsWhatItIs) {

@@ -1,0 +1,312 @@
+#include "server/sessions/model_transfer.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "core/error/error.h"
+#include "core/error/stopped.h"
+#include "core/store/model_history.h"
+#include "core/sync/current_trace.h"
+#include "core/sync/mutex.h"
+#include "perceptron/v1/history_service.pb.h"
+#include "server/rpc/call_memory.h"
+#include "server/rpc/message.h"
+#include "server/rpc/unary.h"
+#include "server/sessions/convert.h"
+
+namespace perceptrond {
+namespace {
+
+namespace v1 = ::perceptron::v1;
+
+// A transfer may take a minute, and a second for each kSlowestBytes of it.
+constexpr absl::Duration kTransferTime = absl::Minutes(1);
+
+// How fast the client of a transfer is.
+class TransferRate {
+ public:
+  void Add(size_t bytes) { bytes_ += bytes; }
+  bool IsTooSlow() const {
+    const auto seconds = static_cast<int64_t>(bytes_ / InFlightMemory::kSlowestBytes);
+    return absl::Now() - start_ > kTransferTime + absl::Seconds(seconds);
+  }
+
+ private:
+  const absl::Time start_ = absl::Now();
+  size_t bytes_ = 0;
+};
+
+absl::Status SlowConsumer() {
+  return MakeError(absl::StatusCode::kResourceExhausted, "SLOW_CONSUMER",
+                   "the client receives less than 64 KiB a second, and the server is short of "
+                   "memory: read the file faster, or raise the server's --memory-budget");
+}
+
+absl::Status PieceTooLarge(size_t bytes, size_t most) {
+  return MakeError(absl::StatusCode::kResourceExhausted, "MESSAGE_TOO_LARGE",
+                   absl::StrCat("the message has ", bytes, " bytes; the server accepts at most ",
+                                most, ": send the file in smaller pieces"),
+                   {{"max_message_bytes", absl::StrCat(most)}});
+}
+
+// What both directions do: one thread at a time works for the call, and whoever ends it first does.
+class Transfer : public Reactor, public std::enable_shared_from_this<Transfer> {
+ public:
+  Transfer(Call& call, const Backend& backend) : call_(call), backend_(backend) {}
+
+  void Start() {
+    call_.UseMemory(backend_.memory);
+    // A call that might have gone to another server is timed since it came.
+    if (call_.slow_calls().enabled() && !call_.timing().started())
+      call_.timing().Start(Part::kReceive, EventTime());
+    MutexLock lock(&mutex_);
+    StartRead();
+  }
+
+  void OnRequestTimeout() override { Interrupt(RequestTimeout()); }
+  void OnCancel() override { Interrupt(CancelledError()); }
+
+ protected:
+  // A callback is being handled, and nothing is pending. False: the call has ended.
+  bool Begin() ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    reading_ = false;
+    return !finished_;
+  }
+  void StartRead() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    reading_ = true;
+    call_.StartReadRequest(&incoming_);
+  }
+  // Goes on with `start`, which starts an operation, unless the call was interrupted meanwhile.
+  template <typename Start>
+  void GoOn(const Start& start) ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    if (interrupted_.ok()) return start();
+    FinishLocked(interrupted_);
+  }
+  // No read may be pending but of a call that ends early, and no write.
+  void End(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    FinishLocked(status);
+  }
+  void EndWith(const grpc::ByteBuffer& answer) ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    if (std::exchange(finished_, true)) return;
+    call_.FinishWith(answer);
+  }
+  // From now on the drain waits for the call.
+  void Admit() { in_flight_.emplace(backend_.drain); }
+  // Has a worker run `work`, a method of T, unless the call is over by then.
+  template <typename T>
+  void Schedule(WorkSize size, absl::Status (T::*work)(), bool first) {
+    Workers::Work whole = [self = shared_from_this(), this, work] {
+      const CancellationScope scope(&call_.cancellation());
+      const std::string traceparent = TraceparentOf(call_.context());
+      const TraceScope trace(traceparent);
+      absl::Status status = StoppedError();
+      if (status.ok()) status = WithinMemory([&] { return (static_cast<T*>(this)->*work)(); });
+      if (!status.ok()) End(status);
+    };
+    // What was admitted once is not refused later: the client is held back.
+    if (!first) return backend_.workers.Schedule(size, std::move(whole));
+    if (!backend_.workers.TrySchedule(size, whole)) End(ServerBusy());
+  }
+
+  Call& call_;
+  const Backend backend_;
+  grpc::ByteBuffer incoming_;
+  TransferRate rate_;
+
+ private:
+  // Ends a call that waits for its client to send; otherwise what is under way ends it.
+  void Interrupt(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    if (interrupted_.ok()) interrupted_ = why;
+    if (reading_) FinishLocked(why);
+  }
+  void FinishLocked(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (std::exchange(finished_, true)) return;
+    call_.Finish(ToGrpc(status));
+  }
+
+  std::optional<Drain::InFlightCall> in_flight_;
+  Mutex mutex_;
+  bool reading_ ABSL_GUARDED_BY(mutex_) = false;
+  bool finished_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status interrupted_ ABSL_GUARDED_BY(mutex_);
+
+ protected:
+  Mutex& mutex() ABSL_LOCK_RETURNED(mutex_) { return mutex_; }
+};
+
+// The file is made whole by one worker, and its pieces are freed as the client receives them.
+class ExportTransfer final : public Transfer {
+ public:
+  using Transfer::Transfer;
+
+  void OnReadDone(bool ok) override {
+    if (!Begin()) return;
+    if (!ok) return End(MissingRequest());
+    Admit();
+    if (absl::Status status = ParseSmallRequest(incoming_, request_); !status.ok())
+      return End(status);
+    call_.timing().SwitchAt(Part::kQueue, EventTime());
+    Schedule(WorkSize::kLarge, &ExportTransfer::MakeFile, /*first=*/true);
+  }
+  void OnWriteDone(bool ok) override {
+    rate_.Add(outgoing_.Length());
+    call_.CountAnswers(unsent_);
+    if (!ok) return End(CancelledError());
+    if (backend_.memory.budget().IsShort() && rate_.IsTooSlow()) return End(SlowConsumer());
+    SendNext();
+  }
+
+ private:
+  absl::Status MakeFile() {
+    call_.timing().Switch(Part::kWork);
+    call_.timing().model = request_.name().substr(0, CallTiming::kMaxNameBytes);
+    if (backend_.drain.draining()) return DrainingError();
+    if (absl::Status status = CheckNoAlias(request_.name(), "name"); !status.ok()) return status;
+    absl::StatusOr<ModelFilePieces> pieces = ModelHistory(backend_.store).Export(request_.name());
+    if (!pieces.ok()) return pieces.status();
+    pieces_ = *std::move(pieces);
+    for (const std::string& piece : pieces_) unsent_ += piece.size();
+    if (!call_.memory().TrySet(MemoryUse::kAnswers, unsent_))
+      return MemoryExhausted("the file", unsent_, backend_.memory.budget());
+    call_.timing().bytes = unsent_;
+    call_.timing().Switch(Part::kWrite);
+    SendNext();
+    return absl::OkStatus();
+  }
+  void SendNext() {
+    if (pieces_.empty()) return End(absl::OkStatus());
+    v1::ExportModelResponse response;
+    unsent_ -= pieces_.front().size();
+    response.set_piece(std::move(pieces_.front()));
+    pieces_.pop_front();
+    if (absl::Status status = SerializeMessage(response, outgoing_); !status.ok())
+      return End(status);
+    GoOn([this] { call_.StartWrite(outgoing_); });
+  }
+
+  v1::ExportModelRequest request_;
+  ModelFilePieces pieces_;
+  // Bytes of pieces_.
+  size_t unsent_ = 0;
+  grpc::ByteBuffer outgoing_;
+};
+
+// Each piece is read by a worker before the next one is received.
+class ImportTransfer final : public Transfer {
+ public:
+  ImportTransfer(Call& call, const Backend& backend)
+      : Transfer(call, backend), file_(ModelHistory(backend.store).ReadFile()) {}
+
+  void OnReadDone(bool ok) override {
+    if (!Begin()) return;
+    if (!ok) {
+      if (first_) return End(MissingRequest());
+      return Schedule(WorkSize::kLarge, &ImportTransfer::Create, /*first=*/false);
+    }
+    if (first_) Admit();
+    const size_t bytes = incoming_.Length();
+    if (bytes > backend_.max_message_bytes)
+      return End(PieceTooLarge(bytes, backend_.max_message_bytes));
+    rate_.Add(bytes);
+    if (rate_.IsTooSlow()) return End(RequestTimeout());
+    const size_t held = file_.memory_bytes() + bytes;
+    if (!call_.memory().TrySet(MemoryUse::kRequests, held))
+      return End(MemoryExhausted("the file", held, backend_.memory.budget()));
+    call_.timing().bytes += bytes;
+    Schedule(WorkSize::kSmall, &ImportTransfer::TakePiece, std::exchange(first_, false));
+  }
+
+ private:
+  absl::Status TakePiece() {
+    v1::ImportModelRequest request;
+    if (absl::Status status = ParseMessage(incoming_, backend_.max_message_bytes, request);
+        !status.ok())
+      return status;
+    if (absl::Status status = TakeNames(request); !status.ok()) return status;
+    if (absl::Status status = file_.Add(request.piece()); !status.ok()) return status;
+    if (!checked_ && file_.header() != nullptr) {
+      checked_ = true;
+      absl::Status status =
+          ModelHistory(backend_.store).CheckImport(*file_.header(), new_name_, request_id_);
+      if (!status.ok()) return status;
+    }
+    incoming_.Clear();
+    GoOn([this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex()) { StartRead(); });
+    return absl::OkStatus();
+  }
+  absl::Status TakeNames(const v1::ImportModelRequest& request) {
+    if (named_) {
+      const bool same = request.new_name().empty() || request.new_name() == new_name_;
+      if (!same)
+        return InvalidField("INVALID_FIELD", "new_name", "is not that of the first message");
+      return absl::OkStatus();
+    }
+    named_ = true;
+    new_name_ = request.new_name();
+    request_id_ = request.request_id();
+    call_.timing().model = new_name_.substr(0, CallTiming::kMaxNameBytes);
+    if (backend_.drain.draining()) return DrainingError();
+    if (absl::Status status = CheckNoAlias(new_name_, "new_name"); !status.ok()) return status;
+    return CheckId(request_id_, "request_id");
+  }
+  // The client has sent everything, or is gone: then the file is cut short, if the worker does not see
+  // it.
+  absl::Status Create() {
+    call_.timing().Switch(Part::kWork);
+    ModelHistory history(backend_.store);
+    const size_t bytes = file_.memory_bytes();
+    {
+      const WorkMemory::Lease lease(backend_.memory.work(), 2 * bytes);
+      const absl::StatusOr<v1::Model> imported =
+          history.Import(std::move(file_), new_name_, request_id_);
+      if (!imported.ok()) return imported.status();
+    }
+    call_.memory().Set(MemoryUse::kRequests, 0);
+    // Loaded, so that the answer is what was stored.
+    if (const auto model = backend_.store.Acquire(new_name_); !model.ok()) return model.status();
+    const absl::StatusOr<ModelSummary> summary = backend_.store.Get(new_name_);
+    if (!summary.ok()) return summary.status();
+    grpc::ByteBuffer answer;
+    if (absl::Status status = SerializeMessage(ToProto(*summary), answer); !status.ok())
+      return status;
+    EndWith(answer);
+    return absl::OkStatus();
+  }
+
+  // The rest is used by one worker at a time.
+  ModelFileReader file_;
+  std::string new_name_;
+  std::string request_id_;
+  // No message has arrived; the first was read; the settings were checked.
+  bool first_ = true;
+  bool named_ = false;
+  bool checked_ = false;
+};
+
+template <typename Kind>
+void StartTransfer(Call& call, const Backend& backend) {
+  const auto transfer = std::make_shared<Kind>(call, backend);
+  call.Bind(transfer);
+  transfer->Start();
+}
+
+}  // namespace
+
+void StartExport(Call& call, const Backend& backend) {
+  StartTransfer<ExportTransfer>(call, backend);
+}
+
+void StartImport(Call& call, const Backend& backend) {
+  StartTransfer<ImportTransfer>(call, backend);
+}
+
+}  // namespace perceptrond
