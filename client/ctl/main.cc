@@ -43,6 +43,9 @@ std::string Suggestion(const CLI::App* app) {
     if (left.starts_with("--")) {
       nearest = SuggestWord(left.substr(0, left.find('=')), ListFlags(app));
     } else if (app->get_subcommands().empty()) {
+      // It opens the journals itself.
+      if (left == "migrate" || left == "verify" || left == "restore")
+        return absl::StrCat("the server's program has it: perceptrond ", left, "; ");
       std::vector<std::string> commands;
       for (const CLI::App* command : app->get_subcommands({}))
         commands.push_back(command->get_name());

@@ -151,6 +151,17 @@ bool IsSame(const storage::ModelHeader& a, const storage::ModelHeader& b);
 absl::Status ChangedByAnother(absl::string_view name);
 absl::Status NamedBy(absl::string_view alias, absl::string_view name);
 
+// The models that a change is made to, while nothing else changes them.
+struct ModelsNow {
+  // Null: there is none of that name. Valid until the next call.
+  std::function<const storage::ModelHeader*(absl::string_view name)> find;
+  // O(models) the first time, then O(1).
+  std::function<absl::StatusOr<uint64_t>()> count;
+};
+
+// Whether a change may be made, asked with it. Must not call the journal. Empty: it may.
+using ModelGuard = std::function<absl::Status(const ModelsNow& models)>;
+
 // The models of a journal: their headers by name. Any opener may change them.
 //
 // Errors and thread contract as Journal's.
@@ -158,16 +169,21 @@ class ModelHeaders {
  public:
   virtual ~ModelHeaders() = default;
 
-  // Adds a model under header.model().name() and sets header.id. Durable on return. ALREADY_EXISTS.
-  virtual absl::Status Create(storage::ModelHeader& header) = 0;
+  // Adds a model under its name and sets header.id. Durable on return. ALREADY_EXISTS; the guard's.
+  absl::Status Create(storage::ModelHeader& header, const ModelGuard& guard = {}) {
+    return CreateModel(header, guard);
+  }
   // NOT_FOUND.
   virtual absl::StatusOr<storage::ModelHeader> Find(absl::string_view name) = 0;
   // Overwrites the header of the model with that name and id if it still is `before`. Durable on return. NOT_FOUND;
   // ABORTED: another opener has changed it.
   virtual absl::Status Replace(const storage::ModelHeader& header,
                                const storage::ModelHeader& before) = 0;
-  // Removes the model and everything about it. Durable on return. NOT_FOUND; FAILED_PRECONDITION: an alias names it.
-  virtual absl::Status Delete(absl::string_view name) = 0;
+  // Removes the model and everything about it. Durable on return. NOT_FOUND; FAILED_PRECONDITION: an
+  // alias names it; the guard's.
+  absl::Status Delete(absl::string_view name, const ModelGuard& guard = {}) {
+    return DeleteModel(name, guard);
+  }
   // Replaces a header by one with another name, which the aliases of the model name from then on. Durable on return.
   // NOT_FOUND; ALREADY_EXISTS; ABORTED as Replace.
   virtual absl::Status Rename(const storage::ModelHeader& header,
@@ -176,16 +192,20 @@ class ModelHeaders {
   // from the first).
   virtual absl::StatusOr<std::vector<storage::ModelHeader>> List(absl::string_view after,
                                                                  size_t limit) = 0;
-  // The number of models. O(models).
+  // The number of models. O(models) the first time, then O(1).
   virtual absl::StatusOr<uint64_t> Count() = 0;
   // From now on `watcher` is called for each change of a model by another opener, soon after it was
-  // made, in order, on any thread, with the header as it is now, or as it was when the model was
-  // deleted. null: no watcher from now on, and no call of one is running on return. It must not
-  // call the journal.
+  // made, in order, on any thread, with the header as it is now, or was when the model was deleted.
+  // null: no watcher from now on, and no call of one is running on return. It must not call the
+  // journal.
   using ModelWatcher = std::function<void(const storage::ModelHeader& header, bool deleted)>;
   virtual void WatchModels(ModelWatcher /*watcher*/) {}
   // From now on lists and counts have what other openers changed before.
   virtual absl::Status Refresh() { return absl::OkStatus(); }
+
+ protected:
+  virtual absl::Status CreateModel(storage::ModelHeader& header, const ModelGuard& guard) = 0;
+  virtual absl::Status DeleteModel(absl::string_view name, const ModelGuard& guard) = 0;
 };
 
 // The aliases of models. Any opener may change them.
@@ -286,8 +306,7 @@ class PartitionLog {
   virtual absl::StatusOr<std::unique_ptr<JournalTail>> Tail(uint32_t partition, uint64_t after) = 0;
   // Writes to disk what earlier commits wrote without sync.
   virtual absl::Status Sync() = 0;
-  // Passes a small message to the other openers that listen at this moment. A hint: it may be lost,
-  // and says nothing of what is in the journal.
+  // Passes a small message to the other openers that listen at this moment. It may be lost.
   virtual absl::Status Announce(absl::string_view /*message*/) { return absl::OkStatus(); }
   // From now on `listener` gets the announcements of others, on any thread, one at a time. null: no
   // listener from now on, and no call of one is running on return. It must not call the journal.
@@ -296,7 +315,7 @@ class PartitionLog {
 
 // Whose copy a journal becomes that is opened for an import.
 struct ImportOptions {
-  // As Journal::Id and Journal::HistoryId of the other; an empty history: a new one begins.
+  // As Journal's of the other; an empty history: a new one begins.
   std::string id;
   std::string history_id;
 };
@@ -335,10 +354,12 @@ class Journal : public ModelHeaders,
  public:
   // Adds a model as Create does, which has learned: with this state at the revision of its counters.
   // After a crash it is whole, or not there. UNAVAILABLE if this opener writes no partition.
-  virtual absl::Status CreateWith(storage::ModelHeader& header, const storage::Snapshot& snapshot,
-                                  const CommittedState& committed) = 0;
-  // The model without what is committed from now on. A journal that only this process opens reads
-  // its parts when they are asked for: nothing of the model may be committed meanwhile.
+  absl::Status CreateWith(storage::ModelHeader& header, const storage::Snapshot& snapshot,
+                          const CommittedState& committed, const ModelGuard& guard = {}) {
+    return CreateLearned(header, snapshot, committed, guard);
+  }
+  // The model without what is committed from now on. Nothing of it may be committed meanwhile, since
+  // a journal that only this process opens reads its parts when they are asked for.
   virtual absl::StatusOr<std::unique_ptr<StoredModel>> Load(uint64_t model_id);
   // The parts of it. Zero counters and no positions for a model without a commit.
   virtual absl::StatusOr<CommittedState> LoadCommittedState(uint64_t model_id) = 0;
@@ -369,6 +390,11 @@ class Journal : public ModelHeaders,
   virtual JournalStats Stats() { return {}; }
   // As Backups::Create. FAILED_PRECONDITION for a journal that is not on disk.
   virtual absl::StatusOr<Backup> BackUp(const Backups& backups, uint32_t keep);
+
+ protected:
+  virtual absl::Status CreateLearned(storage::ModelHeader& header,
+                                     const storage::Snapshot& snapshot,
+                                     const CommittedState& committed, const ModelGuard& guard) = 0;
 };
 
 }  // namespace perceptrond

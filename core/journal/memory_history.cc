@@ -66,13 +66,15 @@ absl::Status MemoryJournal::DeleteKept(uint64_t model_id, uint64_t number) {
   return absl::OkStatus();
 }
 
-absl::Status MemoryJournal::CreateWith(storage::ModelHeader& header,
-                                       const storage::Snapshot& snapshot,
-                                       const CommittedState& committed) {
+absl::Status MemoryJournal::CreateLearned(storage::ModelHeader& header,
+                                          const storage::Snapshot& snapshot,
+                                          const CommittedState& committed,
+                                          const ModelGuard& guard) {
   MutexLock lock(&shared_->mutex);
   const std::string& name = header.model().name();
   if (shared_->headers.contains(name))
     return absl::AlreadyExistsError(absl::StrCat(name, " exists"));
+  if (absl::Status status = shared_->Ask(guard); !status.ok()) return status;
   header.set_id(++shared_->last_id);
   shared_->headers.emplace(name, header);
   ModelData& data = shared_->models[header.id()];

@@ -17,11 +17,24 @@ MemoryJournal::Shared::Shared(const Options& options)
     partition.recent = std::make_shared<RecentEntries>(options.tail_bytes);
 }
 
-absl::Status MemoryJournal::Create(storage::ModelHeader& header) {
+absl::Status MemoryJournal::Shared::Ask(const ModelGuard& guard) {
+  if (guard == nullptr) return absl::OkStatus();
+  const auto& models_now = headers;
+  ModelsNow now;
+  now.find = [&](absl::string_view name) {
+    const auto found = models_now.find(name);
+    return found == models_now.end() ? nullptr : &found->second;
+  };
+  now.count = [&]() -> absl::StatusOr<uint64_t> { return models_now.size(); };
+  return guard(now);
+}
+
+absl::Status MemoryJournal::CreateModel(storage::ModelHeader& header, const ModelGuard& guard) {
   MutexLock lock(&shared_->mutex);
   const std::string& name = header.model().name();
   if (shared_->headers.contains(name))
     return absl::AlreadyExistsError(absl::StrCat(name, " exists"));
+  if (absl::Status status = shared_->Ask(guard); !status.ok()) return status;
   header.set_id(++shared_->last_id);
   shared_->headers.emplace(name, header);
   shared_->models.try_emplace(header.id());
@@ -49,7 +62,7 @@ absl::Status MemoryJournal::Replace(const storage::ModelHeader& header,
   return absl::OkStatus();
 }
 
-absl::Status MemoryJournal::Delete(absl::string_view name) {
+absl::Status MemoryJournal::DeleteModel(absl::string_view name, const ModelGuard& guard) {
   storage::ModelHeader deleted;
   {
     MutexLock lock(&shared_->mutex);
@@ -57,6 +70,7 @@ absl::Status MemoryJournal::Delete(absl::string_view name) {
     if (found == shared_->headers.end()) return NoSuchModel(name);
     if (const std::vector<Alias> aliases = shared_->aliases.AllOf(name); !aliases.empty())
       return NamedBy(aliases.front().name(), name);
+    if (absl::Status status = shared_->Ask(guard); !status.ok()) return status;
     deleted = std::move(found->second);
     shared_->models.erase(deleted.id());
     shared_->headers.erase(found);

@@ -27,11 +27,9 @@ class MemoryJournal final : public Journal {
 
   ~MemoryJournal() override;
 
-  absl::Status Create(storage::ModelHeader& header) override;
   absl::StatusOr<storage::ModelHeader> Find(absl::string_view name) override;
   absl::Status Replace(const storage::ModelHeader& header,
                        const storage::ModelHeader& before) override;
-  absl::Status Delete(absl::string_view name) override;
   absl::Status Rename(const storage::ModelHeader& header,
                       const storage::ModelHeader& before) override;
   const AliasMap& aliases() const override { return shared_->aliases; }
@@ -42,8 +40,6 @@ class MemoryJournal final : public Journal {
   absl::StatusOr<storage::Snapshot> LoadKept(uint64_t model_id,
                                              const storage::KeptSnapshot& kept) override;
   absl::Status DeleteKept(uint64_t model_id, uint64_t number) override;
-  absl::Status CreateWith(storage::ModelHeader& header, const storage::Snapshot& snapshot,
-                          const CommittedState& committed) override;
   absl::StatusOr<std::vector<storage::ModelHeader>> List(absl::string_view after,
                                                          size_t limit) override;
   absl::StatusOr<uint64_t> Count() override;
@@ -91,6 +87,8 @@ class MemoryJournal final : public Journal {
   // What all openers have.
   struct Shared {
     explicit Shared(const Options& options);
+    // OK without a guard.
+    absl::Status Ask(const ModelGuard& guard) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
 
     const uint32_t partition_count;
     Mutex mutex;
@@ -110,6 +108,10 @@ class MemoryJournal final : public Journal {
   explicit MemoryJournal(std::shared_ptr<Shared> shared)
       : shared_(std::move(shared)), own_writes_(shared_->partition_count) {}
 
+  absl::Status CreateModel(storage::ModelHeader& header, const ModelGuard& guard) override;
+  absl::Status DeleteModel(absl::string_view name, const ModelGuard& guard) override;
+  absl::Status CreateLearned(storage::ModelHeader& header, const storage::Snapshot& snapshot,
+                             const CommittedState& committed, const ModelGuard& guard) override;
   void TellWatchers(const storage::ModelHeader& header, bool deleted);
 
   const std::shared_ptr<Shared> shared_;

@@ -119,9 +119,10 @@ void RocksDbJournal::RaiseFormat(rocksdb::WriteBatch& batch, uint64_t format) {
   batch.Put(std::string(keys::kFormat), keys::Number(format));
 }
 
-absl::Status RocksDbJournal::CreateWith(storage::ModelHeader& header,
-                                        const storage::Snapshot& snapshot,
-                                        const CommittedState& committed) {
+absl::Status RocksDbJournal::CreateLearned(storage::ModelHeader& header,
+                                           const storage::Snapshot& snapshot,
+                                           const CommittedState& committed,
+                                           const ModelGuard& guard) {
   const std::string name = header.model().name();
   {
     // Taken by itself: a crash leaves pieces that no model has.
@@ -152,15 +153,19 @@ absl::Status RocksDbJournal::CreateWith(storage::ModelHeader& header,
   if (!status.ok()) return status;
   MutexLock lock(&headers_mutex_);
   const absl::StatusOr<storage::ModelHeader> other = Find(name);
-  if (other.ok()) {
+  if (!other.ok() && !absl::IsNotFound(other.status())) return other.status();
+  const absl::Status refused =
+      other.ok() ? absl::AlreadyExistsError(absl::StrCat(name, " exists")) : Ask(guard);
+  if (!refused.ok()) {
     const std::string pieces = keys::OfModel('c', header.id());
     rocksdb::WriteBatch leftovers;
     leftovers.DeleteRange(pieces, keys::EndOf(pieces));
     (void)Write(leftovers, Through::kLog);
-    return absl::AlreadyExistsError(absl::StrCat(name, " exists"));
+    return refused;
   }
-  if (!absl::IsNotFound(other.status())) return other.status();
-  return Write(batch, Through::kSyncedLog);
+  status = Write(batch, Through::kSyncedLog);
+  if (status.ok()) AddToCount(1);
+  return status;
 }
 
 }  // namespace perceptrond

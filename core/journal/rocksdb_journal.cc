@@ -144,13 +144,33 @@ absl::Status RocksDbJournal::Serialize(const google::protobuf::MessageLite& mess
                                                    " bytes is too large to be written"));
 }
 
-absl::Status RocksDbJournal::Create(storage::ModelHeader& header) {
+absl::Status RocksDbJournal::Ask(const ModelGuard& guard) {
+  if (guard == nullptr) return absl::OkStatus();
+  storage::ModelHeader header;
+  absl::Status failed;
+  ModelsNow now;
+  now.find = [&](absl::string_view name) -> const storage::ModelHeader* {
+    absl::StatusOr<storage::ModelHeader> found = Find(name);
+    if (!found.ok()) {
+      if (!absl::IsNotFound(found.status())) failed = found.status();
+      return nullptr;
+    }
+    header = *std::move(found);
+    return &header;
+  };
+  now.count = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(headers_mutex_) { return CountLocked(); };
+  absl::Status status = guard(now);
+  return failed.ok() ? status : failed;
+}
+
+absl::Status RocksDbJournal::CreateModel(storage::ModelHeader& header, const ModelGuard& guard) {
   MutexLock lock(&headers_mutex_);
   const std::string key = keys::Header(header.model().name());
   std::string value;
   absl::StatusOr<bool> found = Get(key, value);
   if (!found.ok()) return found.status();
   if (*found) return absl::AlreadyExistsError(absl::StrCat(header.model().name(), " exists"));
+  if (absl::Status status = Ask(guard); !status.ok()) return status;
   rocksdb::WriteBatch batch;
   const absl::StatusOr<uint64_t> id = NextId(batch);
   if (!id.ok()) return id.status();
@@ -158,7 +178,9 @@ absl::Status RocksDbJournal::Create(storage::ModelHeader& header) {
   if (absl::Status status = Serialize(header, value); !status.ok()) return status;
   batch.Put(key, value);
   batch.Put(keys::Alive(header.id()), "");
-  return Write(batch, Through::kSyncedLog);
+  absl::Status status = Write(batch, Through::kSyncedLog);
+  if (status.ok()) AddToCount(1);
+  return status;
 }
 
 absl::StatusOr<storage::ModelHeader> RocksDbJournal::Find(absl::string_view name) {
@@ -184,12 +206,13 @@ absl::Status RocksDbJournal::Replace(const storage::ModelHeader& header,
   return Write(batch, Through::kSyncedLog);
 }
 
-absl::Status RocksDbJournal::Delete(absl::string_view name) {
+absl::Status RocksDbJournal::DeleteModel(absl::string_view name, const ModelGuard& guard) {
   MutexLock lock(&headers_mutex_);
   absl::StatusOr<storage::ModelHeader> header = Find(name);
   if (!header.ok()) return header.status();
   if (const std::vector<Alias> aliases = aliases_.AllOf(name); !aliases.empty())
     return NamedBy(aliases.front().name(), name);
+  if (absl::Status status = Ask(guard); !status.ok()) return status;
   rocksdb::WriteBatch batch;
   batch.Delete(keys::Header(name));
   batch.Delete(keys::Alive(header->id()));
@@ -197,7 +220,9 @@ absl::Status RocksDbJournal::Delete(absl::string_view name) {
     const std::string prefix = keys::OfModel(kind, header->id());
     batch.DeleteRange(prefix, keys::EndOf(prefix));
   }
-  return Write(batch, Through::kSyncedLog);
+  absl::Status status = Write(batch, Through::kSyncedLog);
+  if (status.ok()) AddToCount(-1);
+  return status;
 }
 
 absl::StatusOr<std::vector<storage::ModelHeader>> RocksDbJournal::List(absl::string_view after,
@@ -222,16 +247,32 @@ absl::StatusOr<std::vector<storage::ModelHeader>> RocksDbJournal::List(absl::str
 }
 
 absl::StatusOr<uint64_t> RocksDbJournal::Count() {
+  if (const int64_t count = count_.load(std::memory_order_relaxed); count >= 0)
+    return static_cast<uint64_t>(count);
+  // No model is created or deleted while they are counted.
+  MutexLock lock(&headers_mutex_);
+  return CountLocked();
+}
+
+void RocksDbJournal::AddToCount(int64_t difference) {
+  const int64_t count = count_.load(std::memory_order_relaxed);
+  if (count >= 0) count_.store(count + difference, std::memory_order_relaxed);
+}
+
+absl::StatusOr<uint64_t> RocksDbJournal::CountLocked() {
+  if (const int64_t count = count_.load(std::memory_order_relaxed); count >= 0)
+    return static_cast<uint64_t>(count);
   const std::string end = keys::EndOf("h");
   const rocksdb::Slice upper(end);
   rocksdb::ReadOptions options;
   options.iterate_upper_bound = &upper;
   const std::shared_ptr<rocksdb::DB> db = this->db();
   const std::unique_ptr<rocksdb::Iterator> it(db->NewIterator(options));
-  uint64_t count = 0;
+  int64_t count = 0;
   for (it->Seek("h"); it->Valid(); it->Next()) ++count;
   if (!it->status().ok()) return ToAbsl(it->status());
-  return count;
+  count_.store(count, std::memory_order_relaxed);
+  return static_cast<uint64_t>(count);
 }
 
 absl::StatusOr<CommitOutcome> RocksDbJournal::Commit(std::span<const JournalEntry> entries,

@@ -80,11 +80,9 @@ class RocksDbJournal final : public Journal {
   // Syncs the log, and notes where it ends.
   ~RocksDbJournal() override;
 
-  absl::Status Create(storage::ModelHeader& header) override;
   absl::StatusOr<storage::ModelHeader> Find(absl::string_view name) override;
   absl::Status Replace(const storage::ModelHeader& header,
                        const storage::ModelHeader& before) override;
-  absl::Status Delete(absl::string_view name) override;
   absl::Status Rename(const storage::ModelHeader& header,
                       const storage::ModelHeader& before) override;
   const AliasMap& aliases() const override { return aliases_; }
@@ -95,8 +93,6 @@ class RocksDbJournal final : public Journal {
   absl::StatusOr<storage::Snapshot> LoadKept(uint64_t model_id,
                                              const storage::KeptSnapshot& kept) override;
   absl::Status DeleteKept(uint64_t model_id, uint64_t number) override;
-  absl::Status CreateWith(storage::ModelHeader& header, const storage::Snapshot& snapshot,
-                          const CommittedState& committed) override;
   absl::StatusOr<std::vector<storage::ModelHeader>> List(absl::string_view after,
                                                          size_t limit) override;
   absl::StatusOr<uint64_t> Count() override;
@@ -134,6 +130,18 @@ class RocksDbJournal final : public Journal {
   uint64_t sequence() const { return logged_; }
 
  private:
+  absl::Status CreateModel(storage::ModelHeader& header, const ModelGuard& guard) override
+      ABSL_LOCKS_EXCLUDED(headers_mutex_);
+  absl::Status DeleteModel(absl::string_view name, const ModelGuard& guard) override
+      ABSL_LOCKS_EXCLUDED(headers_mutex_);
+  absl::Status CreateLearned(storage::ModelHeader& header, const storage::Snapshot& snapshot,
+                             const CommittedState& committed, const ModelGuard& guard) override
+      ABSL_LOCKS_EXCLUDED(headers_mutex_);
+  // OK without a guard.
+  absl::Status Ask(const ModelGuard& guard) ABSL_EXCLUSIVE_LOCKS_REQUIRED(headers_mutex_);
+  absl::StatusOr<uint64_t> CountLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(headers_mutex_);
+  // After a model came or went.
+  void AddToCount(int64_t difference) ABSL_EXCLUSIVE_LOCKS_REQUIRED(headers_mutex_);
   // How a write becomes durable. kTable: not through the log, but with everything written before,
   // once WriteTable returns.
   enum class Through { kSyncedLog, kLog, kTable };
@@ -272,6 +280,9 @@ class RocksDbJournal final : public Journal {
   uint64_t last_commit_ ABSL_GUARDED_BY(commit_mutex_) = 0;
   // Held by each change of headers and aliases.
   Mutex headers_mutex_;
+  // The models; below 0 until they are counted. Changed under headers_mutex_, and read without it:
+  // a deletion may take long.
+  std::atomic<int64_t> count_ = -1;
   AliasMap aliases_;
   // Held by LeaveReadOnly.
   Mutex reopen_mutex_ ABSL_ACQUIRED_BEFORE(db_mutex_);

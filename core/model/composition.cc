@@ -74,14 +74,24 @@ bool TakeTheSame(const v1::FeatureSpace& a, const v1::FeatureSpace& b) {
   return !a.has_dense() || a.dense().dimension() == b.dense().dimension();
 }
 
-absl::StatusOr<storage::ModelHeader> FindComponent(Journal& journal, const std::string& name) {
-  absl::StatusOr<storage::ModelHeader> found = journal.Find(name);
-  if (found.ok() || !absl::IsNotFound(found.status()))
-    return found.ok() ? found : JournalError(found.status(), name);
+absl::Status ComponentNotFound(const std::string& name) {
   return MakeError(absl::StatusCode::kNotFound, "COMPONENT_NOT_FOUND",
                    absl::StrCat("there is no model \"", name,
                                 "\"; create the components of a composition first"),
                    {{"model", name}});
+}
+
+absl::Status InUse(const std::string& name, const std::string& user) {
+  return MakeError(
+      absl::StatusCode::kFailedPrecondition, "MODEL_IN_USE",
+      absl::StrCat("\"", user, "\" is a composition that uses \"", name, "\"; delete it first"),
+      {{"model", name}, {"used_by", user}});
+}
+
+absl::StatusOr<storage::ModelHeader> FindComponent(Journal& journal, const std::string& name) {
+  absl::StatusOr<storage::ModelHeader> found = journal.Find(name);
+  if (absl::IsNotFound(found.status())) return ComponentNotFound(name);
+  return found.ok() ? found : JournalError(found.status(), name);
 }
 
 // Adds or removes the mark of one component.
@@ -297,11 +307,26 @@ absl::Status CheckUnused(Journal& journal, const storage::ModelHeader& header) {
     absl::StatusOr<storage::ModelHeader> found = journal.Find(user);
     if (absl::IsNotFound(found.status())) continue;
     if (!found.ok()) return JournalError(found.status(), user);
-    if (!ComponentsOf(*found).contains(name)) continue;
-    return MakeError(
-        absl::StatusCode::kFailedPrecondition, "MODEL_IN_USE",
-        absl::StrCat("\"", user, "\" is a composition that uses \"", name, "\"; delete it first"),
-        {{"model", name}, {"used_by", user}});
+    if (ComponentsOf(*found).contains(name)) return InUse(name, user);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckComponentsExist(const ModelsNow& models, const storage::ModelHeader& header) {
+  for (const std::string& component : ComponentsOf(header)) {
+    if (models.find(component) == nullptr) return ComponentNotFound(component);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckUnusedNow(const ModelsNow& models, absl::string_view name) {
+  const storage::ModelHeader* const model = models.find(name);
+  if (model == nullptr) return absl::OkStatus();
+  const auto users = model->used_by();
+  for (const std::string& user : users) {
+    const storage::ModelHeader* const found = models.find(user);
+    if (found != nullptr && ComponentsOf(*found).contains(std::string(name)))
+      return InUse(std::string(name), user);
   }
   return absl::OkStatus();
 }

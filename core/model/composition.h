@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "core/journal/journal.h"
 #include "core/model/model.h"
 
@@ -60,7 +61,7 @@ class Composition final : public Model {
   const ComponentSource components_;
 };
 
-// Thread contract of all: the caller excludes other changes of headers.
+// Thread contract of all: the caller excludes other changes of headers by this process.
 
 // Checks the components of a composition to be created (other models have none), and sets its
 // example_space, depth and size in its header. NOT_FOUND (COMPONENT_NOT_FOUND); INVALID_ARGUMENT
@@ -77,5 +78,11 @@ absl::Status UnmarkComponents(Journal& journal, const storage::ModelHeader& head
 
 // FAILED_PRECONDITION (MODEL_IN_USE) if there is a composition that the model is a component of.
 absl::Status CheckUnused(Journal& journal, const storage::ModelHeader& header);
+
+// What another server may have changed since the above, for a ModelGuard. NOT_FOUND
+// (COMPONENT_NOT_FOUND).
+absl::Status CheckComponentsExist(const ModelsNow& models, const storage::ModelHeader& header);
+// FAILED_PRECONDITION (MODEL_IN_USE).
+absl::Status CheckUnusedNow(const ModelsNow& models, absl::string_view name);
 
 }  // namespace perceptrond

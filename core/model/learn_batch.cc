@@ -30,9 +30,8 @@ bool IsFull(const BatchLearning* batch, uint64_t age) {
 bool IsPending(const BatchLearning* batch) { return batch != nullptr && batch->IsPending(); }
 
 // One message being learned: check its rows, resolve names, evaluate under the shared lock, update
-// under the exclusive one, account. A segment is handed to the ledger under the lock of the state
-// that its latest row was evaluated on, or updated. Only rows that changed nothing, before one
-// that calls for an update, may be counted later, together with it.
+// under the exclusive one, account. A segment is handed to the ledger under the lock of the state that
+// its latest row was evaluated on, or updated. Only rows that changed nothing may be counted later.
 class Learning {
  public:
   Learning(ModelCore& core, const LearnCall& call, LearnOutcome& outcome)

@@ -75,6 +75,9 @@ void JournalCopy::ComputeDigest(WholeModel& model) {
   };
   storage::ModelHeader header = model.header;
   header.clear_id();
+  // Not each journal keeps predictions.
+  if (header.model().has_stored_predictions())
+    header.mutable_model()->mutable_stored_predictions()->clear_durable();
   // Each journal has parts of its own sizes.
   for (storage::KeptSnapshot& kept : *header.mutable_kept_snapshots()) kept.clear_part_bytes();
   (void)add(header);
@@ -170,6 +173,8 @@ absl::StatusOr<bool> JournalCopy::CopyAliases(Journal& from, Journal& to) {
 absl::Status JournalCopy::Write(Journal& to, WholeModel& model) {
   storage::ModelHeader header = model.header;
   header.clear_id();
+  if (header.model().has_stored_predictions() && !to.keeps_predictions())
+    header.mutable_model()->mutable_stored_predictions()->clear_durable();
   if (absl::Status status = to.Create(header); !status.ok()) return status;
   model.header.set_id(header.id());
   if (LearnedNothing(model.committed)) return absl::OkStatus();

@@ -150,20 +150,24 @@ absl::StatusOr<v1::Model> ModelCatalogue::Create(v1::Model settings, const std::
     return JournalError(absl::AlreadyExistsError(""), name);
   }
   if (!absl::IsNotFound(existing.status())) return JournalError(existing.status(), name);
-  if (absl::Status status = CheckCount(); !status.ok()) return status;
   model.set_state(v1::MODEL_STATE_ACTIVE);
   Stamp(model);
   *model.mutable_create_time() = model.update_time();
   if (validate_only) {
     model.clear_etag();
+    ModelsNow now;
+    now.count = [&] { return journal_.Count(); };
+    if (absl::Status status = CheckCount(now); !status.ok()) return status;
     return model;
   }
   model.set_uid(RandomUid());
   StartExpiry(header);
   if (absl::Status status = MarkComponents(journal_, header); !status.ok()) return status;
-  if (absl::Status status = journal_.Create(header); !status.ok())
-    return JournalError(status, name);
-  AddToCount(1);
+  absl::Status refused;
+  const auto guard = [&](const ModelsNow& models) { return refused = CheckNew(models, header); };
+  const absl::Status created = journal_.Create(header, guard);
+  if (!refused.ok()) UnmarkComponents(journal_, header).IgnoreError();
+  if (!created.ok()) return refused.ok() ? JournalError(created, name) : refused;
   return model;
 }
 
@@ -197,9 +201,9 @@ absl::StatusOr<v1::Model> ModelCatalogue::Change(
   return JournalError(written, name);
 }
 
-absl::StatusOr<std::string> ModelCatalogue::Delete(absl::string_view name, absl::string_view etag,
-                                                   bool validate_only,
-                                                   const std::function<absl::Status()>& remove) {
+absl::StatusOr<std::string> ModelCatalogue::Delete(
+    absl::string_view name, absl::string_view etag, bool validate_only,
+    const std::function<absl::Status(const ModelGuard&)>& remove) {
   MutexLock lock(&mutex_);
   absl::StatusOr<storage::ModelHeader> header = journal_.Find(name);
   if (!header.ok()) return JournalError(header.status(), name);
@@ -207,12 +211,14 @@ absl::StatusOr<std::string> ModelCatalogue::Delete(absl::string_view name, absl:
   if (absl::Status status = CheckUnused(journal_, *header); !status.ok()) return status;
   if (absl::Status status = CheckNoAlias(name); !status.ok()) return status;
   if (validate_only) return header->model().uid();
-  if (absl::Status status = remove(); !status.ok()) {
+  absl::Status used;
+  const auto guard = [&](const ModelsNow& models) { return used = CheckUnusedNow(models, name); };
+  if (absl::Status status = remove(guard); !status.ok()) {
+    if (!used.ok()) return used;
     // Another server may have set one meanwhile, which the journal refused.
     const absl::Status named = CheckNoAlias(name);
     return named.ok() ? status : named;
   }
-  AddToCount(-1);
   // A mark that stays is verified before it is believed.
   UnmarkComponents(journal_, *header).IgnoreError();
   return header->model().uid();
@@ -258,7 +264,6 @@ absl::StatusOr<v1::Model> ModelCatalogue::CreateCopy(storage::ModelHeader source
       SameSettings(existing->model(), source.model()))
     return existing->model();
   if (absl::Status status = CheckFree(new_name); !status.ok()) return status;
-  if (absl::Status status = CheckCount(); !status.ok()) return status;
   storage::ModelHeader header;
   header.set_request_id(request_id);
   header.set_composition_depth(source.composition_depth());
@@ -274,9 +279,11 @@ absl::StatusOr<v1::Model> ModelCatalogue::CreateCopy(storage::ModelHeader source
   *model.mutable_create_time() = model.update_time();
   StartExpiry(header);
   if (absl::Status status = MarkComponents(journal_, header); !status.ok()) return status;
-  if (absl::Status status = journal_.CreateWith(header, snapshot, committed); !status.ok())
-    return JournalError(status, new_name);
-  AddToCount(1);
+  absl::Status refused;
+  const auto guard = [&](const ModelsNow& models) { return refused = CheckNew(models, header); };
+  const absl::Status created = journal_.CreateWith(header, snapshot, committed, guard);
+  if (!refused.ok()) UnmarkComponents(journal_, header).IgnoreError();
+  if (!created.ok()) return refused.ok() ? JournalError(created, new_name) : refused;
   return model;
 }
 
@@ -321,19 +328,15 @@ absl::Status ModelCatalogue::SaveUse(absl::string_view name, uint64_t model_id,
 }
 
 absl::StatusOr<uint64_t> ModelCatalogue::Count() {
-  {
-    MutexLock lock(&count_mutex_);
-    if (count_.has_value()) return *count_;
-  }
-  // No model is created or deleted while they are counted.
-  MutexLock headers(&mutex_);
-  return CountLocked();
+  absl::StatusOr<uint64_t> count = journal_.Count();
+  if (!count.ok()) return JournalError(count.status(), "");
+  return count;
 }
 
-absl::Status ModelCatalogue::CheckCount() {
+absl::Status ModelCatalogue::CheckCount(const ModelsNow& models) const {
   if (limits_.max_models == std::numeric_limits<uint64_t>::max()) return absl::OkStatus();
-  const absl::StatusOr<uint64_t> count = CountLocked();
-  if (!count.ok()) return count.status();
+  const absl::StatusOr<uint64_t> count = models.count();
+  if (!count.ok()) return JournalError(count.status(), "");
   if (*count < limits_.max_models) return absl::OkStatus();
   return MakeError(absl::StatusCode::kResourceExhausted, "MODEL_LIMIT",
                    absl::StrCat("the server has ", *count,
@@ -341,21 +344,10 @@ absl::Status ModelCatalogue::CheckCount() {
                    {{"max_models", absl::StrCat(limits_.max_models)}});
 }
 
-absl::StatusOr<uint64_t> ModelCatalogue::CountLocked() {
-  {
-    MutexLock lock(&count_mutex_);
-    if (count_.has_value()) return *count_;
-  }
-  absl::StatusOr<uint64_t> counted = journal_.Count();
-  if (!counted.ok()) return JournalError(counted.status(), "");
-  MutexLock lock(&count_mutex_);
-  count_ = *counted;
-  return *counted;
-}
-
-void ModelCatalogue::AddToCount(int difference) {
-  MutexLock lock(&count_mutex_);
-  if (count_.has_value()) *count_ += static_cast<uint64_t>(difference);
+absl::Status ModelCatalogue::CheckNew(const ModelsNow& models,
+                                      const storage::ModelHeader& header) const {
+  if (absl::Status status = CheckCount(models); !status.ok()) return status;
+  return CheckComponentsExist(models, header);
 }
 
 }  // namespace perceptrond

@@ -59,7 +59,7 @@ class ModelCatalogue {
   absl::StatusOr<storage::ModelHeader> Find(absl::string_view name);
   // At most `limit` models after `after`, in the order of their names.
   absl::StatusOr<std::vector<storage::ModelHeader>> List(absl::string_view after, size_t limit);
-  // O(models) the first time, then O(1).
+  // Of all servers of a fleet. O(models) the first time, then O(1).
   absl::StatusOr<uint64_t> Count();
 
   // See Store::Create.
@@ -71,11 +71,11 @@ class ModelCatalogue {
       absl::string_view name, const ChangeOptions& options,
       const std::function<absl::Status(::perceptron::v1::Model&)>& change)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // Deletes a model by `remove`, which takes it out of the journal while no other change is made.
-  // Returns its uid. Errors as Store::Delete's, and those of `remove`.
+  // Deletes a model by `remove`, which takes it out of the journal, with this guard, while no other
+  // change is made. Returns its uid. Errors as Store::Delete's, and those of `remove`.
   absl::StatusOr<std::string> Delete(absl::string_view name, absl::string_view etag,
                                      bool validate_only,
-                                     const std::function<absl::Status()>& remove)
+                                     const std::function<absl::Status(const ModelGuard&)>& remove)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Gives a model another name by `rename`, which takes it out of memory and gives the journal this
@@ -128,20 +128,15 @@ class ModelCatalogue {
   // FAILED_PRECONDITION (MODEL_IN_USE) if an alias names the model.
   absl::Status CheckNoAlias(absl::string_view name) const;
   // RESOURCE_EXHAUSTED (MODEL_LIMIT) if there is no room for another model.
-  absl::Status CheckCount() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) ABSL_LOCKS_EXCLUDED(count_mutex_);
-  // What Count returns, from the journal if it has not been counted yet.
-  absl::StatusOr<uint64_t> CountLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_)
-      ABSL_LOCKS_EXCLUDED(count_mutex_);
-  void AddToCount(int difference) ABSL_LOCKS_EXCLUDED(count_mutex_);
+  absl::Status CheckCount(const ModelsNow& models) const;
+  // Whether a model with this header may be added to these: RESOURCE_EXHAUSTED (MODEL_LIMIT);
+  // NOT_FOUND (COMPONENT_NOT_FOUND).
+  absl::Status CheckNew(const ModelsNow& models, const storage::ModelHeader& header) const;
 
   Journal& journal_;
   const CatalogueLimits limits_;
   // Held by each change.
   Mutex mutex_;
-  // A lock of its own: a deletion may take long, and scrapes of the count do not wait for it.
-  Mutex count_mutex_ ABSL_ACQUIRED_AFTER(mutex_);
-  // Absent until the first Count.
-  std::optional<uint64_t> count_ ABSL_GUARDED_BY(count_mutex_);
 };
 
 }  // namespace perceptrond

@@ -86,18 +86,20 @@ absl::StatusOr<v1::Model> Store::Change(absl::string_view name, const ChangeOpti
 }
 
 absl::Status Store::Delete(absl::string_view name, absl::string_view etag, bool validate_only) {
-  return DeleteBy(name, etag, validate_only, [&] { return DeleteLoaded(name); });
+  return DeleteBy(name, etag, validate_only,
+                  [&](const ModelGuard& guard) { return DeleteLoaded(name, guard); });
 }
 
 absl::Status Store::DeleteBy(absl::string_view name, absl::string_view etag, bool validate_only,
-                             const std::function<absl::Status()>& remove) {
+                             const std::function<absl::Status(const ModelGuard&)>& remove) {
   const absl::StatusOr<std::string> uid = catalogue_.Delete(name, etag, validate_only, remove);
   if (uid.ok() && !validate_only && last_copies_ != nullptr) last_copies_->Remove(name);
   if (uid.ok() && !validate_only) streams_.EndAll(*uid, ModelNotFound(name));
   return uid.status();
 }
 
-absl::Status Store::DeleteLoaded(absl::string_view name, const std::function<bool()>& is_in_use) {
+absl::Status Store::DeleteLoaded(absl::string_view name, const ModelGuard& guard,
+                                 const std::function<bool()>& is_in_use) {
   // The model is loaded and closed first: until it is gone every Acquire returns the closed one,
   // and after the commit no write can follow the deletion. A model too damaged to be loaded is
   // deleted all the same.
@@ -112,7 +114,7 @@ absl::Status Store::DeleteLoaded(absl::string_view name, const std::function<boo
       return absl::AbortedError("the model is in use again");
     }
   }
-  const absl::Status deleted = journal_->Delete(name);
+  const absl::Status deleted = journal_->Delete(name, guard);
   // Also if it was not deleted: the next Acquire loads it anew. A failed commit may have removed
   // this one, and another caller have loaded the model again.
   if (model.ok()) cache_.CloseAndRemove(name, ModelNotFound(name));

@@ -183,11 +183,11 @@ class Store {
   std::shared_ptr<const Model> InMemory(absl::string_view name) const;
   // As Acquire, also while a copy predicts.
   absl::StatusOr<std::shared_ptr<Model>> AcquireNow(absl::string_view name);
-  absl::Status DeleteLoaded(absl::string_view name,
+  absl::Status DeleteLoaded(absl::string_view name, const ModelGuard& guard,
                             const std::function<bool()>& is_in_use = nullptr);
   // Delete, by `remove`.
   absl::Status DeleteBy(absl::string_view name, absl::string_view etag, bool validate_only,
-                        const std::function<absl::Status()>& remove);
+                        const std::function<absl::Status(const ModelGuard&)>& remove);
   // Deletes a model that nobody uses. Also ABORTED if it was used meanwhile.
   absl::Status DeleteExpired(const storage::ModelHeader& header, const std::atomic<bool>& used);
   std::unique_ptr<ModelExpiry> MakeExpiry();

@@ -31,9 +31,9 @@ absl::Status Store::DeleteExpired(const storage::ModelHeader& header,
   const auto is_in_use = [&] {
     return used.load(std::memory_order_relaxed) || streams_.HasAny(header.model().uid());
   };
-  const auto remove = [&] {
+  const auto remove = [&](const ModelGuard& guard) {
     return is_in_use() ? absl::AbortedError("the model is in use again")
-                       : DeleteLoaded(name, is_in_use);
+                       : DeleteLoaded(name, guard, is_in_use);
   };
   absl::Status deleted = DeleteBy(name, header.model().etag(), /*validate_only=*/false, remove);
   if (deleted.ok() && options_.on_expired != nullptr) options_.on_expired(name);

@@ -206,9 +206,10 @@ std::string CheckTogether(const Options& options) {
   if (options.nats_cert.empty() != options.nats_key.empty())
     return "--nats-cert and --nats-key go together: set both or neither";
   const bool open_fleet = options.journal == JournalKind::kNats && fleet_files == 0;
-  if (open_fleet && !options.access_file.empty()) {
-    return "with --access-file the servers of a fleet must know one another: add --fleet-cert, "
-           "--fleet-key and --fleet-ca";
+  if (open_fleet && (!options.access_file.empty() || !options.tls_client_ca.empty())) {
+    return absl::StrCat("with ", options.access_file.empty() ? "--tls-client-ca" : "--access-file",
+                        " the servers of a fleet must know one another: add --fleet-cert, "
+                        "--fleet-key and --fleet-ca");
   }
   if (options.fleet_replicas % 2 == 0) {
     return absl::StrCat("--fleet-replicas ", options.fleet_replicas,

@@ -26,6 +26,7 @@ for command in create list get update delete freeze unfreeze learn predict expla
 done
 expect 2 'subcommand'
 expect 2 'unknown subcommand frobnicate' frobnicate
+expect 2 'hint: the server.s program has it: perceptrond migrate; ' migrate a b
 expect 2 'hint: did you mean learn? ' lern x
 expect 2 'hint: did you mean --passes? ' learn --pases 3 x f
 expect 2 'hint: did you mean --passes? ' learn x f --pases=3

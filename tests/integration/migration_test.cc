@@ -349,6 +349,29 @@ TEST_F(MigrationTest, DamageInAFleetIsFoundAndNeitherCopiedNorBackedUp) {
   EXPECT_THAT(backup.out, HasSubstr("models/bad"));
 }
 
+TEST_F(MigrationTest, AFleetDoesNotClaimToKeepPredictionsAcrossRestarts) {
+  Start();
+  v1::CreateModelRequest create;
+  create.set_model_id("m");
+  v1::Model& model = *create.mutable_model();
+  model.mutable_feature_space()->mutable_dense()->set_dimension(2);
+  model.mutable_stored_predictions()->mutable_max_age()->set_seconds(3600);
+  model.mutable_stored_predictions()->set_durable(true);
+  v1::Model created;
+  grpc::ClientContext creation;
+  ASSERT_TRUE(models_->CreateModel(&creation, create, &created).ok());
+  ASSERT_TRUE(created.stored_predictions().durable());
+  EXPECT_EQ(server_->Terminate(), 0);
+  const std::string command = "migrate " + data() + " " + url();
+  const CommandResult moved = RunOnFleet(command);
+  ASSERT_EQ(moved.exit_code, 0) << moved.out;
+  const CommandResult again = RunOnFleet(command);
+  EXPECT_EQ(again.exit_code, 0) << again.out;
+  StartFleet();
+  EXPECT_EQ(Get("m").stored_predictions().max_age().seconds(), 3600);
+  EXPECT_FALSE(Get("m").stored_predictions().durable());
+}
+
 TEST_F(MigrationTest, SaysWhatIsWrongWithItsArguments) {
   const CommandResult both = RunServer("migrate " + data() + " " + backups());
   EXPECT_EQ(both.exit_code, 2);

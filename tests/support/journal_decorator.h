@@ -14,7 +14,6 @@ class JournalDecorator : public Journal {
  public:
   explicit JournalDecorator(std::shared_ptr<Journal> base) : base_(std::move(base)) {}
 
-  absl::Status Create(storage::ModelHeader& header) override { return base_->Create(header); }
   absl::StatusOr<storage::ModelHeader> Find(absl::string_view name) override {
     return base_->Find(name);
   }
@@ -22,7 +21,6 @@ class JournalDecorator : public Journal {
                        const storage::ModelHeader& before) override {
     return base_->Replace(header, before);
   }
-  absl::Status Delete(absl::string_view name) override { return base_->Delete(name); }
   absl::Status Rename(const storage::ModelHeader& header,
                       const storage::ModelHeader& before) override {
     return base_->Rename(header, before);
@@ -44,10 +42,6 @@ class JournalDecorator : public Journal {
   }
   absl::Status DeleteKept(uint64_t model_id, uint64_t number) override {
     return base_->DeleteKept(model_id, number);
-  }
-  absl::Status CreateWith(storage::ModelHeader& header, const storage::Snapshot& snapshot,
-                          const CommittedState& committed) override {
-    return base_->CreateWith(header, snapshot, committed);
   }
   absl::StatusOr<std::vector<storage::ModelHeader>> List(absl::string_view after,
                                                          size_t limit) override {
@@ -117,6 +111,16 @@ class JournalDecorator : public Journal {
 
  protected:
   Journal& base() { return *base_; }
+  absl::Status CreateModel(storage::ModelHeader& header, const ModelGuard& guard) override {
+    return base_->Create(header, guard);
+  }
+  absl::Status DeleteModel(absl::string_view name, const ModelGuard& guard) override {
+    return base_->Delete(name, guard);
+  }
+  absl::Status CreateLearned(storage::ModelHeader& header, const storage::Snapshot& snapshot,
+                             const CommittedState& committed, const ModelGuard& guard) override {
+    return base_->CreateWith(header, snapshot, committed, guard);
+  }
 
  private:
   const std::shared_ptr<Journal> base_;

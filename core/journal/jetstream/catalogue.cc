@@ -239,7 +239,18 @@ absl::Status Catalogue::Change(const MakeEntry& make) {
   return absl::UnavailableError("NATS: the catalogue is changed by others all the time");
 }
 
-absl::Status Catalogue::Create(storage::ModelHeader& header) {
+absl::Status Catalogue::Ask(const ModelGuard& guard, const Models& models) {
+  if (guard == nullptr) return absl::OkStatus();
+  ModelsNow now;
+  now.find = [&](absl::string_view name) {
+    const auto found = models.find(name);
+    return found == models.end() ? nullptr : &found->second;
+  };
+  now.count = [&]() -> absl::StatusOr<uint64_t> { return models.size(); };
+  return guard(now);
+}
+
+absl::Status Catalogue::Create(storage::ModelHeader& header, const ModelGuard& guard) {
   const std::string& name = header.model().name();
   const uint64_t reserved = header.id();
   return Change([&](const Models& models,
@@ -251,6 +262,7 @@ absl::Status Catalogue::Create(storage::ModelHeader& header) {
         return absl::AlreadyExistsError(absl::StrCat(name, " exists"));
       return nullptr;
     }
+    if (absl::Status status = Ask(guard, models); !status.ok()) return status;
     header.set_id(reserved > 0 ? reserved : next);
     auto entry = std::make_unique<storage::CatalogueEntry>();
     *entry->mutable_model() = header;
@@ -298,7 +310,8 @@ absl::Status Catalogue::Replace(const storage::ModelHeader& header,
   });
 }
 
-absl::StatusOr<storage::ModelHeader> Catalogue::Delete(absl::string_view name) {
+absl::StatusOr<storage::ModelHeader> Catalogue::Delete(absl::string_view name,
+                                                       const ModelGuard& guard) {
   storage::ModelHeader deleted;
   const absl::Status status =
       Change([&](const Models& models,
@@ -312,6 +325,7 @@ absl::StatusOr<storage::ModelHeader> Catalogue::Delete(absl::string_view name) {
         // Another server may have set one since the caller looked.
         if (const std::vector<Alias> aliases = aliases_.AllOf(name); !aliases.empty())
           return NamedBy(aliases.front().name(), name);
+        if (absl::Status asked = Ask(guard, models); !asked.ok()) return asked;
         deleted = found->second;
         auto entry = std::make_unique<storage::CatalogueEntry>();
         entry->set_deleted_id(deleted.id());

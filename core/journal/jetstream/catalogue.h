@@ -15,6 +15,7 @@
 #include "absl/strings/string_view.h"
 #include "core/journal/alias_map.h"
 #include "core/journal/jetstream/stream.h"
+#include "core/journal/journal.h"
 #include "core/sync/mutex.h"
 #include "perceptron/storage/v1/fleet.pb.h"
 
@@ -36,15 +37,15 @@ class Catalogue {
   static absl::StatusOr<storage::FleetSettings> ReadSettings(const Stream& stream);
   ~Catalogue();
 
-  // Adds a model and sets header.id, unless that is reserved. ALREADY_EXISTS.
-  absl::Status Create(storage::ModelHeader& header);
+  // Adds a model and sets header.id, unless that is reserved. ALREADY_EXISTS; the error of `guard`.
+  absl::Status Create(storage::ModelHeader& header, const ModelGuard& guard);
   // An id for a model that is to be created: the next one that fits, of which there must be one among
   // as many in a row as there are partitions.
   absl::StatusOr<uint64_t> ReserveId(const std::function<bool(uint64_t id)>& fits);
   // As Journal's.
   absl::Status Replace(const storage::ModelHeader& header, const storage::ModelHeader& before);
   // As Journal's. Returns the header of the model that was.
-  absl::StatusOr<storage::ModelHeader> Delete(absl::string_view name);
+  absl::StatusOr<storage::ModelHeader> Delete(absl::string_view name, const ModelGuard& guard);
   // As Journal's (core/journal/jetstream/catalogue_aliases.cc). Aliases of a renamed model follow one by one.
   absl::Status Rename(const storage::ModelHeader& header, const storage::ModelHeader& before);
   const AliasMap& aliases() const { return aliases_; }
@@ -82,6 +83,8 @@ class Catalogue {
 
   absl::Status Begin(const storage::FleetSettings& settings);
   static absl::Status NoSuchModel(absl::string_view name);
+  // OK without a guard.
+  static absl::Status Ask(const ModelGuard& guard, const Models& models);
   absl::Status Change(const MakeEntry& make) ABSL_LOCKS_EXCLUDED(mutex_);
   // Waits until the view has what the stream has now. Returns its sequence number.
   absl::StatusOr<uint64_t> CatchUp() ABSL_LOCKS_EXCLUDED(mutex_);

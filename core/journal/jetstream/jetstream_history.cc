@@ -67,9 +67,10 @@ absl::StatusOr<storage::History> JetStreamJournal::LoadHistory(uint64_t model_id
   return entries->GetHistory();
 }
 
-absl::Status JetStreamJournal::CreateWith(storage::ModelHeader& header,
-                                          const storage::Snapshot& snapshot,
-                                          const CommittedState& committed) {
+absl::Status JetStreamJournal::CreateLearned(storage::ModelHeader& header,
+                                             const storage::Snapshot& snapshot,
+                                             const CommittedState& committed,
+                                             const ModelGuard& guard) {
   if (absl::Status status = CheckWritable(); !status.ok()) return status;
   // Only the writer of a partition may append a snapshot to it.
   const absl::StatusOr<uint64_t> id =
@@ -89,9 +90,15 @@ absl::Status JetStreamJournal::CreateWith(storage::ModelHeader& header,
   head.mutable_part_bytes()->Assign(written->part_bytes.begin(), written->part_bytes.end());
   absl::Status status = PartitionFor(*id).SetSnapshot(*id, head).status();
   // The catalogue comes last: before that a crash leaves what no model has, and takes space alone.
-  if (status.ok()) status = catalogue_->Create(header);
+  bool refused = false;
+  const auto ask = [&](const ModelsNow& models) {
+    absl::Status asked = guard == nullptr ? absl::OkStatus() : guard(models);
+    refused = !asked.ok();
+    return asked;
+  };
+  if (status.ok()) status = catalogue_->Create(header, ask);
   if (absl::IsUnknown(status)) return absl::UnavailableError(status.message());
-  if (absl::IsAlreadyExists(status)) {
+  if (refused || absl::IsAlreadyExists(status)) {
     PartitionFor(*id).Delete(*id).IgnoreError();
     snapshots_->DeleteAll(subject).IgnoreError();
   }

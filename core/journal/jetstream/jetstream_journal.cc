@@ -179,9 +179,9 @@ absl::Status JetStreamJournal::FinishImport() {
   return catalogue_->SetImport(import);
 }
 
-absl::Status JetStreamJournal::Create(storage::ModelHeader& header) {
+absl::Status JetStreamJournal::CreateModel(storage::ModelHeader& header, const ModelGuard& guard) {
   if (absl::Status status = CheckWritable(); !status.ok()) return status;
-  return catalogue_->Create(header);
+  return catalogue_->Create(header, guard);
 }
 
 absl::StatusOr<storage::ModelHeader> JetStreamJournal::Find(absl::string_view name) {
@@ -194,9 +194,9 @@ absl::Status JetStreamJournal::Replace(const storage::ModelHeader& header,
   return catalogue_->Replace(header, before);
 }
 
-absl::Status JetStreamJournal::Delete(absl::string_view name) {
+absl::Status JetStreamJournal::DeleteModel(absl::string_view name, const ModelGuard& guard) {
   if (absl::Status status = CheckWritable(); !status.ok()) return status;
-  const absl::StatusOr<storage::ModelHeader> deleted = catalogue_->Delete(name);
+  const absl::StatusOr<storage::ModelHeader> deleted = catalogue_->Delete(name, guard);
   if (!deleted.ok()) return deleted.status();
   // The model is gone; what it leaves takes space alone.
   PartitionFor(deleted->id()).Delete(deleted->id()).IgnoreError();

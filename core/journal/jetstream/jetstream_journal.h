@@ -44,11 +44,9 @@ class JetStreamJournal final : public Journal {
   // UNAUTHENTICATED; PERMISSION_DENIED, naming what is not allowed.
   static absl::StatusOr<std::unique_ptr<JetStreamJournal>> Open(const Options& options);
 
-  absl::Status Create(storage::ModelHeader& header) override;
   absl::StatusOr<storage::ModelHeader> Find(absl::string_view name) override;
   absl::Status Replace(const storage::ModelHeader& header,
                        const storage::ModelHeader& before) override;
-  absl::Status Delete(absl::string_view name) override;
   absl::Status Rename(const storage::ModelHeader& header,
                       const storage::ModelHeader& before) override;
   const AliasMap& aliases() const override { return catalogue_->aliases(); }
@@ -80,8 +78,6 @@ class JetStreamJournal final : public Journal {
   absl::StatusOr<std::optional<storage::Snapshot>> LoadSnapshot(uint64_t model_id) override;
   absl::Status SaveSnapshot(uint64_t model_id, const storage::Snapshot& snapshot) override;
   absl::StatusOr<storage::History> LoadHistory(uint64_t model_id) override;
-  absl::Status CreateWith(storage::ModelHeader& header, const storage::Snapshot& snapshot,
-                          const CommittedState& committed) override;
   // A failed commit leaves nothing that is read.
   absl::Status DropAfter(uint64_t /*model_id*/, uint64_t /*revision*/) override {
     return absl::OkStatus();
@@ -100,6 +96,10 @@ class JetStreamJournal final : public Journal {
   std::string HistoryId() override { return catalogue_->HistoryId(); }
 
  private:
+  absl::Status CreateModel(storage::ModelHeader& header, const ModelGuard& guard) override;
+  absl::Status DeleteModel(absl::string_view name, const ModelGuard& guard) override;
+  absl::Status CreateLearned(storage::ModelHeader& header, const storage::Snapshot& snapshot,
+                             const CommittedState& committed, const ModelGuard& guard) override;
   explicit JetStreamJournal(Options options) : options_(std::move(options)) {}
 
   absl::Status OpenStreams();

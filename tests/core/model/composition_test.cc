@@ -50,11 +50,13 @@ Columns Table(const std::vector<int32_t>& labels) {
 class UncreatingJournal final : public testing::JournalDecorator {
  public:
   using JournalDecorator::JournalDecorator;
-  absl::Status Create(storage::ModelHeader& header) override {
-    if (header.model().name() == row_errors) return absl::UnavailableError("injected");
-    return JournalDecorator::Create(header);
-  }
   std::string row_errors;
+
+ private:
+  absl::Status CreateModel(storage::ModelHeader& header, const ModelGuard& guard) override {
+    if (header.model().name() == row_errors) return absl::UnavailableError("injected");
+    return JournalDecorator::CreateModel(header, guard);
+  }
 };
 
 class CompositionTest : public ::testing::Test {

@@ -33,19 +33,26 @@ class Overtaken final : public testing::JournalDecorator {
     Happen();
     return JournalDecorator::Replace(header, before);
   }
-  absl::Status Delete(absl::string_view name) override {
-    Happen();
-    return JournalDecorator::Delete(name);
-  }
   absl::Status PutAlias(const Alias& alias, absl::string_view etag) override {
     Happen();
     return JournalDecorator::PutAlias(alias, etag);
   }
 
   std::function<void()> event;
+  // Changes that are written before it.
+  int events_before = 0;
 
  private:
+  absl::Status CreateModel(storage::ModelHeader& header, const ModelGuard& guard) override {
+    Happen();
+    return JournalDecorator::CreateModel(header, guard);
+  }
+  absl::Status DeleteModel(absl::string_view name, const ModelGuard& guard) override {
+    Happen();
+    return JournalDecorator::DeleteModel(name, guard);
+  }
   void Happen() {
+    if (event != nullptr && events_before-- > 0) return;
     if (const auto once = std::exchange(event, nullptr)) once();
   }
 };
@@ -64,6 +71,21 @@ absl::Status Describe(ModelCatalogue& catalogue) {
     return absl::OkStatus();
   };
   return catalogue.Change(kName, {}, describe).status();
+}
+
+v1::Model Composition() {
+  v1::Model composition;
+  composition.set_name("models/composition");
+  v1::FeatureSpace::Composition::Input& input =
+      *composition.mutable_feature_space()->mutable_composition()->add_inputs();
+  input.set_model(kName);
+  input.set_output(v1::FeatureSpace::Composition::OUTPUT_SCORE);
+  return composition;
+}
+
+absl::Status Delete(ModelCatalogue& catalogue, Journal& journal) {
+  const auto remove = [&](const ModelGuard& guard) { return journal.Delete(kName, guard); };
+  return catalogue.Delete(kName, "", false, remove).status();
 }
 
 class CatalogueConflictsTest : public ::testing::Test {
@@ -145,15 +167,49 @@ TEST_F(CatalogueConflictsTest, AChangeWithAnEtagIsRefusedOnceAnotherServerHasCha
 
 TEST_F(CatalogueConflictsTest, AComponentKeepsWhatAnotherServerHasChangedWhileACompositionIsMade) {
   overtaken_->event = [&] { EXPECT_OK(Describe(other_)); };
-  v1::Model composition;
-  composition.set_name("models/composition");
-  v1::FeatureSpace::Composition::Input& input =
-      *composition.mutable_feature_space()->mutable_composition()->add_inputs();
-  input.set_model(kName);
-  input.set_output(v1::FeatureSpace::Composition::OUTPUT_SCORE);
-  ASSERT_OK(store_->Create(composition, "", false).status());
+  ASSERT_OK(store_->Create(Composition(), "", false).status());
   EXPECT_EQ(Header().model().description(), "new");
   EXPECT_EQ(Header().used_by_size(), 1);
+}
+
+TEST_F(CatalogueConflictsTest, AComponentThatAnotherServerDeletesMeanwhileMakesNoComposition) {
+  // Just before the component is marked, and just before the composition is added.
+  for (const int changes : {1, 2}) {
+    overtaken_->events_before = changes - 1;
+    overtaken_->event = [&] { EXPECT_OK(Delete(other_, *again_)); };
+    const absl::Status created = store_->Create(Composition(), "", false).status();
+    EXPECT_TRUE(absl::IsNotFound(created)) << created;
+    EXPECT_TRUE(absl::IsNotFound(journal_.Find("models/composition").status()));
+    ASSERT_OK(store_->Create(DenseSettings(kName, 2), "", false).status());
+  }
+}
+
+TEST_F(CatalogueConflictsTest, AModelThatAnotherServerMakesAComponentMeanwhileIsNotDeleted) {
+  overtaken_->event = [&] { EXPECT_OK(other_.Create(Composition(), "", false).status()); };
+  const absl::Status deleted = store_->Delete(kName, "", false);
+  EXPECT_EQ(ReasonOf(deleted), "MODEL_IN_USE") << deleted;
+  EXPECT_OK(store_->Acquire(kName).status());
+}
+
+TEST_F(CatalogueConflictsTest, ModelsOfAllServersCountForEach) {
+  EXPECT_EQ(*store_->catalogue().Count(), 1U);
+  ASSERT_OK(other_.Create(DenseSettings("models/other", 2), "", false).status());
+  EXPECT_EQ(*store_->catalogue().Count(), 2U);
+  ASSERT_OK(store_->Delete("models/other", "", false));
+  ASSERT_OK(Delete(other_, *again_));
+  EXPECT_EQ(*store_->catalogue().Count(), 0U);
+}
+
+TEST_F(CatalogueConflictsTest, TheLastModelThatThereMayBeIsCreatedByOneServer) {
+  CatalogueLimits limits;
+  limits.max_models = 2;
+  ModelCatalogue limited(*overtaken_, limits);
+  overtaken_->event = [&] {
+    EXPECT_OK(other_.Create(DenseSettings("models/other", 2), "", false).status());
+  };
+  const absl::Status refused = limited.Create(DenseSettings("models/third", 2), "", false).status();
+  EXPECT_EQ(ReasonOf(refused), "MODEL_LIMIT") << refused;
+  EXPECT_EQ(*limited.Count(), 2U);
 }
 
 }  // namespace

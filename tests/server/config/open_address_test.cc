@@ -57,6 +57,15 @@ TEST_F(OpenAddressTest, MetricsNeedTlsAndAToken) {
   EXPECT_THAT(Bad({"--metrics-tls"}), HasSubstr("--metrics-tls needs --tls-cert"));
 }
 
+TEST_F(OpenAddressTest, AFleetWhoseClientsAreKnownNeedsCertificatesOfItsOwn) {
+  const std::vector<std::string> fleet = {"--journal", "nats://127.0.0.1:4222"};
+  Good(With(fleet, tls_));
+  EXPECT_THAT(Bad(With(With(fleet, tls_), access_)),
+              AllOf(HasSubstr("--access-file"), HasSubstr("--fleet-cert")));
+  EXPECT_THAT(Bad(With(With(fleet, tls_), {"--tls-client-ca", pem_})),
+              AllOf(HasSubstr("--tls-client-ca"), HasSubstr("--fleet-cert")));
+}
+
 TEST_F(OpenAddressTest, InsecureIsASwitchOfEverySource) {
   const std::vector<std::string> open = {"--address", "0.0.0.0:1"};
   Good(With({"--insecure"}, open));
