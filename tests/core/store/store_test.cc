@@ -238,7 +238,11 @@ TEST_F(StoreTest, ADeletedModelIsClosedToThoseWhoHoldItAndItsSuccessorIsAnother)
 class UndeletingJournal final : public testing::JournalDecorator {
  public:
   using JournalDecorator::JournalDecorator;
-  absl::Status Delete(absl::string_view) override { return absl::UnavailableError("injected"); }
+
+ private:
+  absl::Status DeleteModel(absl::string_view /*name*/, const ModelGuard& /*guard*/) override {
+    return absl::UnavailableError("injected");
+  }
 };
 
 TEST_F(StoreTest, AModelWhoseDeletionFailedIsThereAsItWas) {

@@ -64,10 +64,10 @@ class RelayTest : public ::testing::Test {
   WriterCalls calls_{grpc::InsecureChannelCredentials(), "", kMostBytes};
   Drain drain_;
   Destination to_{absl::StrCat("127.0.0.1:", writer_.port()), 7, kEpoch, absl::OkStatus()};
-  bool is_stream_ = true;
+  RelayKind kind_ = RelayKind::kStream;
   FollowedRows rows_;
   const Call::Method relayed_ = [this](Call& call) {
-    RunRelay(calls_, drain_, call, to_, is_stream_, rows_);
+    RunRelay(calls_, drain_, call, to_, kind_, rows_);
   };
   // Ends before what its calls use.
   RpcServer front_{All(relayed_), /*threads=*/2};
@@ -152,7 +152,7 @@ TEST_F(RelayTest, AStreamEndsWhenTheDrainBegins) {
 }
 
 TEST_F(RelayTest, ACallThatIsNoStreamIsAnsweredDuringTheDrain) {
-  is_stream_ = false;
+  kind_ = RelayKind::kCall;
   const auto call = Begin();
   drain_.Begin();
   std::string answer;
