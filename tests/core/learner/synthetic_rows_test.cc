@@ -30,10 +30,12 @@ SvmData NoisyRows() {
   return data;
 }
 
-// Rows with few features of many, most of whose weights stay zero.
+// Rows with few features of many, most of whose weights stay zero. No whole numbers: their scores may
+// be 0 but for the order of a sum, and a rule goes on from either side.
 SvmData SparseRows() {
   constexpr uint32_t kDimension = 200;
   std::mt19937 random(23);
+  std::uniform_real_distribution<float> value(1, 4);
   SvmData data;
   data.dimension = kDimension;
   for (int n = 0; n < 800; ++n) {
@@ -41,7 +43,7 @@ SvmData SparseRows() {
     float sum = 0;
     for (uint32_t i = random() % 20; i < kDimension; i += 1 + random() % 40) {
       example.indices.push_back(i);
-      example.values.push_back(static_cast<float>(1 + random() % 3));
+      example.values.push_back(value(random));
       sum += i % 2 == 0 ? example.values.back() : -example.values.back();
     }
     example.label = sum > 0 ? 1 : -1;
