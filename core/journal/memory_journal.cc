@@ -19,13 +19,14 @@ MemoryJournal::Shared::Shared(const Options& options)
 
 absl::Status MemoryJournal::Shared::Ask(const ModelGuard& guard) {
   if (guard == nullptr) return absl::OkStatus();
-  const auto& models_now = headers;
   ModelsNow now;
-  now.find = [&](absl::string_view name) {
-    const auto found = models_now.find(name);
-    return found == models_now.end() ? nullptr : &found->second;
+  now.find = [&](absl::string_view name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    const auto found = headers.find(name);
+    return found == headers.end() ? nullptr : &found->second;
   };
-  now.count = [&]() -> absl::StatusOr<uint64_t> { return models_now.size(); };
+  now.count = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) -> absl::StatusOr<uint64_t> {
+    return headers.size();
+  };
   return guard(now);
 }
 
