@@ -1,7 +1,6 @@
 #include "core/journal/journal.h"
 
-#include <google/protobuf/io/coded_stream.h>
-#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+#include <google/protobuf/util/message_differencer.h>
 
 #include <utility>
 
@@ -30,20 +29,10 @@ class ModelInParts final : public StoredModel {
   const CommittedState committed_;
 };
 
-std::string BytesOf(const storage::ModelHeader& header) {
-  std::string bytes;
-  google::protobuf::io::StringOutputStream stream(&bytes);
-  google::protobuf::io::CodedOutputStream coded(&stream);
-  coded.SetSerializationDeterministic(true);
-  header.SerializeToCodedStream(&coded);
-  coded.Trim();
-  return bytes;
-}
-
 }  // namespace
 
 bool IsSame(const storage::ModelHeader& a, const storage::ModelHeader& b) {
-  return BytesOf(a) == BytesOf(b);
+  return google::protobuf::util::MessageDifferencer::Equals(a, b);
 }
 
 absl::Status ChangedByAnother(absl::string_view name) {
