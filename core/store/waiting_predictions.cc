@@ -214,7 +214,7 @@ void WaitingPredictions::Settle(uint64_t model_id, std::span<const std::string> 
     SettleHere(model_id, released, /*joined=*/false);
   }
   if (elsewhere_ == nullptr) return;
-  // Whether it arrives is not awaited: what stays claimed there is learned by nobody, and expires.
+  // Without an answer: predictions that stay claimed there expire, and are not learned.
   for (const auto& [server, exchange] : elsewhere)
     elsewhere_(server, model_id, exchange, [](const std::vector<Found>&) {});
 }

@@ -53,7 +53,7 @@ absl::Status PieceTooLarge(size_t bytes, size_t most) {
                    {{"max_message_bytes", absl::StrCat(most)}});
 }
 
-// What both directions do: one thread at a time works for the call, and whoever ends it first does.
+// What both directions do. One thread at a time works for the call; its first end counts.
 class Transfer : public Reactor, public std::enable_shared_from_this<Transfer> {
  public:
   Transfer(Call& call, const Backend& backend) : call_(call), backend_(backend) {}

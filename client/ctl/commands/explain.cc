@@ -259,7 +259,7 @@ void ExplainRun::Show(const v1::ExplainResponse& response) const {
                                     return multiclass_ ? ClassName(label, label_names_)
                                                        : LabelName(label, label_names_);
                                   }));
-  // Interactive users need each answer at once. What nobody receives is not asked for.
+  // Interactive users need each answer at once. After a failed write the rest is not requested.
   if (FlushOutput() != 0) input_->Stop();
 }
 

@@ -260,7 +260,8 @@ void PredictRun::OnAnswer(const PredictAnswer& answer) {
           answer.tags[static_cast<size_t>(row)]);
   }
   answered_ = summary_.examples;
-  // Interactive users and followed logs need each answer at once. What nobody receives is not asked for.
+  // Interactive users and followed logs need each answer at once. After a failed write the rest is
+  // not requested.
   if (FlushOutput() != 0) input_->Stop();
 }
 

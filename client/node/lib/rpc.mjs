@@ -120,7 +120,7 @@ export function describe(error) {
 
 // ---- Retries ----
 
-// Milliseconds of a wait for a server after which it is reported: nobody watches a program that says nothing for a minute.
+// Milliseconds: a longer wait for a server is reported.
 const NOTICE_AFTER = 3000;
 
 /** Whether the same request may succeed later: the server is unreachable or shutting down, or says when to try again. */

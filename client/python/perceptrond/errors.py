@@ -15,7 +15,7 @@ CODES = {code.value[0]: code for code in grpc.StatusCode}
 DETAILS = "grpc-status-details-bin"
 
 
-# A wait for a server that lasts this long is reported: nobody watches a program that says nothing for a minute.
+# Seconds: a longer wait for a server is reported.
 NOTICE_AFTER = 3.0
 
 # Words of gRPC's messages below a call, and what to do.

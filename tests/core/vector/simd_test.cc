@@ -9,6 +9,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/core/vector/each_unit.h"
 
 namespace perceptrond {
 namespace {
@@ -21,13 +22,10 @@ double InLanes(const std::vector<double>& terms) {
          ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]));
 }
 
-double Times(float a, float b) { return static_cast<double>(a) * static_cast<double>(b); }
+using testing::Times;
 
-// One vector unit that this machine and the build have.
-class EachUnit : public ::testing::TestWithParam<const simd::Loops*> {
+class EachUnit : public testing::UnitTest {
  protected:
-  static const simd::Loops& unit() { return *GetParam(); }
-
   RowScan ScanDense(const std::vector<float>& weights, const std::vector<float>& values,
                     const float* diagonal = nullptr) const {
     RowScan scan;
@@ -47,24 +45,6 @@ class EachUnit : public ::testing::TestWithParam<const simd::Loops*> {
     unit().scan_sparse_rows(weights.data(), diagonal, weights.size(), batch, 0, {&scan, 1});
     return scan;
   }
-
-  std::vector<float> Floats(size_t size) {
-    std::vector<float> values(size);
-    // Magnitudes differ, so that another order of additions shows.
-    for (float& value : values) value = normal_(random_) * std::exp2(8 * normal_(random_));
-    return values;
-  }
-
-  // Strictly ascending, below 2 * size + 2, odd and even, neighbours and gaps.
-  std::vector<uint32_t> AscendingIndices(size_t size) {
-    std::vector<uint32_t> result;
-    uint32_t at = random_() % 2;
-    for (size_t i = 0; i < size; ++i, at += 1 + random_() % 2) result.push_back(at);
-    return result;
-  }
-
-  std::mt19937 random_{7};
-  std::normal_distribution<float> normal_;
 };
 
 constexpr size_t kLargest = 70;
