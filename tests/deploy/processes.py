@@ -1,15 +1,18 @@
 """Programs under test: started, waited for by what they say, and ended with the test."""
 
 import contextlib
+import fcntl
 import pathlib
 import re
 import socket
 import subprocess
+import tempfile
 import time
 import urllib.error
 import urllib.request
 
 DEADLINE_SECONDS = 60
+LOCAL_PORTS = pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
 def wait_for(what, condition, seconds=DEADLINE_SECONDS):
@@ -33,11 +36,25 @@ def get(url):
 
 
 def free_ports(count):
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
+    """Ports below those that the system gives to connections and to who asks for any: nobody else takes one before its program listens.
+    All tests that run here take them in turn, so that none is given twice."""
+    first, end = 20000, int(LOCAL_PORTS.read_text().split()[0])
+    with open(pathlib.Path(tempfile.gettempdir()) / "perceptrond-test-ports", "a+") as turn, contextlib.ExitStack() as stack:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        turn.seek(0)
+        last, ports = int(turn.read() or first), []
+        for _ in range(end - first):
+            last = last + 1 if last + 1 < end else first
+            one = stack.enter_context(socket.socket())
+            with contextlib.suppress(OSError):
+                one.bind(("127.0.0.1", last))
+                ports.append(last)
+            if len(ports) == count:
+                break
+        turn.truncate(0)
+        turn.write(str(last))
+    assert len(ports) == count, f"only {len(ports)} ports are free"
+    return ports
 
 
 def await_settled(metrics, seconds):
