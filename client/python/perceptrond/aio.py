@@ -140,7 +140,7 @@ class AsyncClient:
         predictions = Predictions()
         names = Labels(found)
         messages = Dataset(examples, batch=calls.most_rows(batch, found, class_scores)).messages()
-        async for message, answer in self.predict_stream(model, messages, class_scores=class_scores, ids=ids, min_revision=min_revision):
+        async for message, answer in self.predict_stream(found.name, messages, class_scores=class_scores, ids=ids, min_revision=min_revision):
             predictions.add(answer, names, message)
         return predictions
 
@@ -150,13 +150,14 @@ class AsyncClient:
         PerceptrondError."""
         name = calls.name_of(model)
         pending: Deque[tuple[Examples, asyncio.Task[Any]]] = collections.deque()
-        remaining = iter(messages)
+        remaining, rows = iter(messages), 0
         try:
             while True:
                 while len(pending) < window and (message := next(remaining, None)) is not None:
                     request = prediction_service_pb2.PredictRequest(model=name, include_class_scores=class_scores, include_prediction_ids=ids,
                                                                     min_revision=min_revision)
-                    copy(packed(message), request.columns)
+                    copy(packed(message, rows), request.columns)
+                    rows += count(message)
                     pending.append((message, asyncio.create_task(self._call(self._predictions.Predict, request))))
                 if not pending:
                     return

@@ -29,9 +29,9 @@ class Client:
     """A connection to a server, or to the servers of a fleet. A context manager.
 
     A model is named "spam" or "models/spam"; to read, predict and learn also by an alias, "aliases/prod". `aliases` (Aliases)
-    manages these, `history` (History) copies, names and kept states of models. Calls are repeated while the server is unreachable or asks to wait, until
-    `give_up_after` is over; every method raises PerceptrondError for what the server answers, ValueError and TypeError for
-    wrong arguments.
+    manages these, `history` (History) copies, files, names and kept states of models. Calls are repeated while the server is
+    unreachable or asks to wait, until `give_up_after` is over; every method raises PerceptrondError for what the server
+    answers, ValueError and TypeError for wrong arguments.
 
     Threads: any number may call at once. A LearnStream is for one thread.
     """
@@ -178,16 +178,16 @@ class Client:
 
     def predict(self, model: str, examples: Any, *, batch: int = 1000, class_scores: bool = False, ids: bool = False,
                 min_revision: int = 0) -> Predictions:
-        """Predicts all examples, which are as in learn(). class_scores: of several classes, the score of each.
-        ids: the server keeps the features until learn(ids=..., labels=...), if the model has stored_predictions.
-        min_revision: of the oldest state that may answer; ABORTED (REVISION_TOO_OLD).
+        """Predicts all examples, which are as in learn(), by one model: the one that an alias names at the beginning.
+        class_scores: of several classes, the score of each. ids: the server keeps the features until learn(ids=..., labels=...),
+        if the model has stored_predictions. min_revision: of the oldest state that may answer; ABORTED (REVISION_TOO_OLD).
 
         Raises PerceptrondError for the first row with a validation error, and names it."""
         found = self.get(model)
         predictions = Predictions()
         names = Labels(found)
         messages = Dataset(examples, batch=calls.most_rows(batch, found, class_scores)).messages()
-        for message, answer in self.predict_stream(model, messages, class_scores=class_scores, ids=ids, min_revision=min_revision):
+        for message, answer in self.predict_stream(found.name, messages, class_scores=class_scores, ids=ids, min_revision=min_revision):
             predictions.add(answer, names, message)
         return predictions
 

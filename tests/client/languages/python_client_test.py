@@ -4,6 +4,8 @@
 """
 
 import asyncio
+import functools
+import itertools
 import subprocess
 import sys
 import threading
@@ -272,8 +274,20 @@ class PredictTest(ServedTest):
         self.create("spam", **SPAM)
         with self.assertRaisesRegex(ValueError, "batch=0: expected a whole number, 1 to 65,536"):
             self.client.predict("spam", MAIL, batch=0)
-        with self.assertRaisesRegex(TypeError, "the feature 7 is int; expected a name"):
-            self.client.predict("spam", [*MAIL, {7: 1.0}])
+        async def predict_async(rows, **arguments):
+            async with AsyncClient() as client:
+                await client.predict("spam", rows, **arguments)
+
+        predicts = (functools.partial(self.client.predict, "spam"), lambda rows, **arguments: asyncio.run(predict_async(rows, **arguments)))
+        for predict, batch in itertools.product(predicts, (100, 2)):
+            with self.assertRaisesRegex(TypeError, "^row 5: the feature 7 is int; expected a name, as the features before it are"):
+                predict([*MAIL, {"free": 1}, {7: 1.0}], batch=batch)
+            with self.assertRaisesRegex(TypeError, "^row 4: must be real number, not str"):
+                predict([*MAIL, {"free": "x"}], batch=batch)
+        with self.assertRaisesRegex(TypeError, "^line 8: the feature 'a' is str; expected an index"):
+            self.client.predict("spam", [Row({1: 1}, line=7), Row({"a": 1}, line=8)])
+        with self.assertRaisesRegex(TypeError, "^row 1: the feature 7 is int"):
+            self.client.explain("spam", [MAIL[0], {7: 1.0}])
         self.assertEqual((self.client.predict("spam", []).labels, self.client.learn("spam", [], []).totals.examples), ([], 0))
 
     def test_predictions_have_labels_and_scores(self):
