@@ -8,7 +8,6 @@ import grpc
 
 from . import calls
 from .channels import Path, Target, channel, default_server, default_token_file, known_server
-from .columns import count
 from .datasets import Dataset
 from .durations import Duration
 from .errors import Backoff, PerceptrondError, is_transient, with_retries
@@ -18,7 +17,7 @@ from .learn_stream import LearnStream
 from .management import Aliases, History
 from .predict_stream import PredictStream
 from .producers import Producers
-from .progress import OnProgress, Progress, shown
+from .progress import OnProgress
 from .results import Learned, Predictions, learned
 from .v1 import (alias_service_pb2_grpc, analysis_service_pb2, analysis_service_pb2_grpc, history_service_pb2_grpc, learner_pb2, learning_service_pb2_grpc,
                  model_pb2, model_service_pb2, model_service_pb2_grpc, prediction_service_pb2, prediction_service_pb2_grpc, report_pb2)
@@ -149,23 +148,17 @@ class Client:
 
         A row with a validation error is left out, with a warning at the end; totals.row_errors counts them, and totals.first_row_error_position names the
         first: "row 12" of the examples, from 0, or "line 13" of the file if Row.line is set."""
-        data = examples_of(examples, labels, weights, ids, batch)
-        plan = calls.Passes(data, passes, until_converged, resumes=producer is not None)
-        say = shown(progress)
+        plan = calls.Passes(examples_of(examples, labels, weights, ids, batch), passes, until_converged, resumes=producer is not None, progress=progress)
         with self._producers.lent(calls.names_of(model), producer) as name, self.learn_stream(model, name, window=window) as stream:
             if producer is None:
                 calls.check_positions(stream.models)
             plan.start(stream.next_offset, stream.passes)
             stream.number_rows(plan.row_of)
-            while (number := plan.next()) is not None:
-                sent = plan.first()
-                for message in data.messages(sent):
+            while plan.left():
+                for message in plan.messages(stream.totals):
                     stream.send(message)
-                    sent += count(message)
-                    say(Progress(number, sent, data.rows, *calls.sums(stream.totals), None))
                 stream.end_pass()
-                plan.end(stream.last_passes())
-                say(Progress(number, sent, data.rows, *calls.sums(stream.totals), plan.summary))
+                plan.end(stream.last_passes(), stream.totals)
             stream.finish()
             return learned(stream.models, plan.completed, plan.summaries)
 
