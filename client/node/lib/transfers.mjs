@@ -92,12 +92,11 @@ export async function readModel(stub, first, file, { onProgress, timeout, giveUp
 /** One attempt. What reading the file throws cancels the call. */
 function send(stub, first, chunks, timeout, onPiece) {
   return new Promise((resolve, reject) => {
-    let ended;
-    const answered = new Promise((done) => { ended = done; });
     let isEnded = false;
+    let wake = () => {};
     const call = stub.importModel(deadlineIn(timeout), (error, model) => {
       isEnded = true;
-      ended();
+      wake();
       if (error) reject(error);
       else resolve(model);
     });
@@ -105,12 +104,15 @@ function send(stub, first, chunks, timeout, onPiece) {
       // The first message names the model, also of an empty file.
       call.write(first);
       for await (const piece of pieces(chunks)) {
-        onPiece(piece);
         // The server may end the call early.
-        await Promise.race([new Promise((written) => { call.write({ piece }, written); }), answered]);
         if (isEnded) return;
+        onPiece(piece);
+        await new Promise((written) => {
+          wake = written;
+          call.write({ piece }, written);
+        });
       }
-      call.end();
+      if (!isEnded) call.end();
     };
     sendAll().catch((error) => {
       reject(error);
