@@ -229,7 +229,7 @@ export class Client {
   async predict(model, examples, { batch = 1000, ids = false, classScores = false, minRevision = 0 } = {}) {
     const found = await this.get(model);
     const classes = classScores ? found.learner?.classes?.maxClasses : undefined;
-    const names = new Labels(found);
+    let names = new Labels(found);
     const predictions = { labels: [], scores: [], probabilities: [], classScores: [], ids: [], revision: 0 };
     // Of the model whose labels these are, though an alias is moved meanwhile.
     const answers = this.predictStream(found.name, examples, { batch: classes ? Math.min(batch, Math.floor(MOST_SCORES / classes)) : batch, ids, classScores, minRevision });
@@ -239,6 +239,7 @@ export class Client {
         throw new PerceptrondError({ ...status, message: `${positionOf(rows[row], predictions.labels.length + row)}: ${status.message}` });
       }
       predictions.revision = predictions.labels.length > 0 ? Math.min(predictions.revision, answer.revision) : answer.revision;
+      if (names.lacks(answer.predictedLabels)) names = new Labels(await this.get(found.name));
       for (const label of answer.predictedLabels) predictions.labels.push(names.nameOrNumber(label));
       predictions.scores.push(...answer.scores);
       predictions.probabilities.push(...answer.probabilities);

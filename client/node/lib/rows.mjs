@@ -68,6 +68,11 @@ export class Labels {
     return this.#names.get(number) ?? (this.#multiclass || number < 0 ? String(number) : `+${number}`);
   }
 
+  /** Whether one of these predicted labels is a class that got its name after this object was made. */
+  lacks(numbers) {
+    return this.#newNames && numbers.some((number) => number >= 0 && !this.#names.has(number));
+  }
+
   /** Returns the name of a predicted label, if the model has names, else its number. */
   nameOrNumber(number) {
     return this.#names.get(number) ?? number;

@@ -135,6 +135,8 @@ class AsyncClient:
         names = Labels(found)
         messages = Dataset(examples, batch=calls.most_rows(batch, found, class_scores)).messages()
         async for message, answer in self.predict_stream(found.name, messages, class_scores=class_scores, ids=ids, min_revision=min_revision):
+            if names.lacks(answer.predicted_labels):
+                names = Labels(await self.get(found.name))
             predictions.add(answer, names, message)
         return predictions
 

@@ -60,6 +60,17 @@ describe('the client', () => {
     classScores.forEach((row, i) => row.forEach((score, c) => assert.ok(Math.abs(score - vectors[c].values[i] - vectors[c].bias) < 1e-5)));
   });
 
+  it('names a class that is added while predictions are made', async () => {
+    await client.create('growing', { featureSpace: { named: {} }, learner: { logisticRegression: {}, classes: { maxClasses: 4, newClasses: 'NEW_CLASSES_NAMED' } } });
+    await client.learn('growing', [{ features: { a: 1 }, label: 'old' }]);
+    async function* rows() {
+      yield { features: { a: 1 } };
+      await client.learn('growing', [{ features: { b: 1 }, label: 'new' }, { features: { a: 1 }, label: 'old' }], { passes: 9 });
+      yield { features: { b: 1 } };
+    }
+    assert.deepEqual((await client.predict('growing', rows(), { batch: 1 })).labels, ['old', 'new']);
+  });
+
   it('predicts by no older state than was asked for', async () => {
     await learned('states');
     const { revision, scores } = await client.predict('states', mail);

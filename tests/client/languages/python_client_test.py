@@ -16,7 +16,7 @@ import numpy
 import pandas
 import scipy.sparse
 
-from perceptrond import AsyncClient, Client, PerceptrondError, Row
+from perceptrond import AsyncClient, Client, PerceptrondError, Row, model_settings
 from perceptrond.producers import Producers
 from perceptrond.v1 import learner_pb2, model_pb2, report_pb2
 from python_fixture import ServedTest, texts_are_supported
@@ -310,6 +310,26 @@ class PredictTest(ServedTest):
         self.assertEqual(predictions.labels, [0, 1, 2])
         self.assertEqual([max(row) for row in predictions.class_scores], predictions.scores)
         self.assertEqual(len(predictions.probabilities), 3)
+
+    def test_a_class_that_is_added_while_predictions_are_made_has_its_name(self):
+        settings = {"classes": 4, "features": "named", "learner": "logistic_regression"}
+        classes = learner_pb2.Classes(max_classes=4, new_classes=learner_pb2.Classes.NEW_CLASSES_NAMED)
+
+        def rows(name):
+            yield Row({"a": 1})
+            self.client.learn(name, [{"b": 1}, {"a": 1}], ["new", "old"], passes=9)
+            yield Row({"b": 1})
+
+        async def predict_async(name):
+            async with AsyncClient() as client:
+                return await client.predict(name, rows(name), batch=1)
+
+        for name, predict in (("sync", lambda name: self.client.predict(name, rows(name), batch=1)), ("async", lambda name: asyncio.run(predict_async(name)))):
+            model = model_settings(**settings)
+            model.learner.classes.CopyFrom(classes)
+            self.create(name, settings=model)
+            self.client.learn(name, [{"a": 1}], ["old"])
+            self.assertEqual(predict(name).labels, ["old", "new"])
 
     def test_a_row_with_a_validation_error_is_an_error_with_its_field(self):
         self.create("rows", features=2)
