@@ -159,6 +159,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="perceptrond-rates.") as name:
         directory = pathlib.Path(name)
         nats = Nats(directory)
+        nats.await_ready()
         alone = Server(directory, "alone")
         # A server that waits for a processor is not dead.
         fleet = ["--journal", nats.url(), "--fleet-partitions", 1, "--fleet-timeout", "20s"]

@@ -5,11 +5,15 @@
 A block marked ```sh is run; a block marked ```text right after it is its output, where "..." stands for any text and a
 line "..." for any lines. Each page is one session of bash, in a directory that looks like the repository's root.
 Indented blocks are for the reader alone. `env` is what client/python/README.md makes: the test clients_environment did.
+A block marked ```sh needs=NAME is of another program, a command or a module of python3: OtherProgramsTest runs it where
+that is installed, and is skipped elsewhere.
 """
 
+import contextlib
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -18,13 +22,18 @@ import unittest
 from processes import free_ports
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-BLOCKS = re.compile(r"^```sh\n(.*?)^```\n(?:```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
+OTHER_PROGRAMS = {"river", "vw"}
+BLOCKS = re.compile(r"^```sh(?: needs=(\w+))?\n(.*?)^```\n(?:```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
 START = "perceptrond --data-dir ./store 2> perceptrond.log &\n"
 END = "---- end of a block ----"
 
 
+def documents():
+    return [ROOT / "README.md", *ROOT.glob("docs/*.md")]
+
+
 def pages():
-    return sorted(page for page in [ROOT / "README.md", *ROOT.glob("docs/*.md")] if BLOCKS.search(page.read_text()))
+    return sorted(page for page in documents() if BLOCKS.search(page.read_text()))
 
 
 def pattern(shown):
@@ -67,27 +76,62 @@ class Session:
         self.bash.stdout.close()
 
 
-class DocumentsTest(unittest.TestCase):
+def is_installed(program):
+    return shutil.which(program) or subprocess.run(["python3", "-c", f"import {program}"], stderr=subprocess.DEVNULL).returncode == 0
+
+
+def programs_of(page):
+    return {program for program, _, _ in BLOCKS.findall(page.read_text()) if program}
+
+
+class PagesTest(unittest.TestCase):
+    def follow(self, page, programs=()):
+        """Runs a page's blocks, those of other programs if they are in `programs`."""
+        text = page.read_text()
+        with tempfile.TemporaryDirectory() as directory, contextlib.closing(Session(directory)) as session:
+            if not re.search(r"^perceptrond --data-dir", text, re.MULTILINE):
+                session.run(START)
+            for program, commands, shown in BLOCKS.findall(text):
+                if not program or program in programs:
+                    self.run_block(session, commands, shown)
+
+    def run_block(self, session, commands, shown):
+        code, printed = session.run(commands)
+        self.assertEqual(code, 0, f"{commands}\n{printed}")
+        if shown:
+            self.assertRegex(printed, re.compile(r"\A" + pattern(shown).pattern + r"\Z"), commands)
+
+
+class DocumentsTest(PagesTest):
     def test_pages_with_commands_are_found(self):
         self.assertLessEqual({"README.md", "tutorial.md"}, {page.name for page in pages()})
 
+    def test_every_block_of_commands_is_recognized(self):
+        for page in documents():
+            text = page.read_text()
+            self.assertEqual(len(re.findall("^```sh", text, re.MULTILINE)), len(BLOCKS.findall(text)), page.name)
+
     def test_each_page_s_commands_print_what_it_shows(self):
         for page in pages():
-            with self.subTest(page.name), tempfile.TemporaryDirectory() as directory:
-                session = Session(directory)
-                try:
-                    self.follow(session, page.read_text())
-                finally:
-                    session.close()
+            with self.subTest(page.name):
+                self.follow(page)
 
-    def follow(self, session, text):
-        if not re.search(r"^perceptrond --data-dir", text, re.MULTILINE):
-            session.run(START)
-        for commands, shown in BLOCKS.findall(text):
-            code, printed = session.run(commands)
-            self.assertEqual(code, 0, f"{commands}\n{printed}")
-            if shown:
-                self.assertRegex(printed, re.compile(r"\A" + pattern(shown).pattern + r"\Z"), commands)
+
+class OtherProgramsTest(PagesTest):
+    def test_pages_name_only_programs_that_are_known(self):
+        self.assertEqual(OTHER_PROGRAMS, set().union(*map(programs_of, pages())))
+
+    def test_commands_of_programs_that_are_installed_print_what_the_pages_show(self):
+        installed = {program for program in OTHER_PROGRAMS if is_installed(program)}
+        for page in pages():
+            with self.subTest(page.name):
+                if programs_of(page) & installed:
+                    self.follow(page, installed)
+        for program in sorted(OTHER_PROGRAMS - installed):
+            with self.subTest(program):
+                reason = f"{program} is neither a command on PATH nor a module of python3: its blocks were not run"
+                print(reason, file=sys.stderr)
+                self.skipTest(reason)
 
 
 if __name__ == "__main__":

@@ -2,10 +2,12 @@
 
 import contextlib
 import fcntl
+import json
 import pathlib
 import re
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 import urllib.error
@@ -55,6 +57,33 @@ def free_ports(count):
         turn.write(str(last))
     assert len(ports) == count, f"only {len(ports)} ports are free"
     return ports
+
+
+@contextlib.contextmanager
+def logs_on_failure(directory):
+    """Prints what programs said last in the logs there, which go with the test, if the block fails."""
+    try:
+        yield
+    except BaseException:
+        for log in sorted(pathlib.Path(directory).glob("*.log")):
+            last = log.read_text(errors="replace").splitlines()[-20:]
+            print(f"== {log.name}", *last, sep="\n", file=sys.stderr, flush=True)
+        raise
+
+
+def await_jetstream(monitors):
+    """Until JetStream's leader knows all servers, which it places streams on. `monitors`: the addresses of the monitoring of the
+    nats-servers n0, n1..."""
+
+    def ready():
+        for i, monitor in enumerate(monitors):
+            page = get(f"http://{monitor}/jsz")
+            meta = json.loads(page).get("meta_cluster", {}) if page else {}
+            if meta.get("leader") == f"n{i}" and [replica["current"] for replica in meta.get("replicas", [])] == [True] * (len(monitors) - 1):
+                return True
+        return False
+
+    wait_for("JetStream has a leader and all its servers", ready, 120)
 
 
 def await_settled(metrics, seconds):

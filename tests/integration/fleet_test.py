@@ -20,7 +20,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests/deploy")]
 
-from processes import Program, await_settled, free_ports, get, wait_for
+from processes import Program, await_jetstream, await_settled, free_ports, get, logs_on_failure, wait_for
 
 # The large data sets, which the project does not carry.
 DATA = pathlib.Path(os.environ.get("PERCEPTROND_DATA", ROOT.parent / "shared/data"))
@@ -43,19 +43,23 @@ class Nats:
 
     def __init__(self, directory):
         self.directory = directory
-        ports = free_ports(2 * SERVERS)
-        self.ports, self.routes = ports[:SERVERS], ports[SERVERS:]
+        ports = free_ports(3 * SERVERS)
+        self.ports, self.routes, self.monitors = ports[:SERVERS], ports[SERVERS : 2 * SERVERS], ports[2 * SERVERS :]
         self.programs = [None] * SERVERS
         routes = ", ".join(f"nats-route://127.0.0.1:{port}" for port in self.routes)
         for i in range(SERVERS):
             (directory / f"nats{i}.conf").write_text(
-                f'server_name: n{i}\nlisten: 127.0.0.1:{self.ports[i]}\n'
+                f'server_name: n{i}\nlisten: 127.0.0.1:{self.ports[i]}\nhttp: 127.0.0.1:{self.monitors[i]}\n'
                 f'jetstream {{ store_dir: "{directory}/nats{i}", max_mem: 64M, max_file: 1G }}\n'
                 f"cluster {{ name: c, listen: 127.0.0.1:{self.routes[i]}, routes: [{routes}] }}\n")
             self.start(i)
 
     def start(self, i):
         self.programs[i] = Program(["nats-server", "-c", self.directory / f"nats{i}.conf"], self.directory / f"nats{i}.log")
+
+    def await_ready(self):
+        with logs_on_failure(self.directory):
+            await_jetstream([f"127.0.0.1:{port}" for port in self.monitors])
 
     def url(self):
         return ",".join(f"nats://127.0.0.1:{port}" for port in self.ports)
@@ -69,9 +73,11 @@ class FleetTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.stack = contextlib.ExitStack()
+        cls.addClassCleanup(cls.stack.close)
         cls.directory = pathlib.Path(cls.stack.enter_context(tempfile.TemporaryDirectory(prefix="perceptrond-fleet.")))
         cls.nats = Nats(cls.directory)
         cls.stack.callback(cls.nats.kill)
+        cls.nats.await_ready()
         ports = free_ports(3 * SERVERS)
         cls.ports = [ports[3 * i : 3 * i + 3] for i in range(SERVERS)]
         cls.programs = [None] * SERVERS
@@ -85,10 +91,6 @@ class FleetTest(unittest.TestCase):
             (cls.directory / f"stream{i}.tsv").write_text("".join(stream))
         for i in range(SERVERS):
             cls.serving(i)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.stack.close()
 
     @classmethod
     def start(cls, i):

@@ -38,7 +38,7 @@ struct StreamOptions {
 struct NewMessage {
   std::string subject;
   std::string data;
-  // Empty: none. Which part of a larger one it is, as "2/5" (parts.h).
+  // Empty: none. Which part of a larger one it is (parts.h).
   std::string part;
   // The W3C trace context of the call that it is written for; empty: none.
   std::string traceparent = {};

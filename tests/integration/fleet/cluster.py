@@ -9,7 +9,7 @@ import grpc
 
 from networks import Loopback
 from perceptrond.v1 import learning_service_pb2_grpc, model_service_pb2, model_service_pb2_grpc, prediction_service_pb2_grpc
-from processes import Program, free_ports, get, wait_for
+from processes import Program, await_jetstream, free_ports, get, logs_on_failure, wait_for
 
 # Connections that no call waits for are otherwise looked at every five seconds only.
 os.environ["GRPC_CLIENT_CHANNEL_BACKUP_POLL_INTERVAL_MS"] = "50"
@@ -102,17 +102,7 @@ class Nats:
         return {stream["name"]: stream for account in accounts for stream in account.get("stream_detail", [])}
 
     def await_ready(self):
-        """Until JetStream's leader knows all servers, which it places streams on."""
-
-        def ready():
-            for i in range(SIZE):
-                page = get(f"http://{self.network.host(self.node(i))}:{self._monitors[i]}/jsz")
-                meta = json.loads(page).get("meta_cluster", {}) if page else {}
-                if meta.get("leader") == f"n{i}" and [replica["current"] for replica in meta.get("replicas", [])] == [True] * (SIZE - 1):
-                    return True
-            return False
-
-        wait_for("JetStream has a leader and all its servers", ready, 120)
+        await_jetstream([f"{self.network.host(self.node(i))}:{self._monitors[i]}" for i in range(SIZE)])
 
     def leader(self, stream):
         """The number of the stream's leader."""
@@ -177,11 +167,12 @@ class Fleet:
 
     def __enter__(self):
         try:
-            self.nats.await_ready()
-            for i in range(SIZE):
-                self.start(i)
-            for i in range(SIZE):
-                self.await_serving(i)
+            with logs_on_failure(self.directory):
+                self.nats.await_ready()
+                for i in range(SIZE):
+                    self.start(i)
+                for i in range(SIZE):
+                    self.await_serving(i)
         except BaseException:
             self.__exit__()
             raise
