@@ -74,7 +74,7 @@ def credentials(target: Target) -> Optional[grpc.ChannelCredentials]:
     return made if target.token_file is None else grpc.composite_channel_credentials(made, token_plugin(target.token_file))
 
 
-class _Trace(grpc.UnaryUnaryClientInterceptor, grpc.UnaryStreamClientInterceptor, grpc.StreamStreamClientInterceptor):
+class _Trace(grpc.UnaryUnaryClientInterceptor, grpc.UnaryStreamClientInterceptor, grpc.StreamUnaryClientInterceptor, grpc.StreamStreamClientInterceptor):
     """Sends a W3C trace context with each call, for the server's log."""
 
     def __init__(self, traceparent: str) -> None:
@@ -84,7 +84,7 @@ class _Trace(grpc.UnaryUnaryClientInterceptor, grpc.UnaryStreamClientInterceptor
         metadata = [*(details.metadata or ()), self._metadata]
         return call(details._replace(metadata=metadata), request)
 
-    intercept_unary_unary = intercept_unary_stream = intercept_stream_stream = _start
+    intercept_unary_unary = intercept_unary_stream = intercept_stream_unary = intercept_stream_stream = _start
 
 
 class _AioTrace:
@@ -102,6 +102,10 @@ class _AioUnaryTrace(_AioTrace, grpc.aio.UnaryUnaryClientInterceptor):
 
 class _AioWatchTrace(_AioTrace, grpc.aio.UnaryStreamClientInterceptor):
     intercept_unary_stream = _AioTrace._start
+
+
+class _AioImportTrace(_AioTrace, grpc.aio.StreamUnaryClientInterceptor):
+    intercept_stream_unary = _AioTrace._start
 
 
 class _AioStreamTrace(_AioTrace, grpc.aio.StreamStreamClientInterceptor):
@@ -171,7 +175,7 @@ atexit.register(_close_all)
 
 def aio_channel(target: Target, server: Optional[str] = None) -> grpc.aio.Channel:
     """The same for asyncio; to be closed by its user."""
-    kinds = (_AioUnaryTrace, _AioWatchTrace, _AioStreamTrace) if _traceparent() else ()
+    kinds = (_AioUnaryTrace, _AioWatchTrace, _AioImportTrace, _AioStreamTrace) if _traceparent() else ()
     interceptors = [kind(_traceparent()) for kind in kinds]
     trust = credentials(target)
     address = _address(server or target.server)

@@ -1,7 +1,7 @@
 """Labels: what a model calls its classes, and their numbers."""
 
 import re
-from typing import Optional
+from typing import Iterable, Optional
 
 from .rows import Label
 from .v1 import learner_pb2, model_pb2
@@ -55,6 +55,10 @@ class Labels:
         if self._multiclass:
             return "-" if number < 0 else self._names.get(number, str(number))
         return self._names.get(number, f"{number:+d}")
+
+    def lacks(self, numbers: Iterable[int]) -> bool:
+        """Whether one of these predicted labels is a class that got its name after this object was made."""
+        return self._new_names and any(number >= 0 and number not in self._names for number in set(numbers))
 
     def name_or_number(self, number: int) -> Label:
         """Returns the name of a predicted label, if the model has names, else its number."""

@@ -60,7 +60,10 @@ class LinearClassifier(NamedTuple):
 def get(client: Client, model: str) -> LinearClassifier:
     """Returns the weights that predict. Raises ValueError for a model whose features only the server makes, PerceptrondError
     (NOT_LINEAR) for votes and kernels; ABORTED (REVISION_MISMATCH) if the model learns meanwhile."""
-    _check_space(client.get(model))
+    found = client.get(model)
+    _check_space(found)
+    # Of one model, though an alias is moved meanwhile.
+    model = found.name
     exported = client.weights(model)
     # After the weights: it has the names of all their classes.
     found = client.get(model)
