@@ -52,11 +52,11 @@ class JetStreamJournal final : public Journal {
   const AliasMap& aliases() const override { return catalogue_->aliases(); }
   absl::Status PutAlias(const Alias& alias, absl::string_view etag) override;
   absl::Status DeleteAlias(absl::string_view name, absl::string_view etag) override;
-  absl::StatusOr<std::vector<uint64_t>> SaveKept(uint64_t model_id, uint64_t number,
-                                                 const storage::Snapshot& snapshot) override;
+  absl::Status SaveKept(uint64_t model_id, const storage::Snapshot& snapshot,
+                        storage::KeptSnapshot& kept) override;
   absl::StatusOr<storage::Snapshot> LoadKept(uint64_t model_id,
                                              const storage::KeptSnapshot& kept) override;
-  absl::Status DeleteKept(uint64_t model_id, uint64_t number) override;
+  absl::Status DeleteKept(uint64_t model_id, const storage::KeptSnapshot& kept) override;
   absl::StatusOr<std::vector<storage::ModelHeader>> List(absl::string_view after,
                                                          size_t limit) override;
   absl::StatusOr<uint64_t> Count() override;
@@ -114,6 +114,8 @@ class JetStreamJournal final : public Journal {
   std::string PiecesOf(uint64_t model_id) const;
   // Of snapshots that users keep.
   std::string KeptPiecesOf(uint64_t model_id) const;
+  std::string PiecesOf(uint64_t model_id, const storage::KeptSnapshot& kept) const;
+  static std::string NameOf(const storage::KeptSnapshot& kept);
   // Reads the snapshot whose pieces, of parts of these sizes, have this subject.
   absl::StatusOr<storage::Snapshot> ReadPieces(const std::string& subject,
                                                std::span<const uint64_t> part_bytes);

@@ -25,6 +25,7 @@ using ::testing::IsEmpty;
 using testing::LastRevisions;
 using testing::MakeEntry;
 using testing::MakeRecord;
+using testing::MakeState;
 using testing::ReadRecords;
 
 struct SharedHome {
@@ -236,6 +237,49 @@ TEST_P(Openers, OfModelsCreatedAtOnceUnderOneNameOneExists) {
   const std::string uid = one().Find("wanted")->model().uid();
   for (const std::unique_ptr<Journal>& journal : journals_)
     EXPECT_EQ(journal->Find("wanted")->model().uid(), uid);
+}
+
+// By the snapshots' bytes.
+void ExpectKept(Journal& journal, uint64_t id, const storage::KeptSnapshot& kept, float weight) {
+  const auto loaded = journal.LoadKept(id, kept);
+  ASSERT_OK(loaded.status());
+  EXPECT_EQ(loaded->SerializeAsString(), MakeState(1, weight).SerializeAsString());
+}
+
+TEST_P(Openers, ASnapshotThatASupersededWriterKeepsLeavesThatOfTheNextOne) {
+  storage::KeptSnapshot late;
+  late.set_number(1);
+  storage::KeptSnapshot next = late;
+  TakeOver(one(), "one");
+  TakeOver(two(), "two");
+  ASSERT_OK(two().SaveKept(id_, MakeState(1, 2), next));
+  // It may not know yet that it is superseded.
+  const absl::Status saved = one().SaveKept(id_, MakeState(1, 1), late);
+  ExpectKept(two(), id_, next, 2);
+  if (!saved.ok()) {
+    EXPECT_TRUE(absl::IsUnavailable(saved)) << saved;
+    return;
+  }
+  ExpectKept(two(), id_, late, 1);
+  ASSERT_OK(one().DeleteKept(id_, late));
+  EXPECT_TRUE(absl::IsDataLoss(two().LoadKept(id_, late).status()));
+  ExpectKept(one(), id_, next, 2);
+}
+
+TEST_P(Openers, AWriterKeepsASnapshotAgainUnderTheNumberOfAnUnfinishedOne) {
+  storage::KeptSnapshot kept;
+  kept.set_number(1);
+  TakeOver(one(), "one");
+  ASSERT_OK(one().SaveKept(id_, MakeState(1, 1), kept));
+  ASSERT_OK(one().SaveKept(id_, MakeState(1, 2), kept));
+  ExpectKept(two(), id_, kept, 2);
+}
+
+TEST_P(Openers, WhoIsNotTheWriterKeepsNoSnapshot) {
+  TakeOver(one(), "one");
+  storage::KeptSnapshot kept;
+  kept.set_number(1);
+  EXPECT_TRUE(absl::IsUnavailable(two().SaveKept(id_, MakeState(1, 1), kept)));
 }
 
 }  // namespace
