@@ -23,6 +23,7 @@ using testing::CreateModel;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using testing::LastRevisions;
+using testing::MakeAlias;
 using testing::MakeEntry;
 using testing::MakeRecord;
 using testing::MakeState;
@@ -280,6 +281,55 @@ TEST_P(Openers, WhoIsNotTheWriterKeepsNoSnapshot) {
   storage::KeptSnapshot kept;
   kept.set_number(1);
   EXPECT_TRUE(absl::IsUnavailable(two().SaveKept(id_, MakeState(1, 1), kept)));
+}
+
+TEST_P(Openers, OfChangesOfOneHeaderAtOnceOneIsMade) {
+  for (int round = 0; round < 20; ++round) {
+    const storage::ModelHeader before = *one().Find("a");
+    std::atomic<int> changed = 0;
+    std::atomic<int> refused = 0;
+    std::atomic<int> winner = -1;
+    std::barrier start(kOpeners);
+    std::vector<std::thread> threads;
+    for (int i = 0; i < kOpeners; ++i) {
+      threads.emplace_back([&, i] {
+        storage::ModelHeader header = before;
+        header.mutable_model()->set_description(std::to_string(kOpeners * round + i));
+        start.arrive_and_wait();
+        const absl::Status status = journals_[i]->Replace(header, before);
+        EXPECT_TRUE(status.ok() || absl::IsAborted(status)) << status;
+        ++(status.ok() ? changed : refused);
+        if (status.ok()) winner = kOpeners * round + i;
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    ASSERT_EQ(changed, 1) << round;
+    ASSERT_EQ(refused, kOpeners - 1) << round;
+    ASSERT_OK(one().Refresh());
+    ASSERT_EQ(one().Find("a")->model().description(), std::to_string(winner));
+  }
+}
+
+TEST_P(Openers, AModelThatIsDeletedWhileItGetsAnAliasIsThereOrHasNone) {
+  for (int round = 0; round < 20; ++round) {
+    const std::string name = "models/" + std::to_string(round);
+    const Alias alias = MakeAlias("aliases/" + std::to_string(round), name, "1");
+    CreateModel(one(), name);
+    std::barrier start(2);
+    absl::Status put;
+    std::thread other([&] {
+      start.arrive_and_wait();
+      put = two().PutAlias(alias, "");
+    });
+    start.arrive_and_wait();
+    const absl::Status deleted = one().Delete(name);
+    other.join();
+    ASSERT_NE(put.ok(), deleted.ok()) << put << " " << deleted;
+    EXPECT_TRUE(put.ok() || absl::IsNotFound(put)) << put;
+    EXPECT_TRUE(deleted.ok() || absl::IsFailedPrecondition(deleted)) << deleted;
+    EXPECT_EQ(one().Find(name).ok(), put.ok());
+    EXPECT_EQ(one().aliases().Find(alias.name()).has_value(), put.ok());
+  }
 }
 
 }  // namespace
