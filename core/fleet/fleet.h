@@ -33,6 +33,8 @@ struct FleetOptions {
   absl::Duration rank_delay = absl::Milliseconds(250);
   // How long a new server must be there before it is given partitions.
   absl::Duration settle_time = absl::Seconds(3);
+  // What failed deletions have left is swept so often, and settle_time after this server took a partition over.
+  absl::Duration sweep_interval = absl::Minutes(10);
   // A server whose copies lack updates that the log has had for longer should not be asked to predict.
   absl::Duration max_lag = absl::Seconds(30);
 };
@@ -112,6 +114,9 @@ class Fleet {
   void Announce();
   void SendHeartbeats() ABSL_LOCKS_EXCLUDED(mutex_);
   void PassOnChanges() ABSL_LOCKS_EXCLUDED(mutex_);
+  void Sweep() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Take-overs of this server.
+  uint64_t take_overs() const;
 
   Journal& journal_;
   const FleetOptions options_;
@@ -139,6 +144,7 @@ class Fleet {
   // The last members: they use all the others.
   std::thread heartbeats_;
   std::thread changes_thread_;
+  std::thread sweeper_;
 };
 
 }  // namespace perceptrond

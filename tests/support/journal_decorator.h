@@ -64,6 +64,7 @@ class JournalDecorator : public Journal {
     return base_->Tail(partition, after);
   }
   absl::Status Sync() override { return base_->Sync(); }
+  absl::Status Sweep() override { return base_->Sweep(); }
   absl::Status Announce(absl::string_view message) override { return base_->Announce(message); }
   void Listen(std::function<void(absl::string_view message)> listener) override {
     base_->Listen(std::move(listener));

@@ -336,6 +336,17 @@ absl::StatusOr<storage::ModelHeader> Catalogue::Delete(absl::string_view name,
   return deleted;
 }
 
+absl::StatusOr<bool> Catalogue::WasDeleted(uint64_t id) const {
+  storage::CatalogueEntry entry;
+  entry.set_deleted_id(id);
+  const absl::StatusOr<std::optional<StreamMessage>> last = stream_.Last(SubjectOf(entry));
+  if (!last.ok()) return last.status();
+  // A header may be in parts, a deletion is not.
+  if (!last->has_value() || !(*last)->part.empty() || !entry.ParseFromString((*last)->data))
+    return false;
+  return entry.deleted_id() == id && !entry.has_model();
+}
+
 absl::StatusOr<storage::ModelHeader> Catalogue::Find(absl::string_view name) {
   for (const bool caught_up : {false, true}) {
     if (caught_up) {

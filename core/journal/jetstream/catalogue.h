@@ -46,6 +46,8 @@ class Catalogue {
   absl::Status Replace(const storage::ModelHeader& header, const storage::ModelHeader& before);
   // As Journal's. Returns the header of the model that was.
   absl::StatusOr<storage::ModelHeader> Delete(absl::string_view name, const ModelGuard& guard);
+  // Whether the model with this id was deleted.
+  absl::StatusOr<bool> WasDeleted(uint64_t id) const;
   // As Journal's (core/journal/jetstream/catalogue_aliases.cc).
   absl::Status Rename(const storage::ModelHeader& header, const storage::ModelHeader& before);
   const AliasMap& aliases() const { return aliases_; }

@@ -83,6 +83,8 @@ class Partition {
   // Deletes everything of the model.
   absl::Status Delete(uint64_t model_id);
 
+  const Stream& stream() const { return *stream_; }
+
   // Whether the writer of `epoch` was the writer when the message with this sequence number came.
   // Reads the take-overs up to it.
   absl::StatusOr<bool> IsValid(int64_t epoch, uint64_t sequence) ABSL_LOCKS_EXCLUDED(mutex_);
