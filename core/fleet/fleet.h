@@ -2,6 +2,7 @@
 // follow the writers of the others. docs/adr/0046-fleet-journal.md says how writers are fenced.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -37,6 +38,9 @@ struct FleetOptions {
   absl::Duration sweep_interval = absl::Minutes(10);
   // A server whose copies lack updates that the log has had for longer should not be asked to predict.
   absl::Duration max_lag = absl::Seconds(30);
+  // How long a hand-over waits for counts of rows that other servers have evaluated: who is silent for longer is taken for
+  // dead.
+  absl::Duration rest_time() const { return std::min(writer_timeout, absl::Seconds(5)); }
 };
 
 // Thread contract: safe for any number of threads.
@@ -91,6 +95,7 @@ class Fleet {
   bool should_predict() const {
     return !is_late() || !members_.HasOtherUpToDate(Members::Clock::now());
   }
+  absl::Duration rest_time() const { return options_.rest_time(); }
   void OnWriteFailure(uint64_t model_id) { RoleOf(model_id).OnWriteFailure(); }
   // Releases all partitions, so that other servers take them over at once, and waits for it.
   void Leave();
