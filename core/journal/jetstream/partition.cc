@@ -348,7 +348,7 @@ absl::StatusOr<std::optional<storage::Counters>> Partition::LastCounters(uint64_
 absl::StatusOr<uint64_t> Partition::SetSnapshot(uint64_t model_id,
                                                 const storage::SnapshotHead& head) {
   MutexLock lock(&mutex_);
-  if (!own_last_.has_value()) return absl::UnavailableError("another server writes this model now");
+  if (!own_last_.has_value()) return WrittenByAnother();
   storage::LogEntry log;
   log.set_epoch(epoch_);
   *log.mutable_snapshot() = head;
@@ -356,8 +356,7 @@ absl::StatusOr<uint64_t> Partition::SetSnapshot(uint64_t model_id,
   AddInParts(HeadOf(model_id), log.SerializeAsString(), stream_->max_data(), messages);
   const absl::StatusOr<AppendOutcome> outcome = Append(messages, *own_last_);
   if (!outcome.ok()) return outcome.status();
-  if (outcome->written < messages.size())
-    return absl::UnavailableError("another server writes this model now");
+  if (outcome->written < messages.size()) return WrittenByAnother();
   return outcome->first;
 }
 
