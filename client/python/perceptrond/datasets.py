@@ -3,6 +3,7 @@
 import itertools
 from typing import Any, Iterable, Iterator, Mapping, Optional, Sequence
 
+from .model_check import ModelCheck
 from .rows import Row, row_batches
 from .window import Examples
 
@@ -33,6 +34,7 @@ class Dataset:
         self._batch = batch
         self._matrix: Any = None
         self._rows: Iterable[Row] = ()
+        self._check: Optional[ModelCheck] = None
         if _is_matrix(examples):
             self._matrix, self._labels, self._weights = _as_matrix(examples), labels, weights
             self.rows: Optional[int] = _row_count(self._matrix)
@@ -44,6 +46,23 @@ class Dataset:
             self._rows = list(map(_as_row, examples, itertools.count()) if labels is None and weights is None else _zipped(examples, labels, weights))
             self.rows = len(self._rows)
         _check_lengths(self.rows, labels, weights)
+
+    def check(self, check: ModelCheck) -> None:
+        """Reads the labels as the models have them. Raises ValueError for a row that a model does not take, and names it; of an
+        iterator, messages() ends before that row, and `refused` says why."""
+        if self._matrix is not None:
+            check.matrix(self._matrix)
+            self._labels = check.labels(None if self._labels is None else _plain(self._labels))
+        elif isinstance(self._rows, list):
+            self._rows = list(check.rows(self._rows))
+            if check.error is not None:
+                raise check.error
+        else:
+            self._rows, self._check = check.rows(self._rows), check
+
+    @property
+    def refused(self) -> Optional[ValueError]:
+        return None if self._check is None else self._check.error
 
     def messages(self, first: int = 0) -> Iterator[Examples]:
         """Yields the rows from this one on, in messages. Once only, if `rows` is None."""

@@ -8,7 +8,7 @@ import numpy
 
 from .frames import as_matrix
 from .matrices import NamedMatrix, pack_matrix
-from .rows import Row, row_batches
+from .rows import Row, is_missing, row_batches
 from .window import Examples
 
 MATRIX, FRAME, DICTS, TEXTS = "a matrix", "a frame with columns that are not numbers", "dicts", "texts"
@@ -103,11 +103,6 @@ def _features(row: Mapping[Any, Any], number: int) -> Mapping[str, float]:
 
 _NUMBERS = {int, float}
 _NAMES = {str}
-
-
-def is_missing(value: Any) -> bool:
-    """Whether it is None, NaN or pandas.NA."""
-    return value is None or isinstance(value, float) and value != value or type(value).__name__ in ("NAType", "NaTType")
 
 
 def plain_labels(y: Any) -> Any:
