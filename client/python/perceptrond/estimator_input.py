@@ -117,6 +117,16 @@ def plain_labels(y: Any) -> Any:
     return y.to_numpy(dtype=y.dtype.numpy_dtype) if hasattr(getattr(y, "dtype", None), "numpy_dtype") else y
 
 
+def class_numbers(y: Any, classes: Any) -> Any:
+    """The number of the class of each label. Raises ValueError for one that is none, such as 1 beside the class "1"."""
+    numbers_of = {label: number for number, label in enumerate(classes.tolist())}
+    found = [numbers_of.get(label, -1) for label in y.tolist()]
+    if -1 in found:
+        row = found.index(-1)
+        raise ValueError(f"y has labels that are not among the classes {list(numbers_of)}: the first, row {row}, is {y.tolist()[row]!r}")
+    return numpy.array(found, int)
+
+
 def find(X: Any, kind: Optional[str]) -> str:
     """The kind of X. kind: that of what was fitted; a ValueError if they differ."""
     found = kind_of(X)

@@ -21,7 +21,7 @@ from .channels import default_server
 from .columns import count
 from .datasets import check_batch
 from .errors import PerceptrondError
-from .estimator_input import DICTS, FRAME, MATRIX, TEXTS, Input, find, plain_labels, read
+from .estimator_input import DICTS, FRAME, MATRIX, TEXTS, Input, class_numbers, find, plain_labels, read
 from .linear import LinearModel
 from .progress import Progress, shown
 from .served import Answers, ServedModel, shared_client
@@ -138,9 +138,7 @@ class PerceptrondClassifier(ClassifierMixin, BaseEstimator):
                 raise ValueError(f"`classes={classes!r}` is not the same as on the last call to partial_fit, was: {self.classes_!r}")
             self.classes_ = found
         examples, y = self._read_to_learn(X, y, reset=first)
-        labels = numpy.searchsorted(self.classes_, y)
-        if (labels == len(self.classes_)).any() or (self.classes_[labels] != y).any():
-            raise ValueError(f"y has labels that are not among the classes: {self.classes_!r}")
+        labels = class_numbers(y, self.classes_)
         if first:
             self._served = self._bind(self._settings(examples))
             self.n_iter_ = 0

@@ -182,8 +182,9 @@ class ModelTest(ServedTest):
         classifier = PerceptrondClassifier().partial_fit(X, y, classes=[0, 1])
         with self.assertRaisesRegex(ValueError, "is not the same as on the last call"):
             classifier.partial_fit(X, y, classes=[0, 2])
-        with self.assertRaisesRegex(ValueError, "labels that are not among the classes"):
-            classifier.partial_fit(X, y + 1)
+        for labels, classes in ((y + 1, [0, 1]), (y, ["0", "1"]), (y.astype(str), [0, 1])):
+            with self.assertRaisesRegex(ValueError, f"labels that are not among the classes {re.escape(str(classes))}: the first, row .*, is"):
+                PerceptrondClassifier().partial_fit(X, labels, classes=classes)
 
     def test_a_published_model_has_the_weights_and_learns_on(self):
         for examples, labels in (whole_numbers(), (PEOPLE, ANSWERS), load_iris(return_X_y=True), (PEOPLE, ["a", "b", "c", "a"])):
