@@ -36,7 +36,7 @@ class Dataset:
         self._rows: Iterable[Row] = ()
         self._check: Optional[ModelCheck] = None
         if _is_matrix(examples):
-            self._matrix, self._labels, self._weights = _as_matrix(examples), labels, weights
+            self._matrix, self._labels, self._weights = _as_matrix(examples, labels is not None), labels, weights
             self.rows: Optional[int] = _row_count(self._matrix)
         elif isinstance(examples, (str, bytes, Mapping)):
             raise TypeError(f"expected an iterable of rows, not one {type(examples).__name__}")
@@ -83,10 +83,10 @@ def _is_matrix(examples: Any) -> bool:
     return hasattr(examples, "tocsr") or getattr(examples, "ndim", 0) == 2
 
 
-def _as_matrix(examples: Any) -> Any:
+def _as_matrix(examples: Any, learned: bool) -> Any:
     if hasattr(examples, "columns") and hasattr(examples, "dtypes"):
         from .frames import as_matrix
-        return as_matrix(examples)
+        return as_matrix(examples, learned)
     if hasattr(examples, "tocsr"):
         return examples.tocsr()
     if hasattr(examples, "names"):

@@ -1,12 +1,13 @@
 """What an estimator takes: matrices, frames, dicts and texts, read into what is sent."""
 
+import collections
 import collections.abc
 import numbers
 from typing import Any, Iterable, Iterator, Mapping, NamedTuple, Optional
 
 import numpy
 
-from .frames import as_matrix
+from .frames import as_matrix, warn_of_texts
 from .matrices import NamedMatrix, pack_matrix
 from .rows import Row, is_missing, row_batches
 from .window import Examples
@@ -56,10 +57,10 @@ def kind_of(X: Any) -> str:
     return MATRIX
 
 
-def read(X: Any, kind: str) -> Input:
-    """Reads what is no matrix. Raises TypeError or ValueError for a row of another kind, with its number."""
+def read(X: Any, kind: str, learned: bool = False) -> Input:
+    """Reads what is no matrix. learned: X is not only predicted; warns of texts among its features. Raises TypeError or ValueError for a row of another kind, with its number."""
     if kind == FRAME:
-        matrix = as_matrix(X)
+        matrix = as_matrix(X, learned)
         named = matrix if isinstance(matrix, NamedMatrix) else _named(X, matrix)
         finite = numpy.isfinite(named.matrix.data)
         if not finite.all():
@@ -68,7 +69,16 @@ def read(X: Any, kind: str) -> Input:
     if kind == TEXTS:
         return Input(kind, list(_checked(X, str, "a text")))
     # Of dicts first: a Mapping takes ten times as long to tell.
-    return Input(kind, [_features(row, number) for number, row in enumerate(_checked(X, (dict, Mapping), "a dict"))])
+    rows = [_features(row, number) for number, row in enumerate(_checked(X, (dict, Mapping), "a dict"))]
+    if learned:
+        texts: collections.defaultdict[str, list[str]] = collections.defaultdict(list)
+        for row in (row for row, read in zip(X, rows) if row is not read):
+            for name, value in row.items():
+                if isinstance(value, str):
+                    texts[name].append(value)
+        for name, values in texts.items():
+            warn_of_texts(name, len(set(values)), len(values))
+    return Input(kind, rows)
 
 
 def _named(X: Any, matrix: Any) -> NamedMatrix:

@@ -286,7 +286,7 @@ class PerceptrondClassifier(ClassifierMixin, BaseEstimator):
                 raise ValueError(f"the model {self.model} has other {what}: {theirs}, not {ours}")
         return ServedModel(client, self.model, owned=False)
 
-    def _read(self, X: Any, reset: bool) -> Input:
+    def _read(self, X: Any, reset: bool, learned: bool = False) -> Input:
         kind = find(X, None if reset else self._kind)
         if reset:
             self._kind = kind
@@ -295,7 +295,7 @@ class PerceptrondClassifier(ClassifierMixin, BaseEstimator):
         if kind == FRAME:
             self._check_feature_names(X, reset=reset)
             self._check_n_features(X, reset=reset)
-        return read(X, kind)
+        return read(X, kind, learned)
 
     def _read_to_learn(self, X: Any, y: Any, reset: bool) -> tuple[Input, Any]:
         check_batch(self.batch_size, "batch_size")
@@ -307,7 +307,7 @@ class PerceptrondClassifier(ClassifierMixin, BaseEstimator):
             check_consistent_length(X, y)
             if len(y) == 0:
                 raise ValueError("Found array with 0 sample(s): X and y have no rows.")
-            examples = self._read(X, reset)
+            examples = self._read(X, reset, learned=True)
         y = column_or_1d(y, warn=True)
         check_classification_targets(y)
         return examples, y
