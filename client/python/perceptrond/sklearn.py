@@ -71,7 +71,7 @@ class PerceptrondClassifier(ClassifierMixin, BaseEstimator):
     bias_input: what is appended to each example; 0: no bias. Default 1.
     max_iter: the most passes of fit(); at least 1. until_converged: stop after a pass without an update.
     shuffle: learn each pass in a random order, which random_state draws.
-    features: "auto", as above; "hashed" for dicts. feature_options: of the space, as the API has them: {"bits": 20} of "hashed";
+    features: "auto", as above; "hashed" for dicts. feature_options: of the space, as the API has them: {"bits": 20} of "hashed", its default;
       {"max_words": 2} of texts; {"max_features": 1000000} of names.
     batch_size: the most rows of a message, 1 to 65,536. verbose: show progress on standard error.
     tls_ca, token_file, give_up_after: as Client's.
