@@ -112,14 +112,17 @@ class AsyncClient:
             async with self.learn_stream(model, name, window=window) as stream:
                 if producer is None:
                     calls.check_positions(stream.models)
+                plan.check([await self.get(one) for one in ([model] if isinstance(model, str) else model)])
                 plan.start(stream.next_offset, stream.passes)
                 stream.number_rows(plan.row_of)
                 while plan.left():
                     for message in plan.messages(stream.totals):
                         await stream.send(message)
-                    await stream.end_pass()
-                    plan.end(stream.last_passes(), stream.totals)
+                    if not plan.refused:
+                        await stream.end_pass()
+                        plan.end(stream.last_passes(), stream.totals)
                 await stream.finish()
+                plan.check_complete()
                 return learned(stream.models, plan.completed, plan.summaries)
 
     def learn_stream(self, model: Union[str, Sequence[str]], producer: str, *, window: int = 8192, name_table_size: int = NAME_TABLE_SIZE) -> LearnStream:

@@ -10,6 +10,7 @@ from .columns import copy, count, packed
 from .datasets import Dataset
 from .durations import Duration, duration
 from .errors import PerceptrondError
+from .model_check import ModelCheck
 from .progress import OnProgress, Progress, shown
 from .settings import model_settings
 from .v1 import analysis_service_pb2, learner_pb2, model_pb2, model_service_pb2, prediction_service_pb2, report_pb2
@@ -147,6 +148,11 @@ class Passes:
         self._before, self._offset = (0, next_offset) if self._resumes else (passes, 0)
         self._begin = 0 if self._resumes else next_offset
 
+    def check(self, models: Sequence[model_pb2.Model]) -> None:
+        """Raises ValueError for rows that one of the models does not take, before any is sent. Of an iterator, check_complete()
+        does."""
+        self._data.check(ModelCheck(models))
+
     def row_of(self, offset: int) -> int:
         """The row of the examples that has this offset."""
         return (offset - self._begin) % self._rows if self._rows else offset - self._begin
@@ -154,7 +160,7 @@ class Passes:
     def left(self) -> bool:
         """Whether there is another pass."""
         converged = self._until_converged and len(self.summaries) > 0 and all(one.converged for one in self.summaries)
-        return not converged and self.completed - self._before < self._most
+        return not converged and not self.refused and self.completed - self._before < self._most
 
     def messages(self, totals: Totals) -> Iterator[Examples]:
         """Yields what of this pass was not sent yet. Each message counts as sent when the next one is asked for."""
@@ -163,6 +169,16 @@ class Passes:
             yield message
             self._sent += count(message)
             self._progress(self.completed + 1, totals, None)
+
+    def check_complete(self) -> None:
+        """Raises ValueError for the row that an iterator ended before."""
+        if self._data.refused is not None:
+            raise ValueError(f"{self._data.refused}; the rows before it were learned")
+
+    @property
+    def refused(self) -> bool:
+        """Whether the pass ended before a row that a model does not take."""
+        return self._data.refused is not None
 
     def end(self, summaries: Sequence[report_pb2.PassSummary], totals: Totals) -> None:
         self.completed += 1

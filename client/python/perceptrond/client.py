@@ -146,20 +146,26 @@ class Client:
         until_converged: stop after a pass without an update.
         window: most unanswered examples. progress: a callback, or True for a line on standard error.
 
-        A row with a validation error is left out, with a warning at the end; totals.row_errors counts them, and totals.first_row_error_position names the
+        ValueError before any is learned for a label or an index that the model has not; of an iterator once it is at that row, after
+        those before it. With two labels False and 0 are read as -1, with a warning.
+
+        A row with another validation error is left out, with a warning at the end; totals.row_errors counts them, and totals.first_row_error_position names the
         first: "row 12" of the examples, from 0, or "line 13" of the file if Row.line is set."""
         plan = calls.Passes(examples_of(examples, labels, weights, ids, batch), passes, until_converged, resumes=producer is not None, progress=progress)
         with self._producers.lent(calls.names_of(model), producer) as name, self.learn_stream(model, name, window=window) as stream:
             if producer is None:
                 calls.check_positions(stream.models)
+            plan.check([self.get(one) for one in ([model] if isinstance(model, str) else model)])
             plan.start(stream.next_offset, stream.passes)
             stream.number_rows(plan.row_of)
             while plan.left():
                 for message in plan.messages(stream.totals):
                     stream.send(message)
-                stream.end_pass()
-                plan.end(stream.last_passes(), stream.totals)
+                if not plan.refused:
+                    stream.end_pass()
+                    plan.end(stream.last_passes(), stream.totals)
             stream.finish()
+            plan.check_complete()
             return learned(stream.models, plan.completed, plan.summaries)
 
     def learn_stream(self, model: Union[str, Sequence[str]], producer: str, *, window: int = 8192, name_table_size: int = NAME_TABLE_SIZE) -> LearnStream:

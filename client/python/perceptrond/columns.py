@@ -104,8 +104,16 @@ def at_its_row(rows: Sequence[Row], error: Exception, number_of: Callable[[int],
             pack(rows[index:index + 1])
         except PACKING_ERRORS as of_row:
             kind = TypeError if isinstance(of_row, (AttributeError, TypeError)) else ValueError
-            return kind(f"{position_of(rows, index, number_of(index))}: {of_row}")
+            return kind(f"{position_of(rows, index, number_of(index))}: {of_row}{_category_hint(rows[index].features)}")
     return error
+
+
+def _category_hint(features: Any) -> str:
+    category = next((item for item in features.items() if isinstance(item[1], str)), None) if isinstance(features, Mapping) else None
+    if category is None:
+        return ""
+    name, value = (f"{part}"[:40] for part in category)
+    return f"; make a category a feature, {{{f'{name}={value}'!r}: 1}}, as PerceptrondClassifier and frames do"
 
 
 class Numbered(NamedTuple):

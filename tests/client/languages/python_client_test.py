@@ -94,10 +94,18 @@ class ModelsTest(ServedTest):
             self.client.get("nothing")
 
     def test_an_option_with_named_values_takes_a_name(self):
-        model = self.client.create("m", features=2, learner="logistic_regression", learner_options={"steps": "STEPS_ADAPTIVE"})
-        self.assertEqual(model.learner.logistic_regression.steps, learner_pb2.LogisticRegression.STEPS_ADAPTIVE)
-        with self.assertRaisesRegex(ValueError, "STEPS_WIDE"):
-            self.client.create("n", features=2, learner="logistic_regression", learner_options={"steps": "STEPS_WIDE"})
+        for steps in ("STEPS_ADAPTIVE", "adaptive"):
+            model = self.create("m", features=2, learner="logistic_regression", learner_options={"steps": steps}, tie_rule="positive")
+            self.assertEqual(model.learner.logistic_regression.steps, learner_pb2.LogisticRegression.STEPS_ADAPTIVE)
+            self.assertEqual(model.learner.tie_rule, learner_pb2.TIE_RULE_POSITIVE)
+            self.client.delete("m")
+        for steps in ("STEPS_WIDE", "wide", "unspecified"):
+            with self.assertRaisesRegex(ValueError, f"^LogisticRegression: steps='{steps}': there are 'constant', 'decreasing', 'adaptive'$"):
+                self.client.create("n", features=2, learner="logistic_regression", learner_options={"steps": steps})
+
+    def test_hashed_names_have_a_default_of_slots(self):
+        self.assertEqual(self.create("m", features="hashed").feature_space.hashed.bits, 20)
+        self.assertEqual(self.create("n", features="hashed", feature_options={"bits": 7}).feature_space.hashed.bits, 7)
 
     def test_an_existing_model_is_returned_only_if_that_is_ok(self):
         self.create("spam", **SPAM)
