@@ -87,7 +87,7 @@ absl::Status JetStreamJournal::CreateLearned(storage::ModelHeader& header,
   if (absl::Status status = CheckWritable(); !status.ok()) return status;
   // Only the writer of a partition may append a snapshot to it.
   const absl::StatusOr<uint64_t> id =
-      catalogue_->ReserveId([&](uint64_t id) { return PartitionFor(id).is_writer(); });
+      catalogue_->ReserveId([&](uint64_t id) { return PartitionFor(id).ConfirmWriter(); });
   if (!id.ok()) return id.status();
   header.set_id(*id);
   storage::SnapshotHead head;
@@ -101,7 +101,13 @@ absl::Status JetStreamJournal::CreateLearned(storage::ModelHeader& header,
   const absl::StatusOr<WrittenPieces> written = WritePieces(subject, snapshot);
   if (!written.ok()) return written.status();
   head.mutable_part_bytes()->Assign(written->part_bytes.begin(), written->part_bytes.end());
-  absl::Status status = PartitionFor(*id).SetSnapshot(*id, head).status();
+  const absl::Status set = PartitionFor(*id).SetSnapshot(*id, head).status();
+  if (!set.ok()) {
+    // Even if it was appended: no model will have this id.
+    PartitionFor(*id).Delete(*id).IgnoreError();
+    snapshots_->DeleteAll(subject).IgnoreError();
+    return set;
+  }
   // The catalogue comes last: before that a crash leaves what no model has, and takes space alone.
   bool refused = false;
   const auto ask = [&](const ModelsNow& models) {
@@ -109,7 +115,7 @@ absl::Status JetStreamJournal::CreateLearned(storage::ModelHeader& header,
     refused = !asked.ok();
     return asked;
   };
-  if (status.ok()) status = catalogue_->Create(header, ask);
+  const absl::Status status = catalogue_->Create(header, ask);
   if (absl::IsUnknown(status)) return absl::UnavailableError(status.message());
   if (refused || absl::IsAlreadyExists(status)) {
     PartitionFor(*id).Delete(*id).IgnoreError();

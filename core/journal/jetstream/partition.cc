@@ -360,6 +360,15 @@ absl::StatusOr<uint64_t> Partition::SetSnapshot(uint64_t model_id,
   return outcome->first;
 }
 
+bool Partition::ConfirmWriter() {
+  if (!is_writer()) return false;
+  const absl::StatusOr<uint64_t> last = stream_->LastSequence();
+  if (!last.ok() || !ReadTakeOvers(*last).ok()) return false;
+  MutexLock lock(&mutex_);
+  if (!take_overs_.empty() && take_overs_.back() > static_cast<uint64_t>(epoch_)) own_last_.reset();
+  return own_last_.has_value();
+}
+
 absl::Status Partition::DeleteCovered(uint64_t model_id, uint64_t last_entry, uint64_t head) {
   absl::Status status = stream_->DeleteUpTo(EntriesOf(model_id), last_entry);
   if (status.ok()) status = stream_->DeleteUpTo(HeadOf(model_id), head - 1);

@@ -80,6 +80,8 @@ class Partition {
     MutexLock lock(&mutex_);
     return own_last_.has_value() ? std::optional(epoch_) : std::nullopt;
   }
+  // Whether it is by the take-overs that there are now; false if they cannot be read.
+  bool ConfirmWriter() ABSL_LOCKS_EXCLUDED(mutex_);
   // Deletes everything of the model.
   absl::Status Delete(uint64_t model_id);
 
