@@ -175,7 +175,9 @@ absl::StatusOr<ModelFilePieces> ModelHistory::Export(absl::string_view name) {
   return WriteModelFile(model->header, model->state, model->committed);
 }
 
-ModelFileReader ModelHistory::ReadFile() const { return ModelFileReader(store_.options_.limits); }
+ModelFileReader ModelHistory::ReadFile(ModelFileReader::Hold hold) const {
+  return ModelFileReader(store_.options_.limits, std::move(hold));
+}
 
 absl::Status ModelHistory::CheckImport(const storage::ModelHeader& settings,
                                        absl::string_view new_name, const std::string& request_id) {
