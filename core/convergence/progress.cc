@@ -110,6 +110,7 @@ void Progress::AddWeightReplacement(uint64_t revision) {
   counters_.mutable_report()->set_streak(0);
   counters_.set_weight_replacements(counters_.weight_replacements() + 1);
   counters_.set_replaced_at(revision);
+  BeginWindows();
 }
 
 void Progress::AddInputChange(uint64_t revision) {
@@ -122,9 +123,6 @@ void Progress::AddInputChange(uint64_t revision) {
   counters_.set_floor_squared_radius(0);
   counters_.clear_analysis_ceiling();
   counters_.set_analysis_not_separable(false);
-  adwin_ = Adwin();
-  window_.clear();
-  window_start_ = counters_.report().examples();
 }
 
 void Progress::AddToDrift(const Tally& tally) {

@@ -78,7 +78,7 @@ class Progress {
   void AddPass(const PassSummary& pass, double squared_radius);
   // Adds what an analysis proved; its `current` is not looked at.
   void AddAnalysis(const ::perceptron::v1::Analysis& analysis);
-  // Adds the update that made `revision` by replacing all weights.
+  // Adds the update that made `revision` by replacing all weights. The windows begin anew.
   void AddWeightReplacement(uint64_t revision);
   // Adds the update that made `revision` by giving all examples other features: figures of the data
   // begin again.
@@ -111,6 +111,8 @@ class Progress {
   // The examples before the window.
   uint64_t WindowBegin() const;
   void RestoreWindow();
+  // Empties the window and that of drift: their errors are other weights' than the next example's.
+  void BeginWindows();
   void AddCounts(const Tally& tally);
   void AddToDrift(const Tally& tally);
   void AddUnlearned();
