@@ -161,7 +161,15 @@ bool Progress::ComponentsUnchanged(const TheoremContext& context) const {
   return same || counters_.report().examples() == 0;
 }
 
-ConvergenceReport Progress::MakeStoredReport() const {
+ConvergenceReport Progress::MakeStoredReport(const TheoremContext& context) const {
+  ConvergenceReport report = CountedReport();
+  ReportWindow(report);
+  // No state depends on the norm.
+  report.set_state(MakeReport(0, context).state());
+  return report;
+}
+
+ConvergenceReport Progress::CountedReport() const {
   ConvergenceReport report = counters_.report();
   report.mutable_drift();
   report.set_radius(std::sqrt(counters_.squared_radius()));
@@ -174,7 +182,7 @@ ConvergenceReport Progress::MakeStoredReport() const {
 }
 
 ConvergenceReport Progress::MakeReport(double squared_norm, const TheoremContext& context) const {
-  ConvergenceReport report = MakeStoredReport();
+  ConvergenceReport report = CountedReport();
   // A sum of changes that cancel may end a rounding error below zero.
   squared_norm = std::max(0.0, squared_norm);
   report.set_weight_norm(std::sqrt(squared_norm));

@@ -94,8 +94,8 @@ class Progress {
   }
   // squared_norm: the weights', augmented.
   ConvergenceReport MakeReport(double squared_norm, const TheoremContext& context) const;
-  // What can be said without the weights: the counted figures and the ratios of them.
-  ConvergenceReport MakeStoredReport() const;
+  // What can be said without the weights: the counted figures, the ratios of them, the window and the state.
+  ConvergenceReport MakeStoredReport(const TheoremContext& context) const;
 
  private:
   // Mistakes in the window: one, or those of a bucket that was restored. The number of the example, counted from 1,
@@ -118,6 +118,8 @@ class Progress {
   void AddUnlearned();
   void AddComponents(const Tally& tally);
   void AddToTheorem(const Tally& tally);
+  // The counted figures and the ratios of them.
+  ConvergenceReport CountedReport() const;
   void ReportWindow(ConvergenceReport& report) const;
   void ReportDrift(ConvergenceReport& report) const;
   void ReportTheorem(const TheoremContext& context, ConvergenceReport& report) const;
