@@ -264,6 +264,21 @@ void AddMembers(const Learner& learner, ::perceptron::v1::Model& model) {
   }
 }
 
+// Of a model that is not in memory.
+TheoremContext StoredTheoremContext(const storage::ModelHeader& header,
+                                    const storage::Counters& counters) {
+  TheoremContext context;
+  // If this server cannot read the settings, the state is not known, as where components are not: a list of other
+  // models is not to fail.
+  context.composed = true;
+  if (const auto settings = ReadSettings(header.model()); settings.ok())
+    context = FixedTheoremContext(*settings);
+  context.margin_of_interest = header.model().margin_of_interest();
+  context.sampled = counters.sampled();
+  context.sample_complete = counters.sample_complete();
+  return context;
+}
+
 }  // namespace
 
 absl::StatusOr<ModelSummary> Summarize(const storage::ModelHeader& header,
@@ -290,13 +305,7 @@ absl::StatusOr<ModelSummary> Summarize(const storage::ModelHeader& header,
   } else {
     absl::StatusOr<storage::Counters> counters = journal.LoadCounters(header.id());
     if (!counters.ok()) return JournalError(counters.status(), header.model().name());
-    const absl::StatusOr<ModelSettings> settings = ReadSettings(header.model());
-    if (!settings.ok()) return JournalError(settings.status(), header.model().name());
-    TheoremContext theorem = FixedTheoremContext(*settings);
-    theorem.margin_of_interest = header.model().margin_of_interest();
-    theorem.sampled = counters->sampled();
-    theorem.sample_complete = counters->sample_complete();
-    summary.report = Progress(*counters).MakeStoredReport(theorem);
+    summary.report = Progress(*counters).MakeStoredReport(StoredTheoremContext(header, *counters));
   }
   summary.revision = summary.report.updates();
   return summary;
