@@ -81,6 +81,11 @@ class Fleet {
   // The time that the state of a model has here, for which WritesNow is false: its writer was alive
   // then, and the log has been read to its end since.
   absl::Time StateTimeOf(uint64_t model_id);
+  // How long a copy of the model may be waited for that lacks what its writer has committed: not at
+  // all while the log is not read.
+  absl::Duration LongestWait(uint64_t model_id) {
+    return IsInContact(RoleOf(model_id).stats()) ? options_.writer_timeout : absl::ZeroDuration();
+  }
   // Whether what is learned can be committed, as far as is known: the log of each partition was
   // read to its end lately, and answered when it was last asked.
   bool can_commit() const;

@@ -24,25 +24,6 @@ constexpr absl::Duration kFlushDelay = absl::Milliseconds(250);
 // The same for names.
 constexpr size_t kMostPendingNames = 1 << 20;
 
-template <typename Number>
-void CopyFirst(const google::protobuf::RepeatedField<Number>& from, size_t count,
-               google::protobuf::RepeatedField<Number>& to) {
-  const auto most = std::min({from.size(), to.size(), static_cast<int>(count)});
-  std::copy_n(from.begin(), most, to.begin());
-}
-
-// Adds to the writer's result what is known here of the message's first rows, which were duplicates
-// to the writer.
-void AddEvaluated(v1::LearnResult& here, size_t rows, v1::LearnResult& result) {
-  result.set_examples(result.examples() + here.examples());
-  result.set_duplicates(result.duplicates() - std::min(result.duplicates(), uint64_t{rows}));
-  CopyFirst(here.scores(), rows, *result.mutable_scores());
-  CopyFirst(here.margins(), rows, *result.mutable_margins());
-  CopyFirst(here.predicted_labels(), rows, *result.mutable_predicted_labels());
-  here.mutable_row_errors()->MergeFrom(result.row_errors());
-  result.mutable_row_errors()->Swap(here.mutable_row_errors());
-}
-
 std::optional<int64_t> StatedOffset(const v1::LearnStreamRequest& message) {
   return message.has_first_offset() ? std::optional(message.first_offset()) : std::nullopt;
 }
@@ -191,16 +172,21 @@ void FollowerLearnSession::AnswerHere(const Message& message, const ModelSetting
   if (pending_.name_bytes() > kMostPendingNames) return Flush();
   if (flush_is_due_ || pending_.empty()) return;
   flush_is_due_ = true;
-  const std::function<void(bool)> on_time = [weak = weak_from_this()](bool /*ok*/) {
-    const std::shared_ptr<FollowerLearnSession> self = weak.lock();
-    if (self == nullptr) return;
-    MutexLock lock_self(&self->mutex_);
-    self->flush_is_due_ = false;
-    self->Flush();
+  SetAlarm(flush_alarm_, kFlushDelay, [](FollowerLearnSession& self) {
+    MutexLock lock_self(&self.mutex_);
+    self.flush_is_due_ = false;
+    self.Flush();
+  });
+}
+
+void FollowerLearnSession::SetAlarm(std::unique_ptr<grpc::Alarm>& alarm, absl::Duration delay,
+                                    void (*on_time)(FollowerLearnSession& self)) {
+  const std::function<void(bool)> call = [weak = weak_from_this(), on_time](bool /*ok*/) {
+    if (const std::shared_ptr<FollowerLearnSession> self = weak.lock()) on_time(*self);
   };
   // Another one each time: an alarm may not be set while it is pending or runs.
-  flush_alarm_ = std::make_unique<grpc::Alarm>();
-  flush_alarm_->Set(absl::ToChronoTime(absl::Now() + kFlushDelay), on_time);
+  alarm = std::make_unique<grpc::Alarm>();
+  alarm->Set(absl::ToChronoTime(absl::Now() + delay), call);
 }
 
 void FollowerLearnSession::ForwardRest(const Request& request, size_t bytes,
@@ -353,6 +339,27 @@ uint64_t FollowerLearnSession::copy_revision() const {
   return waiters_ == nullptr ? 0 : waiters_->reached();
 }
 
+bool FollowerLearnSession::Waits() {
+  const uint64_t revision = copy_revision();
+  const absl::Duration late =
+      absl::FromChrono(progress_->TimeBehind(revision, StreamProgress::Clock::now()));
+  if (!progress_->ShouldWait(revision)) return false;
+  const std::shared_ptr<Model> copy = copy_.lock();
+  if (copy == nullptr) return false;
+  if (revision >= progress_->floor()) return true;
+  const absl::Duration rest = store_.fleet()->LongestWait(copy->id()) - late;
+  if (rest <= absl::ZeroDuration()) return false;
+  if (std::exchange(wait_is_timed_, true)) return true;
+  SetAlarm(wait_alarm_, rest, [](FollowerLearnSession& self) {
+    {
+      MutexLock lock(&self.mutex_);
+      self.wait_is_timed_ = false;
+    }
+    self.ready_();
+  });
+  return true;
+}
+
 SessionState FollowerLearnSession::Poll(Response* response) {
   MutexLock lock(&mutex_);
   const bool has_response = response != nullptr && Take(*response);
@@ -364,8 +371,7 @@ SessionState FollowerLearnSession::Poll(Response* response) {
   state.failure = failure_;
   state.has_response = has_response;
   state.ready_answers = ready_answers_;
-  const bool waits = evaluates_ && failure_.ok() && progress_->ShouldWait(copy_revision());
-  if (must_fail || (waits && !copy_.expired())) state.room_messages = 0;
+  if (must_fail || (evaluates_ && failure_.ok() && Waits())) state.room_messages = 0;
   return state;
 }
 

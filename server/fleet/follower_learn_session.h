@@ -128,6 +128,12 @@ class FollowerLearnSession final : public SegmentCall::Receiver,
   }
   // Has the reactor go on once the copy is as new as the stream needs.
   void AwaitCopy() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whether the next message waits until its rows may be evaluated here. A copy that does not get the
+  // updates is waited for some time, then messages are forwarded whole.
+  bool Waits() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Calls `on_time` after this time, unless the session is gone.
+  void SetAlarm(std::unique_ptr<grpc::Alarm>& alarm, absl::Duration delay,
+                void (*on_time)(FollowerLearnSession& self)) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Ends the stream for this reason after its first `answers` answers.
   void Fail(const absl::Status& why, size_t answers) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TakeAnswer(::perceptron::v1::LearnResult& result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -185,6 +191,9 @@ class FollowerLearnSession final : public SegmentCall::Receiver,
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
   // Sends pending rows some time after the first.
   std::unique_ptr<grpc::Alarm> flush_alarm_ ABSL_GUARDED_BY(mutex_);
+  // Has the reactor go on if the copy is not as new in time.
+  std::unique_ptr<grpc::Alarm> wait_alarm_ ABSL_GUARDED_BY(mutex_);
+  bool wait_is_timed_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace perceptrond

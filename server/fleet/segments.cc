@@ -49,6 +49,13 @@ bool ReadErrors(const fleet::CorrectRows& proto, uint64_t most, Tally& tally) {
   return true;
 }
 
+template <typename Number>
+void CopyFirst(const google::protobuf::RepeatedField<Number>& from, size_t count,
+               google::protobuf::RepeatedField<Number>& to) {
+  const auto most = std::min({from.size(), to.size(), static_cast<int>(count)});
+  std::copy_n(from.begin(), most, to.begin());
+}
+
 }  // namespace
 
 void PendingRows::Add(int64_t first_offset, size_t rows, uint64_t revision, const Tally& tally) {
@@ -97,6 +104,17 @@ grpc::ByteBuffer Serialize(const fleet::Segment& segment, const grpc::ByteBuffer
   (void)request.Dump(&all);
   all.insert(all.begin(), grpc::Slice(head));
   return {all.data(), all.size()};
+}
+
+void AddEvaluated(::perceptron::v1::LearnResult& here, size_t rows,
+                  ::perceptron::v1::LearnResult& result) {
+  result.set_examples(result.examples() + here.examples());
+  result.set_duplicates(result.duplicates() - std::min(result.duplicates(), uint64_t{rows}));
+  CopyFirst(here.scores(), rows, *result.mutable_scores());
+  CopyFirst(here.margins(), rows, *result.mutable_margins());
+  CopyFirst(here.predicted_labels(), rows, *result.mutable_predicted_labels());
+  here.mutable_row_errors()->MergeFrom(result.row_errors());
+  result.mutable_row_errors()->Swap(here.mutable_row_errors());
 }
 
 absl::Status Read(const fleet::EvaluatedRows& evaluated, std::vector<UnchangedRows>& unchanged) {

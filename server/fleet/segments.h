@@ -46,6 +46,11 @@ class PendingRows {
 grpc::ByteBuffer Serialize(const ::perceptron::fleet::v1::Segment& segment,
                            const grpc::ByteBuffer& request);
 
+// Adds to the writer's result of a message what is known here of its first rows, which were evaluated
+// here and so were duplicates to the writer.
+void AddEvaluated(::perceptron::v1::LearnResult& here, size_t rows,
+                  ::perceptron::v1::LearnResult& result);
+
 // The rows as the ledger counts them. INVALID_ARGUMENT (MALFORMED_MESSAGE).
 absl::Status Read(const ::perceptron::fleet::v1::EvaluatedRows& evaluated,
                   std::vector<UnchangedRows>& unchanged);

@@ -42,6 +42,15 @@ void StreamProgress::OnAnswered(const ::perceptron::v1::LearnResult& result, siz
   position_known_ = true;
 }
 
+StreamProgress::Clock::duration StreamProgress::TimeBehind(uint64_t copy, Clock::time_point now) {
+  if (relaxed_ || copy >= floor_) {
+    behind_since_.reset();
+    return {};
+  }
+  if (!behind_since_.has_value()) behind_since_ = now;
+  return now - *behind_since_;
+}
+
 bool StreamProgress::IsOpen(uint64_t copy) const {
   if (!position_known_) return false;
   return relaxed_ || (unanswered_ == 0 && copy >= floor_);

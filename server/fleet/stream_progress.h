@@ -10,6 +10,7 @@
 // (docs/adr/0047-rows-evaluated-anywhere.md).
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -23,6 +24,8 @@ namespace perceptrond {
 // Not thread-safe.
 class StreamProgress {
  public:
+  using Clock = std::chrono::steady_clock;
+
   // `relaxed`: rows need not wait for the stream's earlier updates.
   explicit StreamProgress(bool relaxed) : relaxed_(relaxed) {}
 
@@ -54,6 +57,9 @@ class StreamProgress {
   bool ShouldWait(uint64_t copy) const {
     return erring_ < kErring && is_opening_or_open_ && !IsOpen(copy);
   }
+  // For how long a copy, which is at this revision now, has kept the stream closed by lacking what
+  // the answers name: its server may be unable to update it. To be asked whenever either changes.
+  Clock::duration TimeBehind(uint64_t copy, Clock::time_point now);
   // The revision that a copy needs once everything forwarded is answered.
   uint64_t floor() const { return floor_; }
   bool is_answered() const { return unanswered_ == 0; }
@@ -85,6 +91,8 @@ class StreamProgress {
   // Messages that were forwarded and have no answer.
   size_t unanswered_ = 0;
   uint64_t floor_ = 0;
+  // Since when the copy is at an older one.
+  std::optional<Clock::time_point> behind_since_;
   // The part of the latest messages that had updates: a moving average.
   double erring_ = 0;
   // Of the latest rows: all, and those that were forwarded.

@@ -18,7 +18,7 @@ import grpc
 
 import cluster
 from clients import failure_of
-from fleet_case import SIZE, FleetCase, create, learn, predict
+from fleet_case import SIZE, FleetCase, Stream, create, learn, predict
 from journal_records import fleet_pb2
 from nats_client import NatsClient
 from perceptrond.v1 import model_service_pb2
@@ -100,6 +100,52 @@ class Ways(FleetCase):
         self.assertFalse(fleet.stubs[writer].models.GetModel(request, timeout=10).HasField("stale_since"))
         fleet.heal()
         wait_for("it follows", lambda: learn(fleet, former, self.model) is None)
+
+    def test_strict_streams_at_a_server_without_nats_go_on_by_way_of_the_writer(self):
+        """Its copy does not get the updates that its streams' rows are to be evaluated after."""
+        wait_for("it learns", lambda: learn(self.fleet, 0, self.model) is None)
+        self.addCleanup(self.fleet.heal)
+        # Again, if another server takes over meanwhile.
+        parted, failure = cluster.eventually("streams go on", self.part_a_server_with_streams)
+        self.assertEqual((failure.code, failure.reason, failure.retry), ("UNAVAILABLE", "WRITER_UNREACHABLE", True), failure)
+        self.fleet.heal()
+        cluster.eventually("rows are evaluated there again", lambda: self.rows_evaluated_at(parted) > 0)
+
+    def part_a_server_with_streams(self):
+        """Parts a server from NATS, and then from the writer: its number, and what its streams end with."""
+        fleet = self.fleet
+        fleet.heal()
+        writer = fleet.writer(self.model)
+        parted = next(i for i in range(SIZE) if i != writer)
+        wait_for("rows are evaluated there", lambda: self.rows_evaluated_at(parted) > 0)
+        with Stream(fleet, parted, self.model) as stream:
+            wait_for("the row is learned", lambda: stream.learn(1).updates == 0)
+            fleet.cut_from_nats(parted, Faults.BLACK_HOLE)
+            self.assertEqual([stream.learn(label).updates for label in (-1, -1, -1, 1)], [1, 1, 0, 1])
+            wait_for("it cannot commit", lambda: fleet.metric(parted, "perceptrond_fleet_contact_seconds") > 2 * cluster.TIMEOUT_SECONDS)
+            with Stream(fleet, parted, self.model) as later:
+                later.learn(1)
+                begin = time.monotonic()
+                self.assertEqual(later.learn(1).updates, 0)
+                self.assertLess(time.monotonic() - begin, cluster.TIMEOUT_SECONDS / 2)
+            fleet.fleet_ways[writer].fail(Faults.BLACK_HOLE, fleet.programs[parted].process.pid)
+            try:
+                stream.learn(1)
+            except grpc.RpcError as error:
+                failure = failure_of(error, parted)
+                if failure.reason == "WRITER_CHANGED":
+                    raise
+                return parted, failure
+        self.fail("it learned without the writer")
+
+    def rows_evaluated_at(self, server):
+        """Of a stream there, how many were evaluated by the server itself."""
+        evaluated_here = lambda: self.fleet.metric(server, 'perceptrond_fleet_rows_total{evaluated="here"}')
+        before = evaluated_here()
+        with Stream(self.fleet, server, self.model) as stream:
+            for _ in range(4):
+                stream.learn(1)
+        return evaluated_here() - before
 
     def test_one_server_does_not_reach_the_writer(self):
         self.begin()

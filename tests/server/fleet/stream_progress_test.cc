@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+
 #include "perceptron/v1/learning_service.pb.h"
 
 namespace perceptrond {
@@ -44,6 +46,24 @@ TEST_F(StreamProgressTest, AStreamWaitsUntilItIsOpened) {
   EXPECT_TRUE(progress.Continues(std::nullopt));
   EXPECT_TRUE(progress.Continues(100));
   EXPECT_FALSE(progress.Continues(99));
+}
+
+TEST_F(StreamProgressTest, ACopyIsBehindFromWhenItIsFirstSeenThereUntilItHasWhatTheAnswersName) {
+  using std::chrono::seconds;
+  const StreamProgress::Clock::time_point begin{seconds(100)};
+  StreamProgress progress = Opened(false);
+  EXPECT_EQ(progress.TimeBehind(7, begin), seconds(0));
+  EXPECT_EQ(progress.TimeBehind(6, begin + seconds(1)), seconds(0));
+  EXPECT_EQ(progress.TimeBehind(6, begin + seconds(3)), seconds(2));
+  // Also while more is forwarded and answered.
+  progress.OnForwarded(10);
+  progress.OnAnswered(Answer(10, 1, 8, 109), 0);
+  EXPECT_EQ(progress.TimeBehind(7, begin + seconds(4)), seconds(3));
+  EXPECT_EQ(progress.TimeBehind(8, begin + seconds(5)), seconds(0));
+  EXPECT_EQ(progress.TimeBehind(7, begin + seconds(6)), seconds(0));
+  StreamProgress relaxed = Opened(true);
+  relaxed.TimeBehind(6, begin);
+  EXPECT_EQ(relaxed.TimeBehind(6, begin + seconds(1)), seconds(0)) << "its rows need no update";
 }
 
 TEST_F(StreamProgressTest, InStrictOrderNothingIsEvaluatedWhileAnythingIsForwarded) {
