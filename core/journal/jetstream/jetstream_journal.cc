@@ -96,13 +96,18 @@ absl::Status JetStreamJournal::OpenStreams(
   storage::FleetSettings settings;
   settings.set_partitions(options_.partitions);
   settings.set_history_id(NewHistoryId());
-  if (status.ok() && options_.read_only) {
+  // Those of the fleet there is: if others are asked for, the catalogue refuses them, and no stream is
+  // created for them.
+  uint32_t partitions = settings.partitions();
+  if (status.ok()) {
     absl::StatusOr<storage::FleetSettings> found =
         jetstream::Catalogue::ReadSettings(*catalogue_stream_);
-    if (!found.ok()) return found.status();
-    settings = *std::move(found);
+    const bool is_new = !options_.read_only && absl::IsNotFound(found.status());
+    if (!found.ok() && !is_new) return found.status();
+    if (!is_new) partitions = found->partitions();
+    if (options_.read_only) settings = *std::move(found);
   }
-  for (uint32_t i = 0; status.ok() && i < settings.partitions(); ++i) {
+  for (uint32_t i = 0; status.ok() && i < partitions; ++i) {
     std::unique_ptr<Stream> stream;
     status = open(absl::StrCat("p", i), stream);
     partitions_.push_back(std::make_unique<jetstream::Partition>(std::move(stream)));

@@ -1,5 +1,8 @@
 // The journal of a fleet on real servers.
 #include "core/journal/jetstream/jetstream_journal.h"
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
 #include "tests/core/journal/history_conformance.h"
 #include "tests/core/journal/journal_openers.h"
 #include "tests/core/journal/tail_conformance.h"
@@ -19,6 +22,28 @@ std::unique_ptr<Journal> OpenOne(const std::string& /*directory*/) {
 INSTANTIATE_TEST_SUITE_P(Homes, JournalConformance,
                          ::testing::Values(Home{"JetStream", OpenOne, true}),
                          [](const auto& info) { return info.param.name; });
+
+TEST(JetStreamJournalTest, AFleetThatHasOtherPartitionsIsRefusedAndGetsNoStreamsForThem) {
+  const std::string fleet = testing::NewFleet();
+  ASSERT_EQ(testing::OpenFleet(testing::SharedNats(1), fleet)->partitions(), 2U);
+  JetStreamJournal::Options options;
+  options.connection.servers = testing::SharedNats(1).urls();
+  options.fleet = fleet;
+  options.partitions = 4;
+  options.replicas = 1;
+  const absl::Status refused = JetStreamJournal::Open(options).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+  EXPECT_THAT(refused.message(), ::testing::HasSubstr("created with 2 partitions and not 4"));
+  const auto connection = jetstream::Connection::Open(options.connection);
+  ASSERT_OK(connection.status());
+  for (int i = 0; i < 4; ++i) {
+    const auto stream =
+        jetstream::Stream::Open(*connection, {.name = absl::StrCat(fleet, "-p", i),
+                                              .subject = absl::StrCat(fleet, ".p", i),
+                                              .must_exist = true});
+    EXPECT_EQ(stream.status().code(), i < 2 ? absl::StatusCode::kOk : absl::StatusCode::kNotFound);
+  }
+}
 
 std::vector<std::unique_ptr<Journal>> OpenOn(int servers, int openers) {
   std::vector<std::unique_ptr<Journal>> journals;
