@@ -149,21 +149,34 @@ class Ways(FleetCase):
 
     def test_one_server_does_not_reach_the_writer(self):
         self.begin()
-        writer = self.fleet.writer(self.model)
+        # On a busy machine a writer may be silent for long enough to be taken for dead: not each time.
+        for _ in range(3):
+            writer = self.fleet.writer(self.model)
+            if self.stays_with_a_server_parted(writer):
+                break
+        else:
+            self.fail("the others took over from a writer that one server did not reach")
+        self.finish()
+
+    def stays_with_a_server_parted(self, writer):
+        """Whether the model's writer is the same after one server did not reach it for some time, while others did."""
         parted, other = (i for i in range(SIZE) if i != writer)
         since = time.monotonic()
+        self.addCleanup(self.fleet.heal)
         self.fleet.fleet_ways[writer].fail(Faults.BLACK_HOLE, self.fleet.programs[parted].process.pid)
-        self.refused([parted])
-        self.assertIsNone(learn(self.fleet, other, self.model))
+        failures = [learn(self.fleet, server, self.model) for server in (parted, other)]
         # Producers go to other servers.
         self.load.await_progress()
         self.await_reads()
         self.predicted_throughout(since)
-        self.assertEqual(self.fleet.writers(self.model), [writer])
+        stays = self.fleet.writers(self.model) == [writer]
         self.fleet.heal()
         wait_for("it learns there", lambda: learn(self.fleet, parted, self.model) is None)
         self.load.await_progress()
-        self.finish()
+        if stays:
+            self.check_refusal(parted, failures[0])
+            self.assertIsNone(failures[1])
+        return stays
 
     def test_slow_nats(self):
         self.begin()

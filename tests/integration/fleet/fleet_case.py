@@ -122,10 +122,12 @@ class FleetCase(unittest.TestCase):
     def refused(self, servers=range(SIZE)):
         """Learning is refused at these servers, with a time to try again."""
         for server in servers:
-            failure = learn(self.fleet, server, self.model)
-            self.assertIsNotNone(failure, f"server {server} learned")
-            self.assertEqual((failure.code, failure.retry), ("UNAVAILABLE", True), failure)
-            print(f"{self.model}: server {server} refuses: {failure.reason}: {failure.message}", flush=True)
+            self.check_refusal(server, learn(self.fleet, server, self.model))
+
+    def check_refusal(self, server, failure):
+        self.assertIsNotNone(failure, f"server {server} learned")
+        self.assertEqual((failure.code, failure.retry), ("UNAVAILABLE", True), failure)
+        print(f"{self.model}: server {server} refuses: {failure.reason}: {failure.message}", flush=True)
 
     def predicted_throughout(self, since, servers=range(SIZE)):
         now = time.monotonic()
