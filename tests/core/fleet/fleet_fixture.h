@@ -46,10 +46,11 @@ class FleetTest : public ::testing::Test {
     server.journal = paused;
     return server;
   }
-  Server& Start(std::unique_ptr<Journal> journal, Store::Options options = {}) {
+  Server& Start(std::unique_ptr<Journal> journal, Store::Options options = {},
+                const std::string& address = "") {
     Server& server = servers_.emplace_back();
     FleetOptions fleet;
-    fleet.address = absl::StrCat("server", ++started_);
+    fleet.address = address.empty() ? absl::StrCat("server", ++started_) : address;
     fleet.heartbeat = absl::Milliseconds(20);
     fleet.writer_timeout = absl::Milliseconds(400);
     fleet.rank_delay = absl::Milliseconds(50);
