@@ -111,27 +111,30 @@ absl::StatusOr<v1::Model> ManagementClient::RenameModel(std::string_view name,
 }
 
 absl::Status ManagementClient::ExportModel(
-    std::string_view name, const std::function<absl::Status(std::string_view)>& write) const {
-  grpc::ClientContext context;
-  context.set_deadline(absl::ToChronoTime(absl::Now() + timeout_));
+    std::string_view name, const std::function<absl::Status(std::string_view)>& write,
+    grpc::ClientContext* context) const {
+  grpc::ClientContext own;
+  if (context == nullptr) context = &own;
+  context->set_deadline(absl::ToChronoTime(absl::Now() + timeout_));
   v1::ExportModelRequest request;
   request.set_name(ModelName(name));
-  const auto reader = stubs_->history->ExportModel(&context, request);
+  const auto reader = stubs_->history->ExportModel(context, request);
   v1::ExportModelResponse response;
   absl::Status written;
   while (written.ok() && reader->Read(&response)) written = write(response.piece());
-  if (!written.ok()) context.TryCancel();
+  if (!written.ok()) context->TryCancel();
   absl::Status status = ToAbslStatus(reader->Finish());
   return written.ok() ? status : written;
 }
 
 absl::StatusOr<v1::Model> ManagementClient::ImportModel(
-    std::string_view new_name,
-    const std::function<absl::StatusOr<std::string>(size_t most)>& read) const {
-  grpc::ClientContext context;
-  context.set_deadline(absl::ToChronoTime(absl::Now() + timeout_));
+    std::string_view new_name, const std::function<absl::StatusOr<std::string>(size_t most)>& read,
+    grpc::ClientContext* context) const {
+  grpc::ClientContext own;
+  if (context == nullptr) context = &own;
+  context->set_deadline(absl::ToChronoTime(absl::Now() + timeout_));
   v1::Model model;
-  const auto writer = stubs_->history->ImportModel(&context, &model);
+  const auto writer = stubs_->history->ImportModel(context, &model);
   v1::ImportModelRequest request;
   request.set_new_name(ModelName(new_name));
   request.set_request_id(RandomId());
@@ -140,7 +143,7 @@ absl::StatusOr<v1::Model> ManagementClient::ImportModel(
     absl::StatusOr<std::string> piece = read(kUploadBytes);
     if (!piece.ok()) {
       unread = piece.status();
-      context.TryCancel();
+      context->TryCancel();
       break;
     }
     const bool at_end = piece->empty();

@@ -58,14 +58,19 @@ class ManagementClient {
   absl::StatusOr<v1::Model> RenameModel(std::string_view name, std::string_view new_name,
                                         std::string_view etag = "") const;
   // Receives a model as a file, and passes each piece to `write`, which may end the call with an error.
-  // The file is whole if OK is returned.
+  // The file is whole if OK is returned. `context` may be null; else TryCancel() on it, from any
+  // thread, ends the call (CANCELLED).
   absl::Status ExportModel(std::string_view name,
-                           const std::function<absl::Status(std::string_view piece)>& write) const;
+                           const std::function<absl::Status(std::string_view piece)>& write,
+                           grpc::ClientContext* context = nullptr) const;
   // Creates a model from a file. `read` reads the next bytes, at most `most`; none at the end. Its
   // error ends the call, and no model is created. INVALID_ARGUMENT (BAD_MODEL_FILE); ALREADY_EXISTS.
+  // `context` as in ExportModel; a call that is cancelled after the end of the file may have created
+  // the model.
   absl::StatusOr<v1::Model> ImportModel(
       std::string_view new_name,
-      const std::function<absl::StatusOr<std::string>(size_t most)>& read) const;
+      const std::function<absl::StatusOr<std::string>(size_t most)>& read,
+      grpc::ClientContext* context = nullptr) const;
   // ALREADY_EXISTS (SNAPSHOT_EXISTS), RESOURCE_EXHAUSTED (SNAPSHOT_LIMIT).
   absl::StatusOr<v1::Snapshot> CreateSnapshot(std::string_view model, std::string_view id) const;
   // Oldest first.

@@ -8,24 +8,89 @@
 
 namespace perceptrond::client {
 
+namespace v1 = ::perceptron::v1;
+
 uint64_t NeededDimension(const Row& row) {
   if (row.kind == RowKind::kDense) return row.values.size();
   // If they do not ascend, the server says so.
   return row.indices.empty() ? 0 : uint64_t{row.indices.back()} + 1;
 }
 
-absl::Status CheckDimension(const Row& row, uint32_t dimension, int index_base) {
+namespace {
+
+absl::Status Misfit(const RowTarget& target, const std::string& what) {
+  return absl::FailedPreconditionError(target.prefix + what);
+}
+
+bool NamesNewClasses(const v1::Model& model) {
+  return model.learner().classes().new_classes() == v1::Classes::NEW_CLASSES_NAMED;
+}
+
+}  // namespace
+
+absl::Status CheckKind(const Row& row, const RowTarget& target) {
+  const v1::FeatureSpace& space = target.space;
+  if (row.feature_count() == 0 || row.kind == RowKind::kPredictionId) return absl::OkStatus();
+  if (space.has_text() != (row.kind == RowKind::kText)) {
+    return Misfit(target,
+                  space.has_text()
+                      ? "the example has features, but the model takes texts: the format is text, "
+                        "or jsonl with \"text\""
+                      : "the example is a text, but the model takes features; models created with "
+                        "--text take texts");
+  }
+  if (space.has_dense() && row.kind == RowKind::kNamed) {
+    return Misfit(target,
+                  "the features have names, but the model is dense and takes indices; models "
+                  "created with --named or --hash-bits take names");
+  }
+  if (space.has_named() && row.kind != RowKind::kNamed) {
+    return Misfit(target,
+                  "the features have indices, but the model takes names; models created with "
+                  "--dimension take indices");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckDimension(const Row& row, const RowTarget& target, int index_base) {
+  const bool hashed = target.space.has_hashed();
+  const bool has_indices = row.kind == RowKind::kSparse || row.kind == RowKind::kDense;
+  if (!has_indices || (!hashed && !target.space.has_dense())) return absl::OkStatus();
+  const uint64_t dimension = hashed ? uint64_t{1} << std::min(target.space.hashed().bits(), 63U)
+                                    : target.space.dense().dimension();
   const uint64_t needed = NeededDimension(row);
-  const bool is_dense = row.kind == RowKind::kDense;
-  if (is_dense ? needed == dimension : needed <= dimension) return absl::OkStatus();
+  const bool exact = row.kind == RowKind::kDense && !hashed;
+  if (exact ? needed == dimension : needed <= dimension) return absl::OkStatus();
+  const uint64_t feature = needed - 1 + static_cast<uint64_t>(index_base);
   const std::string example =
-      is_dense ? absl::StrCat("the example has ", needed, " values")
-               : absl::StrCat("feature ", needed - 1 + static_cast<uint64_t>(index_base),
-                              " needs a dimension of at least ", needed);
-  return absl::FailedPreconditionError(
-      absl::StrCat(example, ", but the model's dimension is ", dimension,
-                   ", and learning only the other examples would bias it; 'create "
-                   "--dimension-from FILE' takes the dimension from the data"));
+      exact    ? absl::StrCat("the example has ", needed, " values")
+      : hashed ? absl::StrCat("feature ", feature, " needs ", needed, " slots")
+               : absl::StrCat("feature ", feature, " needs a dimension of at least ", needed);
+  return Misfit(
+      target,
+      absl::StrCat(example, ", but the model", hashed ? " has " : "'s dimension is ", dimension,
+                   ", and learning only the other examples would bias it; ",
+                   hashed ? "'create --hash-bits' sets the number of slots"
+                          : "'create --dimension-from FILE' takes the dimension from the data"));
+}
+
+absl::Status CheckSameLabels(const v1::Model& first, const v1::Model& other) {
+  const auto refuse = [&](absl::string_view what) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(other.name(), what, first.name(), ", by whose labels the file is read"));
+  };
+  if (first.learner().has_classes() != other.learner().has_classes())
+    return refuse(first.learner().has_classes() ? " has two labels, not several classes as "
+                                                : " has several classes, not two labels as ");
+  // Then labels are sent by their names.
+  if (NamesNewClasses(first)) return absl::OkStatus();
+  const bool same = std::equal(first.label_names().begin(), first.label_names().end(),
+                               other.label_names().begin(), other.label_names().end());
+  const bool numbers = first.label_names().empty() || other.label_names().empty();
+  if (!same && (!numbers || NamesNewClasses(other))) return refuse(" has other label names than ");
+  if (other.learner().classes().max_classes() < first.learner().classes().max_classes())
+    return refuse(" has fewer classes than ");
+  return absl::OkStatus();
 }
 
 bool DropUnseen(uint32_t dimension, Row* row) {

@@ -1,20 +1,37 @@
-// Examples and the dimension of a dense model.
+// Examples and the models that they are for: the dimension, the kind of features and the labels.
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "absl/status/status.h"
 #include "client/row.h"
+#include "perceptron/v1/model.pb.h"
 
 namespace perceptrond::client {
 
 // The smallest dimension that the row fits. O(1) if its indices ascend, as they must.
 uint64_t NeededDimension(const Row& row);
 
-// FAILED_PRECONDITION if the row does not fit a model of this dimension: it has a larger index, or
-// as a dense row another number of values. The message says what to do; indices in it count from
-// `index_base`.
-absl::Status CheckDimension(const Row& row, uint32_t dimension, int index_base);
+// A model that rows are sent to.
+struct RowTarget {
+  // Of several models: which one, before a message.
+  std::string prefix;
+  // Its ExampleSpace().
+  perceptron::v1::FeatureSpace space;
+};
+
+// FAILED_PRECONDITION if the row's features are of another kind than the model takes: it would take none
+// of the file's rows.
+absl::Status CheckKind(const Row& row, const RowTarget& target);
+
+// FAILED_PRECONDITION if the row has a larger index than a model of indices or slots has, or as a dense
+// row another number of values. The message says what to do; indices in it count from `index_base`.
+absl::Status CheckDimension(const Row& row, const RowTarget& target, int index_base);
+
+// FAILED_PRECONDITION if a file that is read by the labels of `first` would tell `other` other labels.
+absl::Status CheckSameLabels(const perceptron::v1::Model& first,
+                             const perceptron::v1::Model& other);
 
 // Removes what is beyond the dimension. False: there was nothing.
 bool DropUnseen(uint32_t dimension, Row* row);

@@ -202,7 +202,7 @@ absl::StatusOr<std::unique_ptr<Input>> Input::Make(const InputOptions& options,
   input->format_ = *std::move(made);
   input->kind_ = *kind;
   input->options_ = options;
-  input->space_ = space;
+  input->targets_.push_back({"", space});
   input->reread_ = reread;
   for (const std::string& file : options.files) input->sizes_.push_back(SizeOf(file));
   return input;
@@ -211,6 +211,13 @@ absl::StatusOr<std::unique_ptr<Input>> Input::Make(const InputOptions& options,
 Input::Input() : stop_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
 Input::~Input() { close(stop_); }
+
+absl::Status Input::AddModel(const perceptron::v1::Model& first,
+                             const perceptron::v1::Model& other) {
+  targets_.front().prefix = absl::StrCat(first.name(), ": ");
+  targets_.push_back({absl::StrCat(other.name(), ": "), ExampleSpace(other.feature_space())});
+  return CheckSameLabels(first, other);
+}
 
 void Input::Stop() {
   stopped_ = true;
@@ -250,7 +257,7 @@ absl::StatusOr<bool> Input::Next(Row* row) {
   while (!Interrupted() && !stopped_) {
     if (reader_ != nullptr) {
       absl::StatusOr<bool> more = reader_->Next(row);
-      NoticeZeroLabels();
+      NoticeLabels();
       // A source that was interrupted may look truncated.
       if (!more.ok() && (Interrupted() || stopped_)) return false;
       if (!more.ok() && reader_->compression() != nullptr) {
@@ -259,7 +266,7 @@ absl::StatusOr<bool> Input::Next(Row* row) {
       }
       if (!more.ok()) return WithTitleHint(more.status());
       if (*more) {
-        if (absl::Status status = CheckKind(*row); !status.ok()) return status;
+        if (absl::Status status = CheckRow(*row); !status.ok()) return status;
         return true;
       }
     }
@@ -277,40 +284,24 @@ absl::Status Input::WithTitleHint(const absl::Status& status) const {
                    "; if this line has the titles of the columns, --skip-lines 1 skips it"));
 }
 
-void Input::NoticeZeroLabels() {
-  if (noticed_zero_ || !labels_.zero) return;
-  noticed_zero_ = true;
-  PrintNotice(absl::StrCat(NameOf(options_.files[file_ - 1]), ":", reader_->line(),
-                           ": label 0 is read as -1, here and from now on"));
+void Input::NoticeLabels() {
+  const auto notice = [&](const std::atomic<bool>& seen, bool* noticed, absl::string_view what) {
+    if (*noticed || !seen) return;
+    *noticed = true;
+    PrintNotice(absl::StrCat(NameOf(options_.files[file_ - 1]), ":", reader_->line(), ": ", what,
+                             ", here and from now on"));
+  };
+  notice(labels_.zero, &noticed_zero_, "label 0 is read as -1");
+  notice(labels_.none_before_tab, &noticed_text_,
+         "what is before the tab is no label of the model and is read as part of the text");
 }
 
-absl::Status Input::CheckKind(const Row& row) const {
-  if (options_.check_dimension && space_.has_dense() && row.kind != RowKind::kNamed) {
-    const auto dimension = static_cast<uint32_t>(space_.dense().dimension());
-    const absl::Status status = CheckDimension(row, dimension, std::max(options_.index_base, 0));
+absl::Status Input::CheckRow(const Row& row) const {
+  for (const RowTarget& target : targets_) {
+    absl::Status status = CheckKind(row, target);
+    if (status.ok() && options_.check_dimension)
+      status = CheckDimension(row, target, std::max(options_.index_base, 0));
     if (!status.ok()) return AtLine(status);
-  }
-  if (row.feature_count() == 0 || row.kind == RowKind::kPredictionId) return absl::OkStatus();
-  if (space_.has_text() != (row.kind == RowKind::kText)) {
-    return AtLine(absl::FailedPreconditionError(
-        space_.has_text()
-            ? "the example has features, but the model takes texts: the format is text, or jsonl "
-              "with \"text\""
-            : "the example is a text, but the model takes features; models created with --text "
-              "take "
-              "texts"));
-  }
-  if (space_.has_dense() && row.kind == RowKind::kNamed) {
-    return AtLine(
-        absl::FailedPreconditionError("the features have names, but the model is dense and takes "
-                                      "indices; models created with --named or --hash-bits take "
-                                      "names"));
-  }
-  if (space_.has_named() && row.kind != RowKind::kNamed) {
-    return AtLine(
-        absl::FailedPreconditionError("the features have indices, but the model takes names; "
-                                      "models created with --dimension take "
-                                      "indices"));
   }
   return absl::OkStatus();
 }
@@ -370,7 +361,9 @@ void RowErrors::AddValidationError(const Input& input, uint64_t tag, const absl:
   // the file.
   std::string message(status.message());
   const size_t end = message.starts_with("columns.") ? message.find(": ") : std::string::npos;
+  const bool zero_based = input.index_base() == 1 && message.starts_with("columns.indices");
   if (end != std::string::npos) message.erase(0, end + 2);
+  if (zero_based) absl::StrAppend(&message, "; the file's count from 1");
   PrintStderr(absl::StrCat(prefix, "validation error: ", input.Where(tag), ": ",
                            PrintableInLine(message), " (", ErrorReason(status), ")"));
 }

@@ -14,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "client/ctl/dimension.h"
 #include "client/ctl/output.h"
 #include "client/format/decompress.h"
 #include "client/format/format.h"
@@ -41,8 +42,8 @@ struct InputOptions {
   bool skip_bad_lines = false;
   // Label 0 is kept as 0 (LabelRule).
   bool keep_zero_labels = false;
-  // A row that does not fit a dense model's dimension ends the input: what is left of the data
-  // without such rows would be a biased part of it.
+  // A row that does not fit a model's dimension or slots ends the input: what is left of the data without
+  // such rows would be a biased part of it.
   bool check_dimension = false;
 };
 
@@ -68,6 +69,10 @@ class Input {
                                                      const perceptron::v1::Model& model,
                                                      bool require_label, bool reread);
 
+  // Has rows fit another model as well, beside the `first` that Make() got. FAILED_PRECONDITION: it has
+  // other labels.
+  absl::Status AddModel(const perceptron::v1::Model& first, const perceptron::v1::Model& other);
+
   // Sets a callback that runs before each read that blocks, for example to flush what was read.
   void OnWait(std::function<void()> on_wait) { on_wait_ = std::move(on_wait); }
 
@@ -84,6 +89,8 @@ class Input {
   std::optional<double> fraction() const;
 
   FormatKind kind() const { return kind_; }
+  // -1: not given.
+  int index_base() const { return options_.index_base; }
 
   // Identifies the line that Next() read last; Where() turns a tag into "file:line".
   uint64_t tag() const;
@@ -98,17 +105,18 @@ class Input {
  private:
   absl::Status OpenNext();
   bool Wait(int descriptor) const;
-  absl::Status CheckKind(const Row& row) const;
+  absl::Status CheckRow(const Row& row) const;
   absl::Status WithTitleHint(const absl::Status& status) const;
-  void NoticeZeroLabels();
+  void NoticeLabels();
 
   InputOptions options_;
-  perceptron::v1::FeatureSpace space_;
+  std::vector<RowTarget> targets_;
   bool reread_ = false;
   std::unique_ptr<Format> format_;
   FormatKind kind_ = FormatKind::kSvmlight;
   LabelsSeen labels_;
   bool noticed_zero_ = false;
+  bool noticed_text_ = false;
   std::unique_ptr<Reader> reader_;
   // The reader's source.
   const MaybeCompressedSource* source_ = nullptr;

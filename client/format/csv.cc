@@ -30,7 +30,12 @@ class Csv final : public Format {
     if (line.empty()) return LineKind::kNothing;
     if (!columns_.empty() && ParsePlain(line, row)) return LineKind::kExample;
     row->Clear();
-    if (absl::Status status = Split(line); !status.ok()) return status;
+    if (absl::Status status = Split(line); !status.ok()) {
+      // Without the columns' names no other line can be read either.
+      if (columns_.empty() && options_.header)
+        return absl::FailedPreconditionError(std::string(status.message()));
+      return status;
+    }
     if (columns_.empty()) {
       if (absl::Status status = NameColumns(); !status.ok()) return status;
       if (options_.header) return LineKind::kNothing;
@@ -88,7 +93,10 @@ class Csv final : public Format {
       if (i < line.size() && line[i] == '"') {
         const size_t begin = unquoted_.size();
         for (++i;; ++i) {
-          if (i >= line.size()) return absl::InvalidArgumentError("a quote is not closed");
+          if (i >= line.size()) {
+            return absl::InvalidArgumentError(
+                "a quoted field does not end on its line; fields cannot contain line breaks");
+          }
           if (line[i] == '"') {
             if (i + 1 >= line.size() || line[i + 1] != '"') break;
             ++i;
@@ -103,6 +111,10 @@ class Csv final : public Format {
       } else {
         const size_t end = std::min(line.find(options_.delimiter, i), line.size());
         fields_.push_back(line.substr(i, end - i));
+        // So that the rest of a record with a line break is not read as a record.
+        if (!columns_.empty() && fields_.back().find('"') != std::string_view::npos)
+          return absl::InvalidArgumentError(
+              "a quote is within a field that does not begin with one");
         i = end;
       }
       if (i >= line.size()) return absl::OkStatus();

@@ -28,6 +28,8 @@ bool ParseWholeFloat(std::string_view text, float* value);
 struct LabelsSeen {
   std::atomic<bool> zero = false;
   std::atomic<bool> negative = false;
+  // A line of text whose first field is no label, and so is text.
+  std::atomic<bool> none_before_tab = false;
 };
 
 // A plain value.

@@ -145,6 +145,7 @@ class Text final : public Format {
       const absl::Status status = ReadLabel(labels_, line.substr(0, tab), row);
       if (!status.ok() && require_label_) return status;
       if (status.ok()) text = line.substr(tab + 1);
+      if (!status.ok() && labels_.seen != nullptr) labels_.seen->none_before_tab = true;
     } else if (require_label_) {
       return absl::InvalidArgumentError("there is no tab: expected a label, a tab and a text");
     }

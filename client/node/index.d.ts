@@ -14,6 +14,8 @@ export type Input = { features: Features; text?: undefined; predictionId?: undef
 export type Example = Input & {
   /** Required to learn, ignored by predictions. */
   label?: Label;
+  /** Above 0 and finite; default 1. How much the example counts in an update. */
+  weight?: number;
   /** The line of the file that it was read from, from 1, which errors name. */
   line?: number;
 };
@@ -82,6 +84,10 @@ export interface Progress {
   sent: number;
   /** The rows of a pass; absent for an iterator. */
   rows?: number;
+  /** Over all answers that this call received. */
+  examples: number;
+  mistakes: number;
+  updates: number;
   /** Present once the pass is complete. */
   lastPass?: PassSummary;
 }
@@ -103,14 +109,43 @@ export interface LearnOptions {
   onProgress?: (now: Progress) => void;
 }
 
+/** Sums over the answers received; the model's report has those lost with a connection too. */
+export interface Totals {
+  examples: number;
+  mistakes: number;
+  updates: number;
+  duplicates: number;
+  rowErrors: number;
+  /** Begins with "row 12", from 0, or "line 13" if Example.line is set. */
+  firstRowError: string;
+  lostAnswers: number;
+}
+
 export interface Learned {
-  /** Sums over the answers received; the model's report has those lost with a connection too. */
-  totals: { examples: number; mistakes: number; updates: number; duplicates: number; rowErrors: number; /** Begins with "row 12", from 0, or "line 13" if Example.line is set. */ firstRowError: string; lostAnswers: number };
+  totals: Totals;
   /** The passes that the producer has completed: of several models those that all have. */
   passes: number;
   lastPass?: PassSummary;
   /** With several models, the outcomes of those after the first. */
   others: Learned[];
+}
+
+/** A stream of a producer, for examples as they come. Every method throws what ended the stream. */
+export interface ExampleStream {
+  /** The number of the next example. After the open: the producer's position. */
+  readonly nextOffset: number;
+  /** Passes that the producer has completed, of several models those that all have. */
+  readonly passes: number;
+  /** Of each model. */
+  readonly totals: Totals[];
+  /** Numbers and sends examples, 1 to 65,536, after the call before has ended; waits while the window is full. */
+  send(examples: Example[]): Promise<void>;
+  /** Marks the end of a pass over the data and waits for all answers; resolves to each model's pass. */
+  endPass(): Promise<PassSummary[]>;
+  /** Waits for all answers and ends the stream. */
+  finish(): Promise<Totals[]>;
+  /** Ends it at once. Unanswered examples may have been learned; sent again, they count once. */
+  cancel(): Promise<void>;
 }
 
 export interface Predictions {
@@ -119,10 +154,18 @@ export interface Predictions {
   scores: number[];
   /** Empty for learners without probabilities. */
   probabilities: number[];
+  /** With classScores: the score of each class, for each example. */
+  classScores: number[][];
   /** With ids: one an example, for Example.predictionId. */
   ids: string[];
   /** The oldest state that predicted a row. */
   revision: number;
+}
+
+export interface PredictOptions {
+  ids?: boolean;
+  classScores?: boolean;
+  minRevision?: number;
 }
 
 /** perceptron.v1.PredictResponse. */
@@ -134,6 +177,114 @@ export interface PredictResponse {
   revision: number;
   rowErrors: { row: number; status: { code: number; message: string } }[];
   [field: string]: unknown;
+}
+
+/** Of a model: a vector, or one for each class. indices or names are parallel to values. */
+export interface Weights {
+  vectors: { indices: number[]; names: string[]; values: number[]; bias: number }[];
+}
+
+/** perceptron.v1.AnalysisResult: analysis_service.proto says what each field means. */
+export interface AnalysisResult {
+  analysis: Record<string, unknown>;
+  separatorMargin?: number;
+  newRevision?: number;
+  [field: string]: unknown;
+}
+
+export interface Alias {
+  /** "aliases/prod" */
+  name: string;
+  /** "models/spam" */
+  model: string;
+  /** Empty: none. */
+  previousModel: string;
+  description: string;
+  etag: string;
+  [field: string]: unknown;
+}
+
+export interface Contestant {
+  model: string;
+  revision: number;
+  examples: number;
+  /** Mistakes per example. */
+  error?: number;
+}
+
+/** Names for models that can be moved. An alias is "prod" or "aliases/prod". */
+export interface Aliases {
+  /** NOT_FOUND (ALIAS_NOT_FOUND). */
+  get(alias: string): Promise<Alias>;
+  /** In the order of their names. */
+  list(): AsyncIterableIterator<Alias>;
+  /** Has the alias name this model, and creates it if there is none. etag: of the alias that is to be moved, else ABORTED (ETAG_MISMATCH). NOT_FOUND (MODEL_NOT_FOUND). */
+  set(alias: string, model: string, options?: { description?: string; etag?: string }): Promise<Alias>;
+  /** Its model stays. NOT_FOUND (ALIAS_NOT_FOUND), unless missingOk; ABORTED (ETAG_MISMATCH). */
+  delete(alias: string, options?: { missingOk?: boolean; etag?: string }): Promise<void>;
+  /**
+   * Moves the alias to the challenger, a model that learns the same examples, if that errs less. error: of the latest 1000 examples (default) or of all. margin: how much lower
+   * its error must be; 0 to below 1. minExamples: of each, or the alias stays; default 100. validateOnly: move nothing. Sent once: after UNAVAILABLE it may have been moved.
+   */
+  challenge(alias: string, challenger: string, options?: { error?: 'window' | 'progressive'; margin?: number; minExamples?: number; etag?: string; validateOnly?: boolean }):
+    Promise<{ alias: Alias; outcome: `CHALLENGE_OUTCOME_${'UNSPECIFIED' | 'CHALLENGER_WON' | 'CHAMPION_WON' | 'TOO_FEW_EXAMPLES'}`; champion: Contestant; challenger: Contestant }>;
+}
+
+export interface Snapshot {
+  /** "models/spam/snapshots/before" */
+  name: string;
+  revision: number;
+  sizeBytes: number;
+  [field: string]: unknown;
+}
+
+/** A path, or the URL of a file. */
+export type FilePath = string | { readonly href: string };
+
+/** A stream of Node, as fs.createWriteStream() makes it. */
+export interface WritableStream {
+  write(piece: Uint8Array): boolean;
+  end(): unknown;
+  on(event: string, listener: (...values: any[]) => void): unknown;
+}
+
+/** How far exportModel() or importModel() is. */
+export interface Transfer {
+  /** From 0 again when a lost connection has the file begin again. */
+  bytes: number;
+  /** Of the whole file; absent while it is unknown. */
+  total?: number;
+  /** In the last call: the file is whole, or the model created. */
+  complete: boolean;
+}
+
+/** Copies, files, names and kept states of models. Copies, lists and files by path are repeated when an answer is lost: after UNAVAILABLE the others may have been done. */
+export interface History {
+  /** Copies a model with all that it has. ALREADY_EXISTS (MODEL_EXISTS). */
+  copy(model: string, newName: string): Promise<Model>;
+  /** Its aliases follow, its streams end and resume under the new name. ALREADY_EXISTS (MODEL_EXISTS); ABORTED (ETAG_MISMATCH); FAILED_PRECONDITION (MODEL_IN_USE). */
+  rename(model: string, newName: string, options?: { etag?: string }): Promise<Model>;
+  /**
+   * Writes a model to a file, as copy() would copy it, and resolves to its bytes: what `perceptronctl export` writes. file: a path without a file, which is there once it is
+   * whole; or a stream, which is ended then, and destroyed by an error. A call takes at most 900 s, or Client's timeout if that is more.
+   */
+  exportModel(model: string, file: FilePath | WritableStream, options?: { onProgress?: (now: Transfer) => void }): Promise<number>;
+  /**
+   * Creates a model from such a file, also of another server. An error leaves no model. file: a path, or a stream or iterable of bytes. INVALID_ARGUMENT (BAD_MODEL_FILE);
+   * ALREADY_EXISTS (MODEL_EXISTS).
+   */
+  importModel(model: string, file: FilePath | AsyncIterable<Uint8Array> | Iterable<Uint8Array>, options?: { onProgress?: (now: Transfer) => void }): Promise<Model>;
+  /** Keeps the model's current state for rollBack(). ALREADY_EXISTS (SNAPSHOT_EXISTS); RESOURCE_EXHAUSTED (SNAPSHOT_LIMIT: a model keeps 16). */
+  createSnapshot(model: string, snapshot: string): Promise<Snapshot>;
+  /** Oldest first. */
+  listSnapshots(model: string): Promise<Snapshot[]>;
+  /** NOT_FOUND (SNAPSHOT_NOT_FOUND). */
+  deleteSnapshot(model: string, snapshot: string): Promise<void>;
+  /**
+   * Gives a model the state of a snapshot, or of a revision from that of the oldest snapshot on, as a new revision. expectedRevision: only if the model is at this one, else
+   * ABORTED (REVISION_MISMATCH). NOT_FOUND (SNAPSHOT_NOT_FOUND; REVISION_NOT_KEPT); FAILED_PRECONDITION (MODEL_FROZEN).
+   */
+  rollBack(model: string, to: ({ snapshot: string; revision?: undefined } | { revision: number; snapshot?: undefined }) & { expectedRevision?: number }): Promise<Model>;
 }
 
 /** Thrown for what a server answers or does not answer. Wrong arguments are RangeError. */
@@ -154,9 +305,13 @@ export class Client {
   /**
    * server: host:port, by default port 7600; host:port,host:port,... of a fleet; or unix:path. Default: $PERCEPTROND_SERVER, else 127.0.0.1:7600.
    * tlsCa: a file of certificate authorities to trust, with TLS. tokenFile: a file with a token to send, to this machine or
-   * with TLS; default $PERCEPTRONCTL_TOKEN_FILE. giveUpAfter: seconds without progress before a call fails; default 60. A call that waits for 3 s warns.
+   * with TLS; default $PERCEPTRONCTL_TOKEN_FILE. giveUpAfter: seconds without progress before a call fails; default 60. A call that waits for 3 s warns. timeout: of one
+   * attempt of a call, in seconds; default 30.
    */
-  constructor(server?: string, options?: { tlsCa?: string; tokenFile?: string; giveUpAfter?: number; onReconnect?: (error: PerceptrondError) => void });
+  constructor(server?: string, options?: { tlsCa?: string; tokenFile?: string; giveUpAfter?: number; timeout?: number; onReconnect?: (error: PerceptrondError) => void });
+
+  readonly aliases: Aliases;
+  readonly history: History;
 
   /** Ends the connection. */
   close(): void;
@@ -174,6 +329,8 @@ export class Client {
   delete(model: string, options?: { missingOk?: boolean }): Promise<void>;
   /** Ends learning, or allows it again. */
   freeze(model: string, frozen?: boolean): Promise<Model>;
+  /** The weights that predict. FAILED_PRECONDITION (NOT_LINEAR); ABORTED (REVISION_MISMATCH) if the model learns meanwhile. */
+  weights(model: string): Promise<Weights>;
 
   /**
    * Learns examples, each exactly once a pass, also across restarts of the server. Rows with validation errors are left out and counted, with a warning of the process.
@@ -181,11 +338,16 @@ export class Client {
    * several; POSITIONS_DIFFER, without a producer, if one of them was created again: call again. INVALID_FIELD for a model that is named twice.
    */
   learn(model: string | readonly string[], examples: Examples, options?: LearnOptions): Promise<Learned>;
+  /** Opens a stream of a producer, for examples as they come. window: the most unanswered examples; default 8192. */
+  learnStream(model: string | readonly string[], producer: string, options?: { window?: number }): Promise<ExampleStream>;
 
-  /** Predicts all examples. Throws for the first row with a validation error. ids: the server keeps the features, if the model has storedPredictions. */
-  predict(model: string, examples: Examples, options?: { batch?: number; ids?: boolean }): Promise<Predictions>;
-  /** Yields rows with their answer, in order, as they come. */
-  predictStream(model: string, examples: Examples, options?: { batch?: number; window?: number; ids?: boolean }): AsyncIterableIterator<[Example[], PredictResponse]>;
+  /**
+   * Predicts all examples by one model: the one that an alias names at the beginning. Throws for the first row with a validation error. ids: the server keeps the features, if
+   * the model has storedPredictions. classScores: of several classes, the score of each. minRevision: of the oldest state that may answer; ABORTED (REVISION_TOO_OLD).
+   */
+  predict(model: string, examples: Examples, options?: { batch?: number } & PredictOptions): Promise<Predictions>;
+  /** Yields rows with their answer, in order, as they come; follows an alias at the next message. */
+  predictStream(model: string, examples: Examples, options?: { batch?: number; window?: number } & PredictOptions): AsyncIterableIterator<[Example[], PredictResponse]>;
   /** What each feature contributes to the scores of at most 100 examples; maxFeatures: 1 to 10,000, default 20. */
   explain(model: string, examples: Example[], options?: { maxFeatures?: number }): Promise<{ explanations: Record<string, unknown>[]; revision: number }>;
 
@@ -193,4 +355,11 @@ export class Client {
   watch(model: string, options?: { interval?: number; timeout?: number }): AsyncIterableIterator<Model>;
   /** The model once it has converged. An Error when the timeout in seconds is over. */
   waitUntilConverged(model: string, options?: { timeout?: number }): Promise<Model>;
+  /**
+   * The largest margin that any separator has on the stored examples, or a proof that none exists, or why neither was found; it enters the report. Sent once. replaceWeights: by
+   * the separator that was found, with expectedRevision only at that revision (ABORTED, REVISION_MISMATCH). FAILED_PRECONDITION (NOTHING_STORED, KERNEL_SPACE,
+   * ANALYSIS_TOO_LARGE; NO_SEPARATOR, NOT_REPLACEABLE).
+   */
+  analyze(model: string, options?: { replaceWeights?: boolean; expectedRevision?: number; timeLimit?: Duration; relativeGap?: number; maxRounds?: number; maxSupportVectors?: number;
+    maxCertificateExamples?: number; onProgress?: (now: Record<string, unknown>) => void }): Promise<AnalysisResult>;
 }

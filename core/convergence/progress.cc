@@ -110,6 +110,7 @@ void Progress::AddWeightReplacement(uint64_t revision) {
   counters_.mutable_report()->set_streak(0);
   counters_.set_weight_replacements(counters_.weight_replacements() + 1);
   counters_.set_replaced_at(revision);
+  BeginWindows();
 }
 
 void Progress::AddInputChange(uint64_t revision) {
@@ -122,9 +123,6 @@ void Progress::AddInputChange(uint64_t revision) {
   counters_.set_floor_squared_radius(0);
   counters_.clear_analysis_ceiling();
   counters_.set_analysis_not_separable(false);
-  adwin_ = Adwin();
-  window_.clear();
-  window_start_ = counters_.report().examples();
 }
 
 void Progress::AddToDrift(const Tally& tally) {
@@ -163,7 +161,15 @@ bool Progress::ComponentsUnchanged(const TheoremContext& context) const {
   return same || counters_.report().examples() == 0;
 }
 
-ConvergenceReport Progress::MakeStoredReport() const {
+ConvergenceReport Progress::MakeStoredReport(const TheoremContext& context) const {
+  ConvergenceReport report = CountedReport();
+  ReportWindow(report);
+  // No state depends on the norm.
+  report.set_state(MakeReport(0, context).state());
+  return report;
+}
+
+ConvergenceReport Progress::CountedReport() const {
   ConvergenceReport report = counters_.report();
   report.mutable_drift();
   report.set_radius(std::sqrt(counters_.squared_radius()));
@@ -176,7 +182,7 @@ ConvergenceReport Progress::MakeStoredReport() const {
 }
 
 ConvergenceReport Progress::MakeReport(double squared_norm, const TheoremContext& context) const {
-  ConvergenceReport report = MakeStoredReport();
+  ConvergenceReport report = CountedReport();
   // A sum of changes that cancel may end a rounding error below zero.
   squared_norm = std::max(0.0, squared_norm);
   report.set_weight_norm(std::sqrt(squared_norm));

@@ -78,7 +78,7 @@ class Progress {
   void AddPass(const PassSummary& pass, double squared_radius);
   // Adds what an analysis proved; its `current` is not looked at.
   void AddAnalysis(const ::perceptron::v1::Analysis& analysis);
-  // Adds the update that made `revision` by replacing all weights.
+  // Adds the update that made `revision` by replacing all weights. The windows begin anew.
   void AddWeightReplacement(uint64_t revision);
   // Adds the update that made `revision` by giving all examples other features: figures of the data
   // begin again.
@@ -94,8 +94,8 @@ class Progress {
   }
   // squared_norm: the weights', augmented.
   ConvergenceReport MakeReport(double squared_norm, const TheoremContext& context) const;
-  // What can be said without the weights: the counted figures and the ratios of them.
-  ConvergenceReport MakeStoredReport() const;
+  // What can be said without the weights: the counted figures, the ratios of them, the window and the state.
+  ConvergenceReport MakeStoredReport(const TheoremContext& context) const;
 
  private:
   // Mistakes in the window: one, or those of a bucket that was restored. The number of the example, counted from 1,
@@ -111,11 +111,15 @@ class Progress {
   // The examples before the window.
   uint64_t WindowBegin() const;
   void RestoreWindow();
+  // Empties the window and that of drift: their errors are other weights' than the next example's.
+  void BeginWindows();
   void AddCounts(const Tally& tally);
   void AddToDrift(const Tally& tally);
   void AddUnlearned();
   void AddComponents(const Tally& tally);
   void AddToTheorem(const Tally& tally);
+  // The counted figures and the ratios of them.
+  ConvergenceReport CountedReport() const;
   void ReportWindow(ConvergenceReport& report) const;
   void ReportDrift(ConvergenceReport& report) const;
   void ReportTheorem(const TheoremContext& context, ConvergenceReport& report) const;

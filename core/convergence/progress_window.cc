@@ -13,6 +13,12 @@ uint64_t Progress::WindowBegin() const {
   return examples - std::min(kWindow, examples - window_start_);
 }
 
+void Progress::BeginWindows() {
+  adwin_ = Adwin();
+  window_.clear();
+  window_start_ = counters_.report().examples();
+}
+
 void Progress::ReportWindow(ConvergenceReport& report) const {
   const uint64_t begin = WindowBegin();
   const uint64_t size = report.examples() - begin;

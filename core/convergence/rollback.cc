@@ -47,6 +47,11 @@ storage::Counters RollBackCounters(const storage::Counters& now, const storage::
   if (now.inputs_changed_at() != kept.inputs_changed_at()) TakeProofs(kept, counters);
   counters.clear_converged_at();
   counters.clear_unlearned_at();
+  // The errors in the window are another state's: it begins anew.
+  counters.set_window_start(report.examples());
+  counters.set_window_end(report.examples());
+  counters.clear_window_mistakes();
+  counters.clear_window_risks();
   // The examples that are stored are those of then.
   counters.set_sampled(kept.sampled());
   counters.set_sample_complete(false);

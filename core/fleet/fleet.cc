@@ -53,6 +53,7 @@ Fleet::Fleet(Journal& journal, const FleetOptions& options, Hooks hooks)
   }
   heartbeats_ = std::thread([this] { SendHeartbeats(); });
   changes_thread_ = std::thread([this] { PassOnChanges(); });
+  sweeper_ = std::thread([this] { Sweep(); });
 }
 
 Fleet::~Fleet() {
@@ -64,6 +65,7 @@ Fleet::~Fleet() {
   }
   heartbeats_.join();
   changes_thread_.join();
+  sweeper_.join();
   roles_.clear();
 }
 
@@ -205,6 +207,33 @@ void Fleet::PassOnChanges() {
       changed_.pop_front();
     }
     hooks_.on_model_changed(change.header, change.deleted);
+  }
+}
+
+uint64_t Fleet::take_overs() const {
+  uint64_t take_overs = 0;
+  for (const std::unique_ptr<PartitionRole>& role : roles_) take_overs += role->stats().take_overs;
+  return take_overs;
+}
+
+void Fleet::Sweep() {
+  NameThisThread("sweeper");
+  Members::Clock::time_point swept = Members::Clock::now();
+  uint64_t swept_take_overs = 0;
+  while (true) {
+    {
+      // Partitions are often taken over several at once.
+      MutexLock lock(&mutex_);
+      if (mutex_.AwaitWithTimeout(absl::Condition(&stopping_), options_.settle_time)) return;
+    }
+    const uint64_t now_taken = take_overs();
+    const bool is_due =
+        Members::Clock::now() - swept >= absl::ToChronoNanoseconds(options_.sweep_interval);
+    if (now_taken == swept_take_overs && !is_due) continue;
+    swept_take_overs = now_taken;
+    // What cannot be deleted now is tried again.
+    journal_.Sweep().IgnoreError();
+    swept = Members::Clock::now();
   }
 }
 

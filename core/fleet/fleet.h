@@ -2,6 +2,7 @@
 // follow the writers of the others. docs/adr/0046-fleet-journal.md says how writers are fenced.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -34,8 +35,13 @@ struct FleetOptions {
   absl::Duration rank_delay = absl::Milliseconds(250);
   // How long a new server must be there before it is given partitions.
   absl::Duration settle_time = absl::Seconds(3);
+  // What failed deletions have left is swept so often, and settle_time after this server took a partition over.
+  absl::Duration sweep_interval = absl::Minutes(10);
   // A server whose copies lack updates that the log has had for longer should not be asked to predict.
   absl::Duration max_lag = absl::Seconds(30);
+  // How long a hand-over waits for counts of rows that other servers have evaluated: who is silent for longer is taken for
+  // dead.
+  absl::Duration rest_time() const { return std::min(writer_timeout, absl::Seconds(5)); }
 };
 
 // Thread contract: safe for any number of threads.
@@ -98,6 +104,7 @@ class Fleet {
   bool should_predict() const {
     return !is_late() || !members_.HasOtherUpToDate(Members::Clock::now());
   }
+  absl::Duration rest_time() const { return options_.rest_time(); }
   void OnWriteFailure(uint64_t model_id) { RoleOf(model_id).OnWriteFailure(); }
   // Releases all partitions, so that other servers take them over at once, and waits for it.
   void Leave();
@@ -123,6 +130,9 @@ class Fleet {
   // Reports another server with this one's address, now and then.
   void CheckNamesake();
   void PassOnChanges() ABSL_LOCKS_EXCLUDED(mutex_);
+  void Sweep() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Take-overs of this server.
+  uint64_t take_overs() const;
 
   Journal& journal_;
   const FleetOptions options_;
@@ -153,6 +163,7 @@ class Fleet {
   // The last members: they use all the others.
   std::thread heartbeats_;
   std::thread changes_thread_;
+  std::thread sweeper_;
 };
 
 }  // namespace perceptrond

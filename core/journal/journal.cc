@@ -44,6 +44,10 @@ absl::Status NamedBy(absl::string_view alias, absl::string_view name) {
       absl::StrCat("the alias ", alias, " names ", name, ": move or delete it first"));
 }
 
+absl::Status WrittenByAnother() {
+  return absl::UnavailableError("another server writes this model now");
+}
+
 absl::StatusOr<std::unique_ptr<StoredModel>> Journal::Load(uint64_t model_id) {
   absl::StatusOr<CommittedState> committed = LoadCommittedState(model_id);
   if (!committed.ok()) return committed.status();

@@ -85,12 +85,11 @@ struct SequencedEntry {
 class JournalTail {
  public:
   virtual ~JournalTail() = default;
-  // The entries after the last one returned, as many as there are, up to some MiB. Waits up to
-  // `timeout` for the first; none if there is none by then. OUT_OF_RANGE if some of them are no
-  // longer held: the models must be loaded again. UNAVAILABLE.
+  // The entries after the last one returned, as many as there are, up to some MiB. Waits up to `timeout` for the first;
+  // none if there is none by then. OUT_OF_RANGE if some of them are no longer held: the models must be loaded again.
+  // UNAVAILABLE.
   virtual absl::StatusOr<std::vector<SequencedEntry>> Next(absl::Duration timeout) = 0;
-  // Of the partition's writer at the last entry returned, or where the tail began; 0: there was
-  // none.
+  // Of the partition's writer at the last entry returned, or where the tail began; 0: there was none.
   virtual int64_t epoch() const { return 0; }
   // Entries that were there after the last one read, when that was read.
   virtual uint64_t pending() const { return 0; }
@@ -147,9 +146,10 @@ inline constexpr int kMostConflicts = 10;
 
 // Whether the two are equal, however their maps are ordered.
 bool IsSame(const storage::ModelHeader& a, const storage::ModelHeader& b);
-// The ABORTED of Replace and Rename, and the FAILED_PRECONDITION of Delete.
+// The ABORTED of Replace and Rename, the FAILED_PRECONDITION of Delete, and the UNAVAILABLE of who is not the writer.
 absl::Status ChangedByAnother(absl::string_view name);
 absl::Status NamedBy(absl::string_view alias, absl::string_view name);
+absl::Status WrittenByAnother();
 
 // The models that a change is made to, while nothing else changes them.
 struct ModelsNow {
@@ -194,10 +194,9 @@ class ModelHeaders {
                                                                  size_t limit) = 0;
   // The number of models. O(models) the first time, then O(1).
   virtual absl::StatusOr<uint64_t> Count() = 0;
-  // From now on `watcher` is called for each change of a model by another opener, soon after it was
-  // made, in order, on any thread, with the header as it is now, or was when the model was deleted.
-  // null: no watcher from now on, and no call of one is running on return. It must not call the
-  // journal.
+  // From now on `watcher` is called for each change of a model by another opener, soon after it was made, in order, on any
+  // thread, with the header as it is now, or was when the model was deleted. null: no watcher from now on, and no call of
+  // one is running on return. It must not call the journal.
   using ModelWatcher = std::function<void(const storage::ModelHeader& header, bool deleted)>;
   virtual void WatchModels(ModelWatcher /*watcher*/) {}
   // From now on lists and counts have what other openers changed before.
@@ -224,20 +223,21 @@ class ModelAliases {
   virtual absl::Status DeleteAlias(absl::string_view name, absl::string_view etag) = 0;
 };
 
-// The snapshots that users keep: the pieces of each, by the model's id and KeptSnapshot.number. The
-// header says which there are.
+// The snapshots that users keep: the pieces of each, by the model's id, KeptSnapshot.number and .epoch. The header says
+// which there are.
 //
 // Errors and thread contract as Journal's.
 class KeptSnapshots {
  public:
   virtual ~KeptSnapshots() = default;
 
-  // Durable on return, which has the bytes of each part. Replaces what is there of that number.
-  virtual absl::StatusOr<std::vector<uint64_t>> SaveKept(uint64_t model_id, uint64_t number,
-                                                         const storage::Snapshot& snapshot) = 0;
+  // Saves one with the number kept.number() and sets its epoch and part_bytes. Durable on return. Replaces what this
+  // opener has saved under that number, and leaves what another one has. UNAVAILABLE: this one is not the writer.
+  virtual absl::Status SaveKept(uint64_t model_id, const storage::Snapshot& snapshot,
+                                storage::KeptSnapshot& kept) = 0;
   virtual absl::StatusOr<storage::Snapshot> LoadKept(uint64_t model_id,
                                                      const storage::KeptSnapshot& kept) = 0;
-  virtual absl::Status DeleteKept(uint64_t model_id, uint64_t number) = 0;
+  virtual absl::Status DeleteKept(uint64_t model_id, const storage::KeptSnapshot& kept) = 0;
 };
 
 // A prediction that waits for its label.
@@ -289,15 +289,14 @@ class PartitionLog {
   uint32_t PartitionOf(uint64_t model_id) const {
     return static_cast<uint32_t>(model_id % partitions());
   }
-  // Writes the entries, at least one, of models of one partition, in their order. UNKNOWN: whether
-  // some were written is not known, and they may still be, until the partition is taken over: the
-  // model in memory is of no use then, and what it is can be loaded after a TakeOver.
+  // Writes the entries, at least one, of models of one partition, in their order. UNKNOWN: whether some were written is
+  // not known, and they may still be, until the partition is taken over: the model in memory is of no use then, and what
+  // it is can be loaded after a TakeOver.
   virtual absl::StatusOr<CommitOutcome> Commit(std::span<const JournalEntry> entries,
                                                const CommitOptions& options) = 0;
-  // Makes this opener the partition's writer if `expected` is its last sequence number. The
-  // sequence number of the outcome is the writer's epoch. Who was the writer before can write
-  // nothing from now on. Several servers may try at once, and one of them succeeds. UNKNOWN as
-  // Commit's. FAILED_PRECONDITION for a journal that has one opener.
+  // Makes this opener the partition's writer if `expected` is its last sequence number. The sequence number of the
+  // outcome is the writer's epoch. Who was the writer before can write nothing from now on. Several servers may try at
+  // once, and one of them succeeds. UNKNOWN as Commit's. FAILED_PRECONDITION for a journal that has one opener.
   virtual absl::StatusOr<CommitOutcome> TakeOver(uint32_t partition, const std::string& address,
                                                  uint64_t expected);
   // The sequence number of the partition's last entry, or one below the first if it never had one.
@@ -306,6 +305,8 @@ class PartitionLog {
   virtual absl::StatusOr<std::unique_ptr<JournalTail>> Tail(uint32_t partition, uint64_t after) = 0;
   // Writes to disk what earlier commits wrote without sync.
   virtual absl::Status Sync() = 0;
+  // Deletes what no model has in the partitions that this opener writes: deletions that failed have left it.
+  virtual absl::Status Sweep() { return absl::OkStatus(); }
   // Passes a small message to the other openers that listen at this moment. It may be lost.
   virtual absl::Status Announce(absl::string_view /*message*/) { return absl::OkStatus(); }
   // From now on `listener` gets the announcements of others, on any thread, one at a time. null: no
@@ -329,9 +330,8 @@ class Import {
 
   // Nobody else writes to the journal from now on. FAILED_PRECONDITION: others have it open.
   virtual absl::Status ExcludeOthers() { return absl::OkStatus(); }
-  // To be called first, of a journal that was opened with ImportOptions. Until FinishImport it is
-  // opened by nobody without them, also after a crash. FAILED_PRECONDITION: it has models that are
-  // not of such a beginning, or others have it open.
+  // To be called first, of a journal that was opened with ImportOptions. Until FinishImport it is opened by nobody without
+  // them, also after a crash. FAILED_PRECONDITION: it has models that are not of such a beginning, or others have it open.
   virtual absl::Status BeginImport();
   // The journal is whole. Durable on return.
   virtual absl::Status FinishImport();
@@ -352,8 +352,8 @@ class Journal : public ModelHeaders,
                 public PartitionLog,
                 public Import {
  public:
-  // Adds a model as Create does, which has learned: with this state at the revision of its counters.
-  // After a crash it is whole, or not there. UNAVAILABLE if this opener writes no partition.
+  // Adds a model as Create does, which has learned: with this state at the revision of its counters. After a crash it is
+  // whole, or not there. UNAVAILABLE if this opener writes no partition.
   absl::Status CreateWith(storage::ModelHeader& header, const storage::Snapshot& snapshot,
                           const CommittedState& committed, const ModelGuard& guard = {}) {
     return CreateLearned(header, snapshot, committed, guard);

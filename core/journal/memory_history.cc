@@ -44,25 +44,32 @@ absl::Status MemoryJournal::DeleteAlias(absl::string_view name, absl::string_vie
   return status;
 }
 
-absl::StatusOr<std::vector<uint64_t>> MemoryJournal::SaveKept(uint64_t model_id, uint64_t number,
-                                                              const storage::Snapshot& snapshot) {
+absl::Status MemoryJournal::SaveKept(uint64_t model_id, const storage::Snapshot& snapshot,
+                                     storage::KeptSnapshot& kept) {
   MutexLock lock(&shared_->mutex);
-  shared_->models[model_id].kept[number] = std::make_shared<const storage::Snapshot>(snapshot);
-  return std::vector<uint64_t>{snapshot.ByteSizeLong()};
+  const uint32_t partition = PartitionOf(model_id);
+  const int64_t epoch = own_epochs_[partition];
+  if (epoch != shared_->partitions[partition].epoch) return WrittenByAnother();
+  kept.set_epoch(epoch);
+  kept.clear_part_bytes();
+  kept.add_part_bytes(snapshot.ByteSizeLong());
+  shared_->models[model_id].kept[{kept.number(), epoch}] =
+      std::make_shared<const storage::Snapshot>(snapshot);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<storage::Snapshot> MemoryJournal::LoadKept(uint64_t model_id,
                                                           const storage::KeptSnapshot& kept) {
   MutexLock lock(&shared_->mutex);
   const auto& there = shared_->models[model_id].kept;
-  const auto found = there.find(kept.number());
+  const auto found = there.find({kept.number(), kept.epoch()});
   if (found == there.end()) return absl::DataLossError("journal: a kept snapshot is missing");
   return *found->second;
 }
 
-absl::Status MemoryJournal::DeleteKept(uint64_t model_id, uint64_t number) {
+absl::Status MemoryJournal::DeleteKept(uint64_t model_id, const storage::KeptSnapshot& kept) {
   MutexLock lock(&shared_->mutex);
-  shared_->models[model_id].kept.erase(number);
+  shared_->models[model_id].kept.erase({kept.number(), kept.epoch()});
   return absl::OkStatus();
 }
 

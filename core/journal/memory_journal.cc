@@ -161,7 +161,7 @@ absl::StatusOr<CommitOutcome> MemoryJournal::TakeOver(uint32_t number, const std
   if (expected != partition.last_sequence)
     return CommitOutcome{0, /*stale=*/true, partition.last_sequence};
   own_writes_[number] = ++partition.last_sequence;
-  partition.epoch = static_cast<int64_t>(partition.last_sequence);
+  own_epochs_[number] = partition.epoch = static_cast<int64_t>(partition.last_sequence);
   storage::TakeOver take_over;
   take_over.set_epoch(partition.epoch);
   take_over.set_address(address);

@@ -3,6 +3,8 @@
 
 #include <map>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "core/journal/journal.h"
 #include "core/journal/recent_entries.h"
@@ -35,11 +37,11 @@ class MemoryJournal final : public Journal {
   const AliasMap& aliases() const override { return shared_->aliases; }
   absl::Status PutAlias(const Alias& alias, absl::string_view etag) override;
   absl::Status DeleteAlias(absl::string_view name, absl::string_view etag) override;
-  absl::StatusOr<std::vector<uint64_t>> SaveKept(uint64_t model_id, uint64_t number,
-                                                 const storage::Snapshot& snapshot) override;
+  absl::Status SaveKept(uint64_t model_id, const storage::Snapshot& snapshot,
+                        storage::KeptSnapshot& kept) override;
   absl::StatusOr<storage::Snapshot> LoadKept(uint64_t model_id,
                                              const storage::KeptSnapshot& kept) override;
-  absl::Status DeleteKept(uint64_t model_id, uint64_t number) override;
+  absl::Status DeleteKept(uint64_t model_id, const storage::KeptSnapshot& kept) override;
   absl::StatusOr<std::vector<storage::ModelHeader>> List(absl::string_view after,
                                                          size_t limit) override;
   absl::StatusOr<uint64_t> Count() override;
@@ -74,8 +76,8 @@ class MemoryJournal final : public Journal {
     // By the revision that each ends at.
     std::map<uint64_t, std::shared_ptr<const storage::UpdateRecord>> records;
     std::shared_ptr<const storage::Snapshot> snapshot;
-    // By KeptSnapshot.number.
-    std::map<uint64_t, std::shared_ptr<const storage::Snapshot>> kept;
+    // By KeptSnapshot.number and .epoch.
+    std::map<std::pair<uint64_t, int64_t>, std::shared_ptr<const storage::Snapshot>> kept;
   };
   class Stored;
   struct Partition {
@@ -106,7 +108,9 @@ class MemoryJournal final : public Journal {
   };
 
   explicit MemoryJournal(std::shared_ptr<Shared> shared)
-      : shared_(std::move(shared)), own_writes_(shared_->partition_count) {}
+      : shared_(std::move(shared)),
+        own_writes_(shared_->partition_count),
+        own_epochs_(shared_->partition_count) {}
 
   absl::Status CreateModel(storage::ModelHeader& header, const ModelGuard& guard) override;
   absl::Status DeleteModel(absl::string_view name, const ModelGuard& guard) override;
@@ -117,6 +121,8 @@ class MemoryJournal final : public Journal {
   const std::shared_ptr<Shared> shared_;
   // By partition: the sequence number of this opener's last entry; 0: it has none.
   std::vector<uint64_t> own_writes_ ABSL_GUARDED_BY(shared_->mutex);
+  // By partition: of this opener's last TakeOver; 0: there was none.
+  std::vector<int64_t> own_epochs_ ABSL_GUARDED_BY(shared_->mutex);
 };
 
 }  // namespace perceptrond

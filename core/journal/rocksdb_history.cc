@@ -79,15 +79,16 @@ absl::Status RocksDbJournal::Rename(const storage::ModelHeader& header,
   return status;
 }
 
-absl::StatusOr<std::vector<uint64_t>> RocksDbJournal::SaveKept(uint64_t model_id, uint64_t number,
-                                                               const storage::Snapshot& snapshot) {
+absl::Status RocksDbJournal::SaveKept(uint64_t model_id, const storage::Snapshot& snapshot,
+                                      storage::KeptSnapshot& kept) {
   // What a snapshot that was never finished left.
-  if (absl::Status status = DeleteKept(model_id, number); !status.ok()) return status;
-  absl::StatusOr<std::vector<uint64_t>> part_bytes =
-      WritePieces(keys::KeptSnapshot(model_id, number), snapshot, Through::kLog);
-  if (!part_bytes.ok()) return part_bytes;
-  if (absl::Status status = Sync(); !status.ok()) return status;
-  return part_bytes;
+  if (absl::Status status = DeleteKept(model_id, kept); !status.ok()) return status;
+  const absl::StatusOr<std::vector<uint64_t>> part_bytes =
+      WritePieces(keys::KeptSnapshot(model_id, kept.number()), snapshot, Through::kLog);
+  if (!part_bytes.ok()) return part_bytes.status();
+  kept.clear_epoch();
+  kept.mutable_part_bytes()->Assign(part_bytes->begin(), part_bytes->end());
+  return Sync();
 }
 
 absl::StatusOr<storage::Snapshot> RocksDbJournal::LoadKept(uint64_t model_id,
@@ -96,8 +97,8 @@ absl::StatusOr<storage::Snapshot> RocksDbJournal::LoadKept(uint64_t model_id,
                     {kept.part_bytes().data(), static_cast<size_t>(kept.part_bytes_size())});
 }
 
-absl::Status RocksDbJournal::DeleteKept(uint64_t model_id, uint64_t number) {
-  const std::string prefix = keys::KeptSnapshot(model_id, number);
+absl::Status RocksDbJournal::DeleteKept(uint64_t model_id, const storage::KeptSnapshot& kept) {
+  const std::string prefix = keys::KeptSnapshot(model_id, kept.number());
   rocksdb::WriteBatch batch;
   batch.DeleteRange(prefix, keys::EndOf(prefix));
   return Write(batch, Through::kLog);

@@ -88,11 +88,11 @@ class RocksDbJournal final : public Journal {
   const AliasMap& aliases() const override { return aliases_; }
   absl::Status PutAlias(const Alias& alias, absl::string_view etag) override;
   absl::Status DeleteAlias(absl::string_view name, absl::string_view etag) override;
-  absl::StatusOr<std::vector<uint64_t>> SaveKept(uint64_t model_id, uint64_t number,
-                                                 const storage::Snapshot& snapshot) override;
+  absl::Status SaveKept(uint64_t model_id, const storage::Snapshot& snapshot,
+                        storage::KeptSnapshot& kept) override;
   absl::StatusOr<storage::Snapshot> LoadKept(uint64_t model_id,
                                              const storage::KeptSnapshot& kept) override;
-  absl::Status DeleteKept(uint64_t model_id, uint64_t number) override;
+  absl::Status DeleteKept(uint64_t model_id, const storage::KeptSnapshot& kept) override;
   absl::StatusOr<std::vector<storage::ModelHeader>> List(absl::string_view after,
                                                          size_t limit) override;
   absl::StatusOr<uint64_t> Count() override;

@@ -16,38 +16,30 @@ namespace {
 
 constexpr double kMost = 1e150;
 
-// A sum of products in eight lanes: term i, counted from 0, is in lane i % 8.
+// A sum of products in eight lanes: term i, counted from 0, is in lane i % 8. The lanes are stored
+// rotated, so that the terms of a whole block of rows are added vector by vector.
 class LaneSum {
  public:
+  // `first`: the position of term 0's row in its block.
+  explicit LaneSum(size_t first) : first_(first), next_(first) {}
+
   void Add(const double* a, const double* b, size_t count) {
     size_t i = 0;
-    for (; i < count && next_ % kLanes != 0; ++i) AddOne(a[i] * b[i]);
-    // Pairs: of a loop over lanes the compiler makes many permutations.
-    Pair p = Load(&lanes_[0]), q = Load(&lanes_[2]), r = Load(&lanes_[4]), s = Load(&lanes_[6]);
-    for (; i + kLanes <= count; i += kLanes) {
-      p += Load(a + i) * Load(b + i);
-      q += Load(a + i + 2) * Load(b + i + 2);
-      r += Load(a + i + 4) * Load(b + i + 4);
-      s += Load(a + i + 6) * Load(b + i + 6);
-      next_ += kLanes;
-    }
-    lanes_ = {p[0], p[1], q[0], q[1], r[0], r[1], s[0], s[1]};
-    for (; i < count; ++i) AddOne(a[i] * b[i]);
+    for (; i < count && next_ % kLanes != 0; ++i) lanes_[next_++ % kLanes] += a[i] * b[i];
+    simd::Best().add_products(a + i, b + i, count - i, lanes_.data());
+    next_ += count - i;
   }
   double total() const {
-    return ((lanes_[0] + lanes_[1]) + (lanes_[2] + lanes_[3])) +
-           ((lanes_[4] + lanes_[5]) + (lanes_[6] + lanes_[7]));
+    const auto lane = [this](size_t i) { return lanes_[(first_ + i) % kLanes]; };
+    return ((lane(0) + lane(1)) + (lane(2) + lane(3))) +
+           ((lane(4) + lane(5)) + (lane(6) + lane(7)));
   }
 
  private:
-  using Pair __attribute__((vector_size(16))) = double;
-
-  static Pair Load(const double* from) { return Pair{from[0], from[1]}; }
-  void AddOne(double term) { lanes_[next_++ % kLanes] += term; }
-
   static constexpr size_t kLanes = 8;
+  const size_t first_;
+  size_t next_;
   std::array<double, kLanes> lanes_{};
-  size_t next_ = 0;
 };
 
 // A row with a value for each of `size` features, for as long as this lives. A thread has one at a
@@ -88,13 +80,15 @@ Kernel::Kernel(const LearnerSettings& settings)
 void Kernel::Apply(double squared_norm, std::span<const double> squared_norms,
                    std::span<double> values) const {
   const simd::Loops& loops = simd::Best();
+  const double bias = bias_input_ * bias_input_;
   if (settings_.kind == KernelSettings::Kind::kRbf) {
-    loops.gaussians(settings_.gamma, squared_norm, squared_norms.data(), values.data(),
+    loops.gaussians(settings_.gamma, squared_norm, squared_norms.data(), bias, values.data(),
                     values.size());
+  } else {
+    const bool linear = settings_.kind == KernelSettings::Kind::kLinear;
+    loops.powers(linear ? 0 : settings_.coef0, linear ? 1 : settings_.degree, bias, kMost,
+                 values.data(), values.size());
   }
-  if (settings_.kind == KernelSettings::Kind::kPolynomial)
-    loops.powers(settings_.coef0, settings_.degree, kMost, values.data(), values.size());
-  loops.powers(bias_input_ * bias_input_, 1, kMost, values.data(), values.size());
 }
 
 double Kernel::OfItself(double squared_norm) const {
@@ -115,11 +109,10 @@ size_t KernelExpansion::Multiply(const float* written_out, size_t first, double*
   const RowStore::Block block = rows_.block(first);
   if (block.columns != nullptr) {
     std::array<double, simd::kRowsInBlock> all;
-    // Most blocks are whole.
-    double* const dots = block.rows == simd::kRowsInBlock ? products : all.data();
+    // Products with rows that are removed have no room.
+    double* const dots = block.first == 0 ? products : all.data();
     simd::Best().block_dots(written_out, block.columns, block.width, dots);
-    if (dots == products) return block.rows;
-    std::copy_n(all.begin() + block.first, block.rows, products);
+    if (dots != products) std::copy_n(dots + block.first, block.rows, products);
     return block.rows;
   }
   // An empty row does not say where the next one begins.
@@ -138,7 +131,7 @@ size_t KernelExpansion::Multiply(const float* written_out, size_t first, double*
 template <typename Take>
 void KernelExpansion::ForEachKernel(const Kernel::Example& example, const Take& take) const {
   // Their kernels are computed together, but not for so long that cancellation waits.
-  constexpr size_t kTogether = 64;
+  constexpr size_t kTogether = 256;
   constexpr uint64_t kMostWork = uint64_t{1} << 16;
   std::array<double, kTogether> values;
   const Row& x = example.row.row();
@@ -167,7 +160,7 @@ void KernelExpansion::ForEachKernel(const Kernel::Example& example, const Take& 
 }
 
 double KernelExpansion::Score(const Kernel::Example& example) const {
-  LaneSum score;
+  LaneSum score(rows_.empty() ? 0 : rows_.block(0).first);
   ForEachKernel(example, [&](size_t begin, std::span<const double> kernels) {
     score.Add(rows_.coefficients() + begin, kernels.data(), kernels.size());
   });

@@ -22,7 +22,7 @@
 //
 // There are no weights: norms are those in the kernel's space. A score costs O(B row.size), and so
 // do an update and the norm without the bias. Memory: the rows kept, 8 bytes a feature; as much
-// again at most if they are dense (core/learner/row_store.h).
+// again at most if they are dense, and 4 KB (core/learner/row_store.h).
 #pragma once
 
 #include <algorithm>
@@ -115,8 +115,8 @@ class KernelExpansion final : public Predictor, public SupportExpansion {
   void Restore(size_t size, double squared_norm, RowStore rows);
 
  private:
-  // The inner products of a row, written out, with rows from `first` on, at most kRowsInBlock.
-  // Returns of how many.
+  // The inner products of a row, written out, with rows from `first` on, at most kRowsInBlock, for
+  // which `products` must have room. Returns of how many.
   size_t Multiply(const float* written_out, size_t first, double* products) const;
   void AddFigures(const Row& row);
   // Calls take(i, K(x_i, x) and those of rows after i) until all rows had their turn or KeepGoing

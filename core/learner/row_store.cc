@@ -33,7 +33,7 @@ void RowStore::Push(const Row& row, double coefficient) {
   }
   ends_.push_back(indices_.size());
   coefficients_.push_back(coefficient);
-  if (keeps_blocks_ && (removed_ + size()) % simd::kRowsInBlock == 0) AddBlock(size());
+  if (keeps_blocks_) AddToBlock(size() - 1);
 }
 
 void RowStore::KeepBlocks() {
@@ -41,29 +41,41 @@ void RowStore::KeepBlocks() {
   removed_ = 0;
   blocks_.clear();
   block_bytes_ = 0;
-  for (size_t end = simd::kRowsInBlock; end <= size(); end += simd::kRowsInBlock) AddBlock(end);
+  for (size_t i = 0; i < size(); ++i) AddToBlock(i);
 }
 
-void RowStore::AddBlock(size_t end) {
-  std::vector<float>& columns = blocks_.emplace_back();
-  // Of fewer rows than a block has there is none.
-  if (end < simd::kRowsInBlock) return;
-  const size_t begin = end - simd::kRowsInBlock;
-  size_t width = 0;
-  for (size_t i = begin; i < end; ++i) {
-    const Row stored = row(i);
-    if (stored.size > 0)
-      width = std::max<size_t>(width, stored.indices[stored.size - 1] + size_t{1});
+void RowStore::AddToBlock(size_t i) {
+  const size_t position = (removed_ + i) % simd::kRowsInBlock;
+  if (position == 0) {
+    blocks_.emplace_back();
+    last_width_ = 0;
   }
-  if (width > kWidestBlock || 2 * features(begin, simd::kRowsInBlock) < width * simd::kRowsInBlock)
+  const Row last = row(i);
+  if (last.size > 0)
+    last_width_ = std::max<size_t>(last_width_, last.indices[last.size - 1] + size_t{1});
+  // The rows of the block that are still there.
+  const size_t rows = std::min(position, i) + 1;
+  const size_t begin = i + 1 - rows;
+  const size_t room = last_width_ <= kNarrowBlock ? rows : simd::kRowsInBlock;
+  std::vector<float>& columns = blocks_.back();
+  block_bytes_ -= columns.capacity() * sizeof(float);
+  if (last_width_ > kWidestBlock || 2 * features(begin, rows) < last_width_ * room) {
+    columns = std::vector<float>();
     return;
-  columns.resize(width * simd::kRowsInBlock);
-  for (size_t i = begin; i < end; ++i) {
-    const Row stored = row(i);
-    for (size_t j = 0; j < stored.size; ++j)
-      columns[stored.indices[j] * simd::kRowsInBlock + (i - begin)] = stored.values[j];
+  }
+  size_t next = columns.empty() ? begin : i;
+  const size_t size = last_width_ * simd::kRowsInBlock;
+  if (columns.size() < size) {
+    columns.reserve(size);
+    columns.resize(size);
   }
   block_bytes_ += columns.capacity() * sizeof(float);
+  for (; next <= i; ++next) {
+    const Row stored = row(next);
+    for (size_t j = 0; j < stored.size; ++j)
+      columns[stored.indices[j] * simd::kRowsInBlock + (removed_ + next) % simd::kRowsInBlock] =
+          stored.values[j];
+  }
 }
 
 RowStore::Block RowStore::block(size_t i) const {
@@ -71,7 +83,7 @@ RowStore::Block RowStore::block(size_t i) const {
   const size_t at = (removed_ + i) / simd::kRowsInBlock;
   const size_t first = (removed_ + i) % simd::kRowsInBlock;
   const size_t rows = std::min(simd::kRowsInBlock - first, size() - i);
-  if (at >= blocks_.size() || blocks_[at].empty()) return {rows};
+  if (blocks_[at].empty()) return {rows};
   return {rows, blocks_[at].data(), blocks_[at].size() / simd::kRowsInBlock, first};
 }
 
@@ -79,7 +91,7 @@ void RowStore::Pop() {
   if (keeps_blocks_ && ++removed_ == simd::kRowsInBlock) {
     removed_ = 0;
     block_bytes_ -= blocks_.front().capacity() * sizeof(float);
-    blocks_.pop_front();
+    blocks_.erase(blocks_.begin());
   }
   ++first_;
   if (2 * first_ < coefficients_.size()) return;

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <vector>
 
 #include "core/vector/row.h"
@@ -50,11 +49,13 @@ class RowStore {
 
   // From now on keeps rows also in blocks by columns, for products with many of them: dense ones,
   // that have at least half of their block's features, up to kWidestBlock. That takes at most 8
-  // bytes a feature, as much again as the row. O(features).
+  // bytes a feature, as much again as the row; of the last block, while it is not complete, up to
+  // 128 bytes for each of kNarrowBlock features. O(features).
   void KeepBlocks();
   // The block of row i; without KeepBlocks, each row is alone. Holds until the next change. O(1).
   Block block(size_t i) const;
   static constexpr size_t kWidestBlock = 8192;
+  static constexpr size_t kNarrowBlock = 32;
 
   // Approximate. O(1).
   size_t memory_bytes() const;
@@ -65,8 +66,9 @@ class RowStore {
   // Where row i, removed ones included, begins in the columns.
   size_t Begin(size_t i) const { return i == 0 ? 0 : ends_[i - 1]; }
 
-  // Appends the block that ends before row `end`.
-  void AddBlock(size_t end);
+  // Adds row i, the last of its block so far, to the block's columns; leaves the block without
+  // columns if its rows are not dense.
+  void AddToBlock(size_t i);
 
   // Rows below first_ are removed; their columns are erased once they are the greater part.
   size_t first_ = 0;
@@ -77,8 +79,10 @@ class RowStore {
   bool keeps_blocks_ = false;
   // Of the first block's rows, how many are removed.
   size_t removed_ = 0;
-  // The complete blocks that have a row. Empty: not kept in columns.
-  std::deque<std::vector<float>> blocks_;
+  // The blocks that have a row, by columns. Empty: not kept in columns.
+  std::vector<std::vector<float>> blocks_;
+  // Of the last block: the features that its rows reach to.
+  size_t last_width_ = 0;
   size_t block_bytes_ = 0;
 };
 

@@ -20,6 +20,8 @@ bool HasTheorem(const LearnerSettings& learner) {
          learner.weighs_classes_equally() && learner.knows_all_classes();
 }
 
+}  // namespace
+
 TheoremContext FixedTheoremContext(const ModelSettings& settings) {
   TheoremContext context;
   context.applies = HasTheorem(settings.learner);
@@ -29,8 +31,6 @@ TheoremContext FixedTheoremContext(const ModelSettings& settings) {
   context.composed = !settings.components.empty();
   return context;
 }
-
-}  // namespace
 
 ModelState MakeInitialState(const ModelSettings& settings, double margin_of_interest) {
   ModelState state;

@@ -69,6 +69,9 @@ struct ModelState {
   absl::Status closed;
 };
 
+// What is known of the model's theorem from its settings alone.
+TheoremContext FixedTheoremContext(const ModelSettings& settings);
+
 // The state of a model that has learned nothing.
 ModelState MakeInitialState(const ModelSettings& settings, double margin_of_interest);
 

@@ -290,7 +290,13 @@ absl::StatusOr<ModelSummary> Summarize(const storage::ModelHeader& header,
   } else {
     absl::StatusOr<storage::Counters> counters = journal.LoadCounters(header.id());
     if (!counters.ok()) return JournalError(counters.status(), header.model().name());
-    summary.report = Progress(*counters).MakeStoredReport();
+    const absl::StatusOr<ModelSettings> settings = ReadSettings(header.model());
+    if (!settings.ok()) return JournalError(settings.status(), header.model().name());
+    TheoremContext theorem = FixedTheoremContext(*settings);
+    theorem.margin_of_interest = header.model().margin_of_interest();
+    theorem.sampled = counters->sampled();
+    theorem.sample_complete = counters->sample_complete();
+    summary.report = Progress(*counters).MakeStoredReport(theorem);
   }
   summary.revision = summary.report.updates();
   return summary;

@@ -187,8 +187,8 @@ struct ModelSummary {
   size_t memory_bytes = 0;
   // Absent: not in memory, and so not known.
   std::optional<StoredExamplesStatistics> stored_examples;
-  // False: the report is of the journal's counters; its window and norm, and what depends on them,
-  // are absent.
+  // False: the report is of the journal's counters; its norm, what depends on it and the window of drift are
+  // absent, and of a composition the state.
   bool in_memory = false;
   // When report and revision were so, where another server of a fleet writes the model.
   std::optional<absl::Time> stale_since;

@@ -224,8 +224,8 @@ void Committer::Write(Batch& batch, Results& results) {
     return committed.status();
   });
   if (written.ok() && outcome.written < batch.entries.size()) {
-    written = absl::UnavailableError(outcome.stale ? "another server writes this model now"
-                                                   : "the journal takes no more now");
+    written = outcome.stale ? WrittenByAnother()
+                            : absl::UnavailableError("the journal takes no more now");
   }
   busy_nanos_.fetch_add(absl::ToInt64Nanoseconds(absl::Now() - begin), std::memory_order_relaxed);
   (written.ok() ? commits_ : failures_).fetch_add(1, std::memory_order_relaxed);

@@ -78,8 +78,11 @@ void JournalCopy::ComputeDigest(WholeModel& model) {
   // Not each journal keeps predictions.
   if (header.model().has_stored_predictions())
     header.mutable_model()->mutable_stored_predictions()->clear_durable();
-  // Each journal has parts of its own sizes.
-  for (storage::KeptSnapshot& kept : *header.mutable_kept_snapshots()) kept.clear_part_bytes();
+  // Each journal has parts of its own sizes, and writers of its own.
+  for (storage::KeptSnapshot& kept : *header.mutable_kept_snapshots()) {
+    kept.clear_part_bytes();
+    kept.clear_epoch();
+  }
   (void)add(header);
   (void)add(model.committed.counters);
   for (const storage::ProducerPosition& position : model.committed.positions) (void)add(position);
@@ -129,10 +132,8 @@ absl::Status JournalCopy::CopyKept(Journal& from, Journal& to, const storage::Mo
   for (storage::KeptSnapshot& kept : *header.mutable_kept_snapshots()) {
     const absl::StatusOr<storage::Snapshot> snapshot = from.LoadKept(source.id(), kept);
     if (!snapshot.ok()) return snapshot.status();
-    const absl::StatusOr<std::vector<uint64_t>> part_bytes =
-        to.SaveKept(header.id(), kept.number(), *snapshot);
-    if (!part_bytes.ok()) return part_bytes.status();
-    kept.mutable_part_bytes()->Assign(part_bytes->begin(), part_bytes->end());
+    if (absl::Status status = to.SaveKept(header.id(), *snapshot, kept); !status.ok())
+      return status;
   }
   return header.kept_snapshots().empty() ? absl::OkStatus() : to.Replace(header, copied);
 }

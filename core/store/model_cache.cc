@@ -182,7 +182,8 @@ void ModelCache::Evict() {
   const auto too_many = [this] {
     return budget_.reserved(MemoryUse::kModels) > budget_.model_room();
   };
-  for (size_t looks = 2 * lru_.size(); too_many() && looks > 0; --looks) {
+  // Copies, which are no slot's, may take more than all models.
+  for (size_t looks = 2 * lru_.size(); !lru_.empty() && too_many() && looks > 0; --looks) {
     const std::string name = lru_.back();
     Slot& slot = slots_[name];
     if (slot.model == nullptr || slot.model.use_count() > 1 ||

@@ -7,12 +7,15 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "core/error/error.h"
 #include "core/features/byte_hash.h"
 #include "core/journal/snapshot_parts.h"
 #include "core/model/model.h"
+#include "core/store/parsed_bytes.h"
 #include "perceptron/storage/v1/model_file.pb.h"
 
 namespace perceptrond {
@@ -44,6 +47,8 @@ namespace {
 using model_file_internal::FileDigest;
 
 constexpr absl::string_view kFirstLine = "perceptrond model 1\n";
+// What the number of the format follows.
+constexpr absl::string_view kBeforeNumber = "perceptrond model ";
 // A frame is about as large, besides what cannot be cut.
 constexpr size_t kFrameBytes = 8 << 20;
 constexpr size_t kMostVarintBytes = 5;
@@ -58,6 +63,12 @@ using google::protobuf::io::CodedOutputStream;
 absl::Status BadFile(absl::string_view why) {
   return InvalidField("BAD_MODEL_FILE", "piece",
                       absl::StrCat(why, "; send a file that perceptronctl export has made"));
+}
+
+absl::Status NewerFile() {
+  return InvalidField("BAD_MODEL_FILE", "piece",
+                      "it is a file of a newer server, which this one cannot read: import it into "
+                      "a server of that version");
 }
 
 absl::Status TooLarge(size_t most) {
@@ -141,7 +152,8 @@ absl::StatusOr<bool> TakeFrame(storage::ModelFileFrame frame, const FileDigest& 
     case storage::ModelFileFrame::FRAME_NOT_SET:
       break;
   }
-  return BadFile("it has parts that only a newer server knows");
+  return BadFile(
+      "it has a part that this server does not know: it is damaged, or of a newer server");
 }
 
 }  // namespace
@@ -175,8 +187,9 @@ absl::StatusOr<ModelFilePieces> WriteModelFile(const storage::ModelHeader& heade
 }
 
 struct ModelFileReader::Parts {
-  explicit Parts(const ModelLimits& model_limits)
+  Parts(const ModelLimits& model_limits, Hold before)
       : limits(model_limits),
+        hold(std::move(before)),
         most(limits.max_model_bytes > std::numeric_limits<size_t>::max() / (2 * kFileFactor)
                  ? std::numeric_limits<size_t>::max()
                  : kFileFactor * limits.max_model_bytes + kRestBytes) {}
@@ -186,7 +199,15 @@ struct ModelFileReader::Parts {
   // Takes the next frame out of `unread` from `at` on. False if it is not whole yet.
   absl::StatusOr<bool> TakeNext(size_t& at);
 
+  // Whether there is memory for a frame.
+  absl::Status HoldFrame(absl::string_view frame) const {
+    if (hold == nullptr) return absl::OkStatus();
+    return hold(read_bytes + unread.capacity() +
+                ParsedBytes(*storage::ModelFileFrame::descriptor(), frame));
+  }
+
   const ModelLimits limits;
+  const Hold hold;
   const size_t most;
   ModelFile file;
   // Of the bytes before `unread`.
@@ -201,14 +222,18 @@ struct ModelFileReader::Parts {
   bool ended = false;
 };
 
-ModelFileReader::ModelFileReader(const ModelLimits& limits)
-    : parts_(std::make_unique<Parts>(limits)) {}
+ModelFileReader::ModelFileReader(const ModelLimits& limits, Hold hold)
+    : parts_(std::make_unique<Parts>(limits, std::move(hold))) {}
 ModelFileReader::~ModelFileReader() = default;
 ModelFileReader::ModelFileReader(ModelFileReader&&) noexcept = default;
 
 absl::Status ModelFileReader::Parts::TakeFirstLine() {
-  const absl::string_view line = absl::string_view(unread).substr(0, kFirstLine.size());
-  if (!absl::StartsWith(kFirstLine, line)) return BadFile("it is no file of a model");
+  absl::string_view line = absl::string_view(unread).substr(0, kFirstLine.size());
+  if (!absl::StartsWith(kFirstLine, line)) {
+    const bool is_model =
+        absl::ConsumePrefix(&line, kBeforeNumber) && !line.empty() && absl::ascii_isdigit(line[0]);
+    return is_model ? NewerFile() : BadFile("it is no file of a model");
+  }
   if (line.size() < kFirstLine.size()) return absl::OkStatus();
   digest.Add(line);
   unread.erase(0, line.size());
@@ -230,6 +255,7 @@ absl::StatusOr<bool> ModelFileReader::Parts::TakeNext(size_t& at) {
   const auto begin = static_cast<size_t>(in.CurrentPosition());
   if (size > INT32_MAX) return BadFile("it is damaged: a part is too large");
   if (size > rest.size() - begin) return false;
+  if (absl::Status status = HoldFrame(rest.substr(begin, size)); !status.ok()) return status;
   storage::ModelFileFrame frame;
   if (!frame.ParseFromArray(rest.data() + begin, static_cast<int>(size)))
     return BadFile("it is damaged: a part does not parse");

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -39,13 +40,16 @@ absl::StatusOr<ModelFilePieces> WriteModelFile(const storage::ModelHeader& heade
 // Not thread-safe.
 class ModelFileReader {
  public:
-  explicit ModelFileReader(const ModelLimits& limits);
+  // Called with about all that the reader will hold, before it does; its error ends the reading.
+  using Hold = std::function<absl::Status(size_t bytes)>;
+
+  explicit ModelFileReader(const ModelLimits& limits, Hold hold = nullptr);
   ~ModelFileReader();
   ModelFileReader(ModelFileReader&&) noexcept;
 
   // Adds the next bytes. INVALID_ARGUMENT (BAD_MODEL_FILE), saying what is wrong; RESOURCE_EXHAUSTED
-  // (MODEL_TOO_LARGE) once the file has more bytes than any model of these limits. After an error
-  // only the destructor may be called.
+  // (MODEL_TOO_LARGE) once the file has more bytes than any model of these limits; Hold's. After an
+  // error only the destructor may be called.
   absl::Status Add(absl::string_view bytes);
   // The model's settings; null until they were read. Not checked yet.
   const storage::ModelHeader* header() const;

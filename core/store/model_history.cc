@@ -175,7 +175,9 @@ absl::StatusOr<ModelFilePieces> ModelHistory::Export(absl::string_view name) {
   return WriteModelFile(model->header, model->state, model->committed);
 }
 
-ModelFileReader ModelHistory::ReadFile() const { return ModelFileReader(store_.options_.limits); }
+ModelFileReader ModelHistory::ReadFile(ModelFileReader::Hold hold) const {
+  return ModelFileReader(store_.options_.limits, std::move(hold));
+}
 
 absl::Status ModelHistory::CheckImport(const storage::ModelHeader& settings,
                                        absl::string_view new_name, const std::string& request_id) {
@@ -239,10 +241,8 @@ absl::StatusOr<storage::KeptSnapshot> ModelHistory::Keep(absl::string_view name,
     kept.set_revision(snapshot.revision());
     SetNow(*kept.mutable_time());
     *snapshot.mutable_time() = kept.time();
-    const absl::StatusOr<std::vector<uint64_t>> part_bytes =
-        store_.journal_->SaveKept(header.id(), kept.number(), snapshot);
-    if (!part_bytes.ok()) return JournalError(part_bytes.status(), name);
-    kept.mutable_part_bytes()->Assign(part_bytes->begin(), part_bytes->end());
+    if (absl::Status status = store_.journal_->SaveKept(header.id(), snapshot, kept); !status.ok())
+      return JournalError(status, name);
     header.set_last_kept_number(kept.number());
     *header.add_kept_snapshots() = kept;
     return absl::OkStatus();
@@ -260,18 +260,18 @@ absl::StatusOr<std::vector<storage::KeptSnapshot>> ModelHistory::List(absl::stri
 
 absl::Status ModelHistory::Delete(absl::string_view name, absl::string_view id) {
   uint64_t model_id = 0;
-  uint64_t number = 0;
+  storage::KeptSnapshot kept;
   const auto remove = [&](storage::ModelHeader& header) {
     const auto found = FindKept(header, id);
     if (found == header.mutable_kept_snapshots()->end()) return SnapshotNotFound(name, id);
     model_id = header.id();
-    number = found->number();
+    kept = *found;
     header.mutable_kept_snapshots()->erase(found);
     return absl::OkStatus();
   };
   if (absl::Status status = store_.catalogue_.ChangeKept(name, remove); !status.ok()) return status;
   // What cannot be deleted takes space alone.
-  store_.journal_->DeleteKept(model_id, number).IgnoreError();
+  store_.journal_->DeleteKept(model_id, kept).IgnoreError();
   // A snapshot drops the records that were held for this one.
   const std::shared_ptr<Model> loaded = store_.GetIfLoaded(name);
   if (loaded != nullptr && loaded->core().CheckWritable().ok())
@@ -358,8 +358,7 @@ absl::Status ModelHistory::CommitRollback(const std::shared_ptr<Model>& model, P
     *record.mutable_restored_counters() = entry.counters;
     const absl::StatusOr<CommitOutcome> outcome = store_.journal_->Commit({&entry, 1}, {});
     status = outcome.status();
-    if (outcome.ok() && outcome->written == 0)
-      status = absl::UnavailableError("another server writes this model now");
+    if (outcome.ok() && outcome->written == 0) status = WrittenByAnother();
     status = JournalError(status, name);
     // What the write may have left is dropped before the model is loaded.
     if (!status.ok()) store_.OnCommitFailure(*model, status);

@@ -36,7 +36,7 @@ class ModelHistory {
   // The model as it is at one moment, in a file. RESOURCE_EXHAUSTED (ANSWER_TOO_LARGE).
   absl::StatusOr<ModelFilePieces> Export(absl::string_view name);
   // What reads such a file for Import.
-  ModelFileReader ReadFile() const;
+  ModelFileReader ReadFile(ModelFileReader::Hold hold = nullptr) const;
   // Whether a model with these settings could be created, of a file that is not read to its end:
   // ALREADY_EXISTS (MODEL_EXISTS); RESOURCE_EXHAUSTED (MODEL_TOO_LARGE, MODEL_LIMIT). Changes nothing.
   // Of a damaged file it may be another error than Import's.

@@ -9,13 +9,6 @@
 #include "core/store/store.h"
 
 namespace perceptrond {
-namespace {
-
-// How long a model that gets another writer waits for counts of rows that other servers have evaluated: a round trip, unless
-// one of them is cut off.
-constexpr absl::Duration kRestTime = absl::Milliseconds(500);
-
-}  // namespace
 
 void Store::JoinFleet() {
   Fleet::Hooks hooks;
@@ -25,7 +18,7 @@ void Store::JoinFleet() {
   hooks.before_hand_over = [this](const std::vector<std::shared_ptr<Model>>& models) {
     std::vector<std::string> uids;
     for (const std::shared_ptr<Model>& model : models) uids.push_back(model->uid());
-    streams_.AwaitRest(uids, WriterChangedError(), kRestTime);
+    streams_.AwaitRest(uids, WriterChangedError(), options_.fleet->rest_time());
     // At once: what other servers evaluate of streams that are opened from now on would not be counted.
     for (const std::shared_ptr<Model>& model : models)
       StopLearning(model->core(), WriterChangedError());

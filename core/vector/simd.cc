@@ -308,6 +308,7 @@ const Loops& OfUnit() {
                               BlockDots,
                               Powers,
                               Gaussians,
+                              AddProducts,
                               WeightedSquaredNorm,
                               ScanDense,
                               ScanSparseRows,

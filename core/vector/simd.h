@@ -21,7 +21,7 @@ namespace perceptrond::simd {
 inline constexpr size_t kMostLanes = 64;
 
 // Rows that block_dots multiplies together.
-inline constexpr size_t kRowsInBlock = 16;
+inline constexpr size_t kRowsInBlock = 32;
 
 // A table of flagged numbers.
 struct Lookup {
@@ -58,13 +58,18 @@ struct Loops {
   // the same bits, for zeros written or left out. Value j of row r is columns[j kRowsInBlock + r].
   void (*block_dots)(const float* x, const float* columns, size_t width, double* dots);
 
-  // Replaces each value by (offset + value)^exponent, multiplied one factor after the other; each
-  // product is limited to [-most, most]. Values, offset and limit must be finite.
-  void (*powers)(double offset, uint32_t exponent, double most, double* values, size_t size);
+  // Replaces each value by (offset + value)^exponent + addend, multiplied one factor after the
+  // other; the products and the sum are limited to [-most, most]. The exponent is at least 1; all
+  // numbers must be finite.
+  void (*powers)(double offset, uint32_t exponent, double addend, double most, double* values,
+                 size_t size);
   // Replaces each value, the product of a row with another one, by exp(-gamma times their squared
-  // distance). squared_norms: of the other rows. Within 1e-15, relatively; 0 below e^-708.
-  void (*gaussians)(double gamma, double squared_norm, const double* squared_norms, double* values,
-                    size_t size);
+  // distance) + addend. squared_norms: of the other rows. The exponential is within 1e-15,
+  // relatively; 0 below e^-708.
+  void (*gaussians)(double gamma, double squared_norm, const double* squared_norms, double addend,
+                    double* values, size_t size);
+  // Adds a_i b_i, rounded, to sums[i % 8].
+  void (*add_products)(const double* a, const double* b, size_t size, double* sums);
 
   // sum of diagonal_i x_i^2, sparse or, with `at` null, dense: diagonal_i (x_i x_i), rounded once.
   double (*weighted_squared_norm)(const float* diagonal, const uint32_t* at, const float* x,

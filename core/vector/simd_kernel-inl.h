@@ -103,13 +103,16 @@ HWY_INLINE void ForVectors(size_t size, const Compute& compute) {
 }
 
 // Each product is limited: there is no infinity times 0.
-void Powers(double offset, uint32_t exponent, double most, double* values, size_t size) {
+void Powers(double offset, uint32_t exponent, double addend, double most, double* values,
+            size_t size) {
   ForVectors(size, [&](auto d, size_t i) {
+    const auto limit = [&](auto value) HWY_ATTR {
+      return hn::Clamp(value, hn::Set(d, -most), hn::Set(d, most));
+    };
     const auto base = hn::Add(hn::Set(d, offset), hn::LoadU(d, values + i));
-    auto power = hn::Set(d, 1.0);
-    for (uint32_t e = 0; e < exponent; ++e)
-      power = hn::Clamp(hn::Mul(power, base), hn::Set(d, -most), hn::Set(d, most));
-    hn::StoreU(power, d, values + i);
+    auto power = limit(base);
+    for (uint32_t e = 1; e < exponent; ++e) power = limit(hn::Mul(power, base));
+    hn::StoreU(limit(hn::Add(power, hn::Set(d, addend))), d, values + i);
   });
 }
 
@@ -144,15 +147,28 @@ HWY_INLINE hn::Vec<D> ExpBelowZero(D d, hn::Vec<D> x) {
   return hn::IfThenZeroElse(hn::Lt(x, least), hn::Mul(sum, power));
 }
 
-void Gaussians(double gamma, double squared_norm, const double* squared_norms, double* values,
-               size_t size) {
+void Gaussians(double gamma, double squared_norm, const double* squared_norms, double addend,
+               double* values, size_t size) {
   ForVectors(size, [&](auto d, size_t i) {
     const auto norms = hn::Add(hn::Set(d, squared_norm), hn::LoadU(d, squared_norms + i));
     const auto distance = hn::Sub(norms, hn::Mul(hn::Set(d, 2.0), hn::LoadU(d, values + i)));
     // Rounding may take the distance of a row to itself below 0.
     const auto argument = hn::Mul(hn::Set(d, -gamma), hn::Max(distance, hn::Zero(d)));
-    hn::StoreU(ExpBelowZero(d, argument), d, values + i);
+    hn::StoreU(hn::Add(ExpBelowZero(d, argument), hn::Set(d, addend)), d, values + i);
   });
+}
+
+void AddProducts(const double* a, const double* b, size_t size, double* sums) {
+  constexpr hn::CappedTag<double, 8> kDoubles;
+  constexpr size_t kWidth = hn::MaxLanes(kDoubles);
+  const size_t whole = size / 8 * 8;
+  for (size_t lane = 0; lane < 8; lane += kWidth) {
+    auto sum = hn::LoadU(kDoubles, sums + lane);
+    for (size_t i = lane; i < whole; i += 8)
+      sum = hn::Add(sum, hn::Mul(hn::LoadU(kDoubles, a + i), hn::LoadU(kDoubles, b + i)));
+    hn::StoreU(sum, kDoubles, sums + lane);
+  }
+  for (size_t i = whole; i < size; ++i) sums[i % 8] += a[i] * b[i];
 }
 
 }  // namespace

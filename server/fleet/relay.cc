@@ -43,8 +43,7 @@ class Relay final : public Reactor, public WriterCall, public std::enable_shared
     const std::weak_ptr<Relay> weak = self_;
     drain_.Add(
         [weak] {
-          const std::shared_ptr<Relay> alive = weak.lock();
-          if (alive != nullptr && alive->kind_ == RelayKind::kStream) alive->End(DrainingError());
+          if (const std::shared_ptr<Relay> alive = weak.lock()) alive->OnDrain();
         },
         drain_id_);
     stub_.PrepareBidiStreamingCall(&context_, call_.path(), {}, &upstream_);
@@ -59,11 +58,11 @@ class Relay final : public Reactor, public WriterCall, public std::enable_shared
     if (ok) Count();
     MutexLock lock(&mutex_);
     if (ended_) return;
-    if (ok) {
-      upstream_.StartWrite(&message_);
-    } else {
-      upstream_.StartWritesDone();
-    }
+    if (ok) return upstream_.StartWrite(&message_);
+    // For the writer what the client is denied is not the end of what it sends.
+    if (kind_ == RelayKind::kUpload && IsDenied()) return context_.TryCancel();
+    sent_all_ = true;
+    upstream_.StartWritesDone();
   }
   void OnWriteDone(bool ok) override {
     if (!ok) context_.TryCancel();
@@ -97,6 +96,16 @@ class Relay final : public Reactor, public WriterCall, public std::enable_shared
    private:
     Relay& relay_;
   };
+
+  bool IsDenied() const { return call_.access() != nullptr && !call_.access()->denied().ok(); }
+  void OnDrain() ABSL_LOCKS_EXCLUDED(mutex_) {
+    if (kind_ == RelayKind::kCall) return;
+    {
+      MutexLock lock(&mutex_);
+      if (kind_ == RelayKind::kUpload && sent_all_) return;
+    }
+    End(DrainingError());
+  }
 
   // What the caller's principal is counted for is counted here: the other server knows no limits.
   void Count() {
@@ -157,6 +166,8 @@ class Relay final : public Reactor, public WriterCall, public std::enable_shared
   Mutex mutex_;
   // The other server has no more answers.
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+  // The client has no more messages.
+  bool sent_all_ ABSL_GUARDED_BY(mutex_) = false;
   // Why this server ends the call.
   absl::Status why_ ABSL_GUARDED_BY(mutex_);
   Upstream upstream_;

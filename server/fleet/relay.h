@@ -18,7 +18,8 @@ enum class RelayKind : uint8_t {
   kCall,
   // It ends when the drain begins.
   kStream,
-  // It goes on, and each of its messages must arrive in the time that a request may take.
+  // It ends when the drain begins, unless the client has sent all; each of its messages must arrive in the time that a
+  // request may take.
   kUpload,
 };
 

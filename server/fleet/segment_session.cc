@@ -4,6 +4,8 @@
 #include <vector>
 
 #include "absl/time/clock.h"
+#include "core/fleet/fleet.h"
+#include "core/store/store.h"
 #include "server/fleet/segments.h"
 #include "server/rpc/message.h"
 
@@ -51,7 +53,6 @@ void SegmentSession::OnReady(const std::function<void()>& ready) {
 }
 
 bool SegmentSession::GoesOnToDrain() {
-  constexpr absl::Duration kLongest = absl::Milliseconds(500);
   if (!begun_) return false;
   Ask();
   const std::function<void(bool)> on_time = [weak = weak_from_this()](bool ok) {
@@ -60,7 +61,7 @@ bool SegmentSession::GoesOnToDrain() {
     self->is_late_ = true;
     self->ready_();
   };
-  alarm_.Set(absl::ToChronoTime(absl::Now() + kLongest), on_time);
+  alarm_.Set(absl::ToChronoTime(absl::Now() + store_.fleet()->rest_time()), on_time);
   return true;
 }
 

@@ -36,7 +36,7 @@ class SegmentSession : public std::enable_shared_from_this<SegmentSession> {
   static constexpr Part kAwaited = Part::kCommit;
 
   SegmentSession(Store& store, const StreamLimits& limits)
-      : session_(std::make_shared<LearnSession>(store, limits)) {}
+      : store_(store), session_(std::make_shared<LearnSession>(store, limits)) {}
 
   void OnReady(const std::function<void()>& ready);
   bool CanRunInline() const { return session_->CanRunInline(); }
@@ -45,8 +45,8 @@ class SegmentSession : public std::enable_shared_from_this<SegmentSession> {
   void DropSpareMemory() { session_->DropSpareMemory(); }
   void EndInput() {}
   SessionState Poll(Response* response);
-  // Asks the sender, by an empty answer, for what it has evaluated, and goes on until that has come or half a
-  // second has passed. False for a stream that has not begun.
+  // Asks the sender, by an empty answer, for what it has evaluated, and goes on until that has come or Fleet::rest_time
+  // has passed. False for a stream that has not begun.
   bool GoesOnToDrain();
 
  private:
@@ -55,6 +55,7 @@ class SegmentSession : public std::enable_shared_from_this<SegmentSession> {
     if (!asked_.exchange(true)) asks_ = true;
   }
 
+  Store& store_;
   const std::shared_ptr<LearnSession> session_;
   std::function<void()> ready_;
   std::atomic<bool> begun_ = false;

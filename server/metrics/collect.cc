@@ -41,6 +41,13 @@ std::vector<ModelMetrics> CollectModels(Store& store, size_t limit) {
     one.id = std::string(absl::StripPrefix(model.settings.name(), kModelCollection));
     one.revision = model.revision;
     one.report = std::move(model.report);
+    // Series for each of many models that nobody uses: only those of what is counted.
+    if (!model.in_memory) {
+      one.report.clear_state();
+      one.report.clear_window_error();
+      one.report.clear_window_examples();
+      one.report.clear_window_risk();
+    }
     if (model.journal.has_value()) {
       one.journal_bytes = model.journal->bytes;
       one.snapshot_time = model.journal->snapshot_time;

@@ -36,11 +36,10 @@ constexpr absl::Duration kMinSample = absl::Milliseconds(1500);
 constexpr absl::Duration kMaxSample = absl::Minutes(1);
 
 std::string StateOf(const ModelSummary& summary) {
-  if (!summary.in_memory) return kNotInMemory;
   if (summary.report.state() == v1::CONVERGENCE_STATE_LEARNING && summary.report.examples() == 0)
     return kNoExamples;
   const std::string name = StateName(summary.report.state());
-  // Of a composition whose components are not in memory.
+  // Of a composition that is not in memory, or whose components are not.
   return name.empty() ? kNotInMemory : name;
 }
 
@@ -56,6 +55,7 @@ ModelRow RowOf(const v1::Model& settings) {
 ModelRow RowOf(const ModelSummary& summary) {
   ModelRow row = RowOf(summary.settings);
   row.state = StateOf(summary);
+  row.in_memory = summary.in_memory;
   row.examples = summary.report.examples();
   row.updates = summary.report.updates();
   if (summary.report.has_progressive_error()) row.error = summary.report.progressive_error();
@@ -76,9 +76,15 @@ bool Contains(const ModelRow& row, const std::string& sought) {
          absl::StrContains(absl::AsciiStrToLower(row.description), sought);
 }
 
+bool HasState(const ModelRow& row, const std::string& state) {
+  if (state.empty()) return true;
+  if (state == kFrozen) return row.frozen;
+  if (state == kNotInMemory) return !row.in_memory && row.state != kUnreadable;
+  return row.state == state;
+}
+
 bool Matches(const ModelRow& row, const ModelFilter& filter) {
-  if (filter.state == kFrozen ? !row.frozen : !filter.state.empty() && row.state != filter.state)
-    return false;
+  if (!HasState(row, filter.state)) return false;
   if (filter.min_error > 0 && row.window_error.value_or(-1) < filter.min_error) return false;
   if (filter.active && row.rate.value_or(0) <= 0) return false;
   return IsReadable(row.name, filter.readable);

@@ -32,6 +32,7 @@ struct ModelRow {
   // "learning", "drifting" and so on (StateName); "no examples", "not in memory" or "unreadable"
   // where the state of convergence is not known, or there is nothing to tell of it.
   std::string state;
+  bool in_memory = false;
   bool frozen = false;
   std::optional<uint64_t> examples;
   std::optional<uint64_t> updates;
@@ -45,7 +46,7 @@ struct ModelRow {
 struct ModelFilter {
   // A part of the name or the description, in upper or lower case (ASCII); empty for all models.
   std::string search;
-  // A row's state, or "frozen"; empty for all.
+  // A row's state, "frozen", or "not in memory" for all that are not; empty for all.
   std::string state;
   // The least error over the last 1000 examples; 0 also lists models that have none.
   double min_error = 0;

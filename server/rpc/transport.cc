@@ -24,8 +24,9 @@ constexpr absl::Duration kHandshakeTimeout = absl::Seconds(20);
 // A client that has vanished is noticed by pings within these times together.
 constexpr absl::Duration kKeepaliveTime = absl::Minutes(5);
 constexpr absl::Duration kKeepaliveTimeout = absl::Seconds(20);
-// A client that pings more often than this without calls, three times, is sent away.
-constexpr absl::Duration kMinPingInterval = absl::Seconds(10);
+// A client that pings more often than this, three times without sending anything else, is sent away.
+// Our own ping every ten seconds during calls.
+constexpr absl::Duration kMinPingInterval = absl::Seconds(5);
 constexpr int kMaxPingStrikes = 2;
 constexpr int kMaxMetadataBytes = 8 << 10;
 // Beyond --max-streams-per-connection, so that a client that opens too many gets an error. gRPC's

@@ -1,18 +1,18 @@
 #include "server/sessions/model_transfer.h"
 
+#include <chrono>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "core/error/error.h"
 #include "core/error/stopped.h"
 #include "core/store/model_history.h"
 #include "core/sync/current_trace.h"
 #include "core/sync/mutex.h"
 #include "perceptron/v1/history_service.pb.h"
+#include "server/access/admission.h"
 #include "server/rpc/call_memory.h"
 #include "server/rpc/message.h"
 #include "server/rpc/unary.h"
@@ -24,19 +24,20 @@ namespace {
 namespace v1 = ::perceptron::v1;
 
 // A transfer may take a minute, and a second for each kSlowestBytes of it.
-constexpr absl::Duration kTransferTime = absl::Minutes(1);
+constexpr std::chrono::minutes kTransferTime(1);
 
 // How fast the client of a transfer is.
 class TransferRate {
  public:
+  void Start() { start_ = SteadyClock::now(); }
   void Add(size_t bytes) { bytes_ += bytes; }
   bool IsTooSlow() const {
-    const auto seconds = static_cast<int64_t>(bytes_ / InFlightMemory::kSlowestBytes);
-    return absl::Now() - start_ > kTransferTime + absl::Seconds(seconds);
+    const std::chrono::seconds more(bytes_ / InFlightMemory::kSlowestBytes);
+    return SteadyClock::now() - start_ > kTransferTime + more;
   }
 
  private:
-  const absl::Time start_ = absl::Now();
+  SteadyClock::time_point start_ = SteadyClock::now();
   size_t bytes_ = 0;
 };
 
@@ -69,6 +70,7 @@ class Transfer : public Reactor, public std::enable_shared_from_this<Transfer> {
 
   void OnRequestTimeout() override { Interrupt(RequestTimeout()); }
   void OnCancel() override { Interrupt(CancelledError()); }
+  void OnDone() override { backend_.drain.Remove(drain_id_); }
 
  protected:
   // A callback is being handled, and nothing is pending. False: the call has ended.
@@ -99,7 +101,20 @@ class Transfer : public Reactor, public std::enable_shared_from_this<Transfer> {
     call_.FinishWith(answer);
   }
   // From now on the drain waits for the call.
-  void Admit() { in_flight_.emplace(backend_.drain); }
+  void Admit() {
+    const auto on_drain = [weak = weak_from_this()] {
+      if (const std::shared_ptr<Transfer> alive = weak.lock()) alive->OnDrain();
+    };
+    backend_.drain.Add(on_drain, drain_id_);
+  }
+  // The drain begins, or had begun before the call was admitted.
+  virtual void OnDrain() {}
+  // Ends a call that waits for its client to send; otherwise what is under way ends it.
+  void Interrupt(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    if (interrupted_.ok()) interrupted_ = why;
+    if (reading_) FinishLocked(why);
+  }
   // Has a worker run `work`, a method of T, unless the call is over by then.
   template <typename T>
   void Schedule(WorkSize size, absl::Status (T::*work)(), bool first) {
@@ -122,18 +137,12 @@ class Transfer : public Reactor, public std::enable_shared_from_this<Transfer> {
   TransferRate rate_;
 
  private:
-  // Ends a call that waits for its client to send; otherwise what is under way ends it.
-  void Interrupt(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_) {
-    MutexLock lock(&mutex_);
-    if (interrupted_.ok()) interrupted_ = why;
-    if (reading_) FinishLocked(why);
-  }
   void FinishLocked(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (std::exchange(finished_, true)) return;
     call_.Finish(ToGrpc(status));
   }
 
-  std::optional<Drain::InFlightCall> in_flight_;
+  uint64_t drain_id_ = 0;
   Mutex mutex_;
   bool reading_ ABSL_GUARDED_BY(mutex_) = false;
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
@@ -179,11 +188,14 @@ class ExportTransfer final : public Transfer {
       return MemoryExhausted("the file", unsent_, backend_.memory.budget());
     call_.timing().bytes = unsent_;
     call_.timing().Switch(Part::kWrite);
+    rate_.Start();
     SendNext();
     return absl::OkStatus();
   }
   void SendNext() {
     if (pieces_.empty()) return End(absl::OkStatus());
+    const CancellationScope scope(&call_.cancellation());
+    if (absl::Status stopped = StoppedError(); !stopped.ok()) return End(stopped);
     v1::ExportModelResponse response;
     unsent_ -= pieces_.front().size();
     response.set_piece(std::move(pieces_.front()));
@@ -204,12 +216,15 @@ class ExportTransfer final : public Transfer {
 class ImportTransfer final : public Transfer {
  public:
   ImportTransfer(Call& call, const Backend& backend)
-      : Transfer(call, backend), file_(ModelHistory(backend.store).ReadFile()) {}
+      : Transfer(call, backend),
+        file_(ModelHistory(backend.store).ReadFile([this](size_t bytes) { return Hold(bytes); })) {}
 
   void OnReadDone(bool ok) override {
     if (!Begin()) return;
     if (!ok) {
       if (first_) return End(MissingRequest());
+      // What it was denied is for it no end of the file.
+      if (absl::Status denied = Denied(); !denied.ok()) return End(denied);
       return Schedule(WorkSize::kLarge, &ImportTransfer::Create, /*first=*/false);
     }
     if (first_) Admit();
@@ -218,15 +233,30 @@ class ImportTransfer final : public Transfer {
       return End(PieceTooLarge(bytes, backend_.max_message_bytes));
     rate_.Add(bytes);
     if (rate_.IsTooSlow()) return End(RequestTimeout());
-    const size_t held = file_.memory_bytes() + bytes;
-    if (!call_.memory().TrySet(MemoryUse::kRequests, held))
-      return End(MemoryExhausted("the file", held, backend_.memory.budget()));
+    if (absl::Status status = Hold(file_.memory_bytes()); !status.ok()) return End(status);
     call_.timing().bytes += bytes;
     Schedule(WorkSize::kSmall, &ImportTransfer::TakePiece, std::exchange(first_, false));
   }
 
+ protected:
+  // A file that has not arrived whole is sent again, to a server that goes on.
+  void OnDrain() override { Interrupt(DrainingError()); }
+
  private:
+  // Counts what is held of the file, with the piece that has arrived.
+  absl::Status Hold(size_t file_bytes) {
+    const size_t held = file_bytes + incoming_.Length();
+    const MemoryBudget& budget = backend_.memory.budget();
+    // While little is in flight the budget refuses nothing, however large.
+    if (held <= budget.limit() && call_.memory().TrySet(MemoryUse::kRequests, held))
+      return absl::OkStatus();
+    return MemoryExhausted("the file", held, budget);
+  }
+  absl::Status Denied() const {
+    return call_.access() == nullptr ? absl::OkStatus() : call_.access()->denied();
+  }
   absl::Status TakePiece() {
+    const WorkMemory::Lease lease(backend_.memory.work(), MessageWorkBytes(incoming_.Length()));
     v1::ImportModelRequest request;
     if (absl::Status status = ParseMessage(incoming_, backend_.max_message_bytes, request);
         !status.ok())
@@ -254,7 +284,6 @@ class ImportTransfer final : public Transfer {
     new_name_ = request.new_name();
     request_id_ = request.request_id();
     call_.timing().model = new_name_.substr(0, CallTiming::kMaxNameBytes);
-    if (backend_.drain.draining()) return DrainingError();
     if (absl::Status status = CheckNoAlias(new_name_, "new_name"); !status.ok()) return status;
     return CheckId(request_id_, "request_id");
   }

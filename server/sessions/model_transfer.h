@@ -7,7 +7,7 @@
 namespace perceptrond {
 
 // Handle calls of perceptron.v1.HistoryService. The drain waits for those whose first message has
-// arrived. Everything in `backend` must outlive them.
+// arrived; it ends imports whose file has not arrived whole. Everything in `backend` must outlive them.
 void StartExport(Call& call, const Backend& backend);
 void StartImport(Call& call, const Backend& backend);
 

@@ -195,6 +195,21 @@ TEST(Csv, RefusesMalformedLines) {
   }
 }
 
+TEST(Csv, RefusesBothPartsOfARecordThatALineBreakDivides) {
+  FormatOptions options = Options(FormatKind::kCsv);
+  options.label_column = "y";
+  options.require_label = false;
+  const auto format = Make(options);
+  EXPECT_TRUE(Nothing(format.get(), "y,a"));
+  Row row;
+  const absl::Status first = format->Parse("\"spam", &row).status();
+  EXPECT_NE(first.message().find("fields cannot contain line breaks"), std::string::npos) << first;
+  Error(format.get(), "ham\",1");
+  // The columns have no names then.
+  format->StartFile();
+  EXPECT_TRUE(absl::IsFailedPrecondition(format->Parse("y,\"a", &row).status()));
+}
+
 TEST(Csv, SaysWhichColumnsThereAreIfTheLabelsIsNot) {
   Row row;
   const auto format = Make(Options(FormatKind::kCsv));

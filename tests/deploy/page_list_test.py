@@ -3,7 +3,7 @@ with no model, a few and 5,000.
 
     python3 tests/deploy/page_list_test.py PERCEPTROND PERCEPTRONCTL AXE [DIRECTORY FOR SCREENSHOTS]
 
-AXE is axe-core's axe.min.js. Needs the Python modules of the protos: client/python/generate.sh.
+AXE is axe-core's axe.min.js. PYTHONPATH has the Python package as it is built, build/client/python.
 """
 
 import pathlib
@@ -23,7 +23,7 @@ from perceptrond.columns import pack
 from perceptrond.v1 import learning_service_pb2, learning_service_pb2_grpc, model_service_pb2, model_service_pb2_grpc
 from processes import Server
 
-WIDE = 1600
+NARROW, WIDE = 320, 1600
 MANY = 5000
 PAGE = 25
 # What a reader waits for at most, with 5,000 models: much more than it takes, so that only another order of magnitude fails.
@@ -72,6 +72,9 @@ class ListTest:
 
     def check_look(self, name):
         """In each width and scheme nothing sticks out, and axe-core finds nothing; with a picture, if pictures are wanted."""
+        self.browser.look(NARROW, False)
+        self.browser.until(f"{name} has each figure in its cell", lambda: self.browser.script("""return innerWidth === arguments[0] &&
+            [...document.querySelectorAll('.models td')].every((cell) => cell.scrollWidth <= cell.clientWidth)""", NARROW))
         for width in (PHONE, DESKTOP, WIDE):
             for dark in (False, True):
                 self.browser.look(width, dark)
@@ -249,7 +252,16 @@ class ListTest:
         self.browser.until("unknown ones are named as such", lambda: self.browser.texts("#compared td.state")[1:] == ["There is no such model."] * 2)
         self.browser.until("the other is drawn", lambda: self.drawn() == ["right.1"])
         assert self.browser.script("return document.querySelectorAll('main b').length") == 0
+        self.browser.open(self.origin + "/compare?model=none")
+        self.browser.until("nothing is drawn", lambda: self.browser.texts("#compared td.state") == ["There is no such model."])
+        self.check_axe("compare, without a model that exists")
         assert all("404" in message or "400" in message for message in self.browser.complaints())
+
+    def names_have_the_room_that_figures_leave(self):
+        self.browser.open(self.origin + "/compare?model=drifter")
+        self.browser.until("it is drawn", lambda: self.drawn() == ["drifter"])
+        cells = self.browser.script("return [...document.querySelectorAll('#compared tbody td')].map((cell) => cell.clientWidth)")
+        assert cells[1] > sum(cells) / 2, f"the name's is the second of {cells}"
 
     def drawn(self):
         return self.browser.script("""return Chart.getChart('plot')?.data.datasets.filter(({data}) => data.some(({y}) => Number.isFinite(y)))
@@ -348,6 +360,7 @@ def main():
             test.rows_are_filtered_by_state_error_and_activity()
             test.everything_is_reached_by_keys()
             test.chosen_models_are_compared_in_one_plot()
+            test.names_have_the_room_that_figures_leave()
             test.no_figure_is_on_a_page_twice()
             test.five_thousand_models_are_listed_sorted_and_filtered_at_once()
     print("the list is sorted, filtered and compared as asked, and axe-core finds nothing")

@@ -5,6 +5,7 @@
 
 #include "inference/inference_service.grpc.pb.h"
 #include "perceptron/v1/analysis_service.grpc.pb.h"
+#include "perceptron/v1/history_service.grpc.pb.h"
 #include "tests/integration/alias_fixture.h"
 #include "tests/integration/fixture.h"
 #include "tests/support/inference.h"
@@ -364,6 +365,34 @@ TEST_F(AliasTest, GoesToTheChallengerThatErrsLess) {
   grpc::ClientContext context;
   v1::ChallengeAliasResponse response;
   EXPECT_EQ(Reason(aliases_->ChallengeAlias(&context, request, &response)), "ETAG_MISMATCH");
+}
+
+TEST_F(AliasTest, AModelThatWasRolledBackIsComparedByItsNewExamplesOnly) {
+  const auto history = v1::HistoryService::NewStub(channel_);
+  v1::CreateSnapshotRequest keep;
+  keep.set_model("models/a");
+  keep.set_snapshot_id("early");
+  grpc::ClientContext keep_context;
+  v1::Snapshot snapshot;
+  ASSERT_TRUE(history->CreateSnapshot(&keep_context, keep, &snapshot).ok());
+  for (int i = 0; i < 200; ++i) {
+    LearnRow("a", -1, 1);
+    LearnRow("b", i % 2 == 0 ? -1 : 1, 1);
+  }
+  Set("x", "b");
+  v1::ChallengeAliasRequest request;
+  request.set_name("aliases/x");
+  request.set_challenger("models/a");
+  request.set_validate_only(true);
+  ASSERT_EQ(Challenge(request).outcome(), v1::CHALLENGE_OUTCOME_CHALLENGER_WON);
+  v1::RollBackModelRequest back;
+  back.set_model("models/a");
+  back.set_snapshot_id("early");
+  grpc::ClientContext back_context;
+  v1::Model model;
+  ASSERT_TRUE(history->RollBackModel(&back_context, back, &model).ok());
+  EXPECT_EQ(model.report().window_examples(), 0U);
+  EXPECT_EQ(Challenge(request).outcome(), v1::CHALLENGE_OUTCOME_TOO_FEW_EXAMPLES);
 }
 
 }  // namespace

@@ -142,6 +142,38 @@ TEST_F(CtlTest, UnseenIndicesAreRefusedOrIgnoredByChoice) {
               HasSubstr("errors: 0 of 1"));
 }
 
+TEST_F(CtlTest, AnIndexBeyondTheSlotsEndsTheRun) {
+  Ctl("create h --hash-bits 2");
+  const std::string rows = "1 1:1\n-1 4:1\n1 5:1\n-1 1:2\n";
+  const CommandResult stopped = Ctl("learn h -" + kSvmlight, rows);
+  EXPECT_EQ(stopped.exit_code, 2);
+  EXPECT_THAT(stopped.out,
+              HasSubstr("standard input:3: feature 5 needs 5 slots, but the model has 4"));
+  EXPECT_EQ(Get("h").report().examples(), 2U);
+  const CommandResult refused = Ctl("learn h - --unseen-indices refuse" + kSvmlight, rows);
+  EXPECT_EQ(refused.exit_code, 3);
+  EXPECT_THAT(refused.out, HasSubstr("; the file's count from 1 (INDEX_OUT_OF_RANGE)"));
+  EXPECT_THAT(refused.out, HasSubstr(", 1 row error"));
+  EXPECT_THAT(refused.out, Not(HasSubstr("1 row errors")));
+  const std::string right = Write("right.svm", "1 1:1\n1 5:1\n");
+  EXPECT_THAT(
+      Ctl("learn h " + right + " --until-converged --unseen-indices refuse" + kSvmlight).out,
+      ::testing::ContainsRegex("converged at its end[^\n]*; rows with errors are left out"));
+}
+
+TEST_F(CtlTest, ATextBeforeATabThatIsNoLabelIsReadAsTextWithANotice) {
+  Ctl("create t --text --labels ham,spam");
+  Ctl("learn t - --format text", "spam\twin a prize\nham\thello\n");
+  const CommandResult mixed =
+      Ctl("predict t - --summary --format text", "spam\twin\nSpam\twin\nHam\thello\n");
+  EXPECT_EQ(mixed.exit_code, 0);
+  EXPECT_THAT(mixed.out, HasSubstr("standard input:2: what is before the tab is no label"));
+  EXPECT_THAT(mixed.out, Not(HasSubstr("input:3")));
+  EXPECT_THAT(mixed.out, HasSubstr("errors: 0 of 1"));
+  EXPECT_THAT(Ctl("predict t - --summary --format text", "spam\twin\nwin\n").out,
+              Not(HasSubstr("before the tab")));
+}
+
 TEST_F(CtlTest, TheDimensionComesFromFiles) {
   const std::string train = Write("train.svm", "+1 1:1\n-1 2:1\n# none\n");
   const std::string test = Write("test.svm", "+1 7:1\n-1 2:1\n");

@@ -28,7 +28,7 @@ SERVERS = 3
 # Runs of one server, each with another interleaving of the three producers' rows, which are as fast as they were in the fleet: the one
 # at the writer is the fastest, and how far they run apart matters where the data drifts.
 RUNS = 8
-# The rows of a message, and the messages that a producer sends before it has an answer: up to so many rows come one after the other,
+# The rows of a message, and the messages that a producer sends before it has an answer: up to as many rows come one after the other,
 # and where rows next to each other went to several producers, as those of elec2, few cost more mistakes than many.
 CHUNK = 20
 WINDOW = 4

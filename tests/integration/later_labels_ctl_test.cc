@@ -35,6 +35,11 @@ TEST_F(CtlLaterLabelsTest, LabelsAreLearnedFromAFileOfIds) {
   const std::string file = Write("labels.csv", labels);
   EXPECT_EQ(Ctl("learn m " + file + " --format ids").exit_code, 0);
   EXPECT_EQ(Json<v1::Model>("get m").report().examples(), 4U);
+  for (const char* repeated : {" --until-converged", " --passes 2"}) {
+    const CommandResult refused = Ctl("learn m " + file + " --format ids" + repeated);
+    EXPECT_EQ(refused.exit_code, 2) << refused.out;
+    EXPECT_THAT(refused.out, HasSubstr("learns its prediction's label once"));
+  }
   const CommandResult again = Ctl("learn m " + file + " --format ids");
   EXPECT_THAT(again.out, HasSubstr("labels.csv:2: names no prediction that waits for its label"));
   EXPECT_THAT(again.out, HasSubstr("UNKNOWN_PREDICTION"));

@@ -95,7 +95,8 @@ TEST_F(ServerMetricsTest, WhatIsOnlyKnownOfALoadedModelIsAbsentUntilItIsLoaded) 
   v1::ListModelsResponse list;
   ASSERT_TRUE(models_->ListModels(&context, v1::ListModelsRequest(), &list).ok());
   EXPECT_FALSE(list.models(0).report().has_weight_norm());
-  EXPECT_EQ(list.models(0).report().state(), v1::CONVERGENCE_STATE_UNSPECIFIED);
+  EXPECT_EQ(list.models(0).report().state(), v1::CONVERGENCE_STATE_LEARNING);
+  EXPECT_EQ(list.models(0).report().window_examples(), 1U);
   EXPECT_GT(Get("a", v1::MODEL_VIEW_BASIC).report().weight_norm(), 0);
   EXPECT_THAT(Scrape(), known);
 }

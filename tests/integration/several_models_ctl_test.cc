@@ -88,7 +88,7 @@ TEST_F(SeveralModelsCtlTest, UntilConvergedWaitsForTheLastModel) {
 TEST_F(SeveralModelsCtlTest, ErrorsSayWhichModel) {
   EXPECT_EQ(Ctl("create wide --dimension 3").exit_code, 0);
   const std::string wide = Write("wide.svm", and_ + "+1 3:1\n");
-  const CommandResult refused = Ctl("learn wide --also a " + wide + flags_);
+  const CommandResult refused = Ctl("learn wide --also a --unseen-indices refuse " + wide + flags_);
   EXPECT_EQ(refused.exit_code, 3) << refused.out;
   EXPECT_THAT(refused.out, HasSubstr("a: validation error: "));
   EXPECT_EQ(Examples("wide"), 5U);
@@ -96,6 +96,33 @@ TEST_F(SeveralModelsCtlTest, ErrorsSayWhichModel) {
   EXPECT_THAT(Ctl("learn a --also missing " + data_ + flags_).out, HasSubstr("missing"));
   EXPECT_THAT(Ctl("learn a --also a " + data_ + flags_).out, HasSubstr("additional_models"));
   EXPECT_EQ(Ctl("learn a --also arow --analyze " + data_ + flags_).exit_code, 2);
+}
+
+TEST_F(SeveralModelsCtlTest, AnExampleBeyondALaterModelEndsTheRunToo) {
+  EXPECT_EQ(Ctl("create wide --dimension 3").exit_code, 0);
+  const std::string wide = Write("wide.svm", and_ + "+1 3:1\n" + and_);
+  const CommandResult stopped = Ctl("learn wide --also a " + wide + flags_);
+  EXPECT_EQ(stopped.exit_code, 2) << stopped.out;
+  EXPECT_THAT(stopped.out,
+              AllOf(HasSubstr("wide.svm:5: models/a: feature 3 needs a dimension of at least 3"),
+                    HasSubstr("the model's dimension is 2")));
+  EXPECT_EQ(Examples("wide"), 4U);
+  EXPECT_EQ(Examples("a"), 4U);
+}
+
+TEST_F(SeveralModelsCtlTest, NoModelLearnsIfOneTakesOtherExamplesOrLabels) {
+  for (const char* other : {"other --named", "other --text", "other --dimension 2 --classes 2",
+                            "other --dimension 2 --labels x,y --learner perceptron"}) {
+    EXPECT_EQ(Ctl(std::string("create ") + other).exit_code, 0) << other;
+    EXPECT_EQ(Ctl("create named --dimension 2 --labels y,x").exit_code, 0);
+    const bool labels = absl::string_view(other).find("--labels") != absl::string_view::npos;
+    const std::string first = labels ? "named" : "a";
+    const CommandResult refused = Ctl("learn " + first + " --also other " + data_ + flags_);
+    EXPECT_EQ(refused.exit_code, 2) << other << refused.out;
+    EXPECT_THAT(refused.out, HasSubstr("models/other")) << other;
+    EXPECT_EQ(Examples(first), 0U) << other;
+    EXPECT_EQ(Ctl("delete other --yes").exit_code + Ctl("delete named --yes").exit_code, 0);
+  }
 }
 
 TEST_F(SeveralModelsCtlTest, AStreamSurvivesTheDeathOfTheServerExactlyOnceInEachModel) {

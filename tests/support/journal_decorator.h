@@ -32,16 +32,16 @@ class JournalDecorator : public Journal {
   absl::Status DeleteAlias(absl::string_view name, absl::string_view etag) override {
     return base_->DeleteAlias(name, etag);
   }
-  absl::StatusOr<std::vector<uint64_t>> SaveKept(uint64_t model_id, uint64_t number,
-                                                 const storage::Snapshot& snapshot) override {
-    return base_->SaveKept(model_id, number, snapshot);
+  absl::Status SaveKept(uint64_t model_id, const storage::Snapshot& snapshot,
+                        storage::KeptSnapshot& kept) override {
+    return base_->SaveKept(model_id, snapshot, kept);
   }
   absl::StatusOr<storage::Snapshot> LoadKept(uint64_t model_id,
                                              const storage::KeptSnapshot& kept) override {
     return base_->LoadKept(model_id, kept);
   }
-  absl::Status DeleteKept(uint64_t model_id, uint64_t number) override {
-    return base_->DeleteKept(model_id, number);
+  absl::Status DeleteKept(uint64_t model_id, const storage::KeptSnapshot& kept) override {
+    return base_->DeleteKept(model_id, kept);
   }
   absl::StatusOr<std::vector<storage::ModelHeader>> List(absl::string_view after,
                                                          size_t limit) override {
@@ -64,6 +64,7 @@ class JournalDecorator : public Journal {
     return base_->Tail(partition, after);
   }
   absl::Status Sync() override { return base_->Sync(); }
+  absl::Status Sweep() override { return base_->Sweep(); }
   absl::Status Announce(absl::string_view message) override { return base_->Announce(message); }
   void Listen(std::function<void(absl::string_view message)> listener) override {
     base_->Listen(std::move(listener));

@@ -46,6 +46,24 @@ inline JournalEntry MakeEntry(uint64_t model_id, std::vector<storage::UpdateReco
   return entry;
 }
 
+inline Alias MakeAlias(const std::string& name, const std::string& model, const std::string& etag) {
+  Alias alias;
+  alias.set_name(name);
+  alias.set_model(model);
+  alias.set_etag(etag);
+  return alias;
+}
+
+// A state of three numbers.
+inline storage::Snapshot MakeState(uint64_t revision, float weight) {
+  storage::Snapshot snapshot;
+  snapshot.set_revision(revision);
+  storage::StateArray& array = *snapshot.add_arrays();
+  array.set_size(3);
+  for (int i = 0; i < 3; ++i) array.add_values(weight + static_cast<float>(i));
+  return snapshot;
+}
+
 inline absl::Status CommitOne(Journal& journal, const JournalEntry& entry, bool sync = true) {
   return journal.Commit({&entry, 1}, {sync, std::nullopt}).status();
 }

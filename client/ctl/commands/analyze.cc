@@ -115,7 +115,7 @@ void Bound(const v1::AnalysisResult& result, uint64_t updates, std::string* out)
       result.support_vectors(0).has_rival() ? "2 " : "", result.update_bound());
   if (!result.analysis().complete() || result.has_new_revision()) return;
   absl::StrAppendFormat(
-      out, "  the model made %d updates, %s\n", updates,
+      out, "  the model made %s, %s\n", Counted(updates, "updates"),
       static_cast<double>(updates) <= result.update_bound()
           ? "which is within the bound"
           : "more than the bound, which does not apply to its rule, starting weights or "

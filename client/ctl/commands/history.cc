@@ -1,19 +1,16 @@
 // `perceptronctl copy`, `rename`, `export`, `import`, `snapshot` and `rollback`.
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
-#include <utility>
 #include <variant>
 #include <vector>
 
@@ -23,6 +20,7 @@
 #include "absl/time/time.h"
 #include "client/ctl/command.h"
 #include "client/ctl/interrupt.h"
+#include "client/ctl/new_file.h"
 #include "client/ctl/output.h"
 #include "client/ctl/report.h"
 #include "client/ctl/terminal.h"
@@ -104,52 +102,20 @@ class TransferProgress {
   absl::Time next_ = absl::Now() + absl::Milliseconds(500);
 };
 
-// A file that gets its name once it is whole.
-class NewFile {
- public:
-  explicit NewFile(const std::string& path) : path_(path), partial_(path + ".part-XXXXXX") {}
-  ~NewFile() {
-    if (descriptor_ >= 0) close(descriptor_);
-    if (exists_) unlink(partial_.c_str());
-  }
-  NewFile(const NewFile&) = delete;
-  NewFile& operator=(const NewFile&) = delete;
-
-  bool Open() {
-    descriptor_ = mkstemp(partial_.data());
-    exists_ = descriptor_ >= 0;
-    if (!exists_) return false;
-    const mode_t mask = umask(0);
-    umask(mask);
-    return fchmod(descriptor_, 0666 & ~mask) == 0;
-  }
-  bool Write(std::string_view bytes) {
-    while (!bytes.empty()) {
-      const ssize_t written = write(descriptor_, bytes.data(), bytes.size());
-      if (written < 0 && errno != EINTR) return false;
-      if (written > 0) bytes.remove_prefix(static_cast<size_t>(written));
-    }
-    return true;
-  }
-  bool Close() {
-    const bool closed = close(std::exchange(descriptor_, -1)) == 0;
-    if (!closed || std::rename(partial_.c_str(), path_.c_str()) != 0) return false;
-    exists_ = false;
-    return true;
-  }
-
- private:
-  const std::string path_;
-  std::string partial_;
-  int descriptor_ = -1;
-  bool exists_ = false;
+// The call of a transfer, which Ctrl-C ends also while it waits for the server.
+struct TransferCall {
+  grpc::ClientContext context;
+  const InterruptWatch watch{[this] {
+    context.TryCancel();
+    return false;
+  }};
 };
 
-// What a transfer ends with that did not succeed.
+// What a transfer ends with that did not succeed. `effect`: what an interrupt may have left.
 int TransferFailed(const std::string& command, const HistoryOptions& options,
-                   const absl::Status& status) {
+                   const absl::Status& status, const char* effect = "") {
   if (Interrupted()) {
-    PrintStderr(absl::StrCat(command, " ", PrintableInLine(options.name), ": interrupted"));
+    PrintStderr(absl::StrCat(command, " ", PrintableInLine(options.name), ": interrupted", effect));
     return kExitInterrupted;
   }
   return PrintError(absl::StrCat(command, " ", options.name), status);
@@ -163,7 +129,9 @@ int ExportToOutput(const Globals& globals, const HistoryOptions& options) {
     if (std::ferror(stdout) != 0) return absl::UnknownError("standard output");
     return progress.Add(piece.size());
   };
-  const absl::Status status = ConnectPatiently(globals).ExportModel(options.name, write);
+  TransferCall call;
+  const absl::Status status =
+      ConnectPatiently(globals).ExportModel(options.name, write, &call.context);
   if (std::ferror(stdout) != 0) return kExitFailed;
   return status.ok() ? kExitOk : TransferFailed("export", options, status);
 }
@@ -186,7 +154,10 @@ int RunExport(const Globals& globals, const HistoryOptions& options) {
     return progress.Add(piece.size());
   };
   absl::Status status;
-  if (check(file.Open())) status = ConnectPatiently(globals).ExportModel(options.name, write);
+  if (check(file.Open())) {
+    TransferCall call;
+    status = ConnectPatiently(globals).ExportModel(options.name, write, &call.context);
+  }
   WipeProgress();
   if (failure.empty() && status.ok()) check(file.Close());
   if (!failure.empty()) {
@@ -219,18 +190,27 @@ int RunImport(const Globals& globals, const HistoryOptions& options) {
       options.other == "-" ? 0 : std::filesystem::file_size(options.other, unknown);
   TransferProgress progress(unknown ? 0 : size);
   absl::Status unreadable;
+  bool at_end = false;
   const auto read = [&](size_t most) -> absl::StatusOr<std::string> {
     std::string piece(most, '\0');
     const absl::StatusOr<size_t> count = (*source)->Read(piece.data(), most);
     if (!count.ok()) return unreadable = count.status();
     piece.resize(*count);
     if (absl::Status status = progress.Add(*count); !status.ok()) return status;
+    at_end = piece.empty();
     return piece;
   };
-  const absl::StatusOr<v1::Model> model = ConnectPatiently(globals).ImportModel(options.name, read);
+  TransferCall call;
+  const absl::StatusOr<v1::Model> model =
+      ConnectPatiently(globals).ImportModel(options.name, read, &call.context);
   WipeProgress();
   if (!unreadable.ok()) return failed(unreadable);
-  if (!model.ok()) return TransferFailed("import", options, model.status());
+  if (!model.ok()) {
+    return TransferFailed("import", options, model.status(),
+                          at_end ? "; the file was sent: see in 'perceptronctl list' whether the "
+                                   "model was created"
+                                 : "; no model was created");
+  }
   return ShowModel(globals, absl::StrCat("import ", options.name), model);
 }
 

@@ -60,8 +60,9 @@ class LearnRun {
   int64_t MostPasses() const;
   LearnOptions StreamOptions();
 
-  // Opens the model, the input and the stream.
+  // Opens the models, the input and the stream.
   Outcome Open();
+  Outcome OpenInput();
   absl::Status OpenStream();
   Outcome LearnPasses();
   Outcome LearnPass(int64_t pass);
@@ -119,11 +120,11 @@ int LearnRun::Run() {
   if (outcome.ok() && row_errors_.validation_errors() > 0) outcome.code = kExitRowErrors;
   const bool finished = outcome.ok() || outcome.code == kExitRowErrors;
   if (finished && options_.until_converged && !converged()) {
-    outcome = {
-        kExitNotConverged,
-        absl::StrCat(ErrorPrefix(), ": not converged after ", summaries_.front().passes.size(),
-                     " passes; --passes sets how many there may be, and 'perceptronctl "
-                     "analyze' tells whether the data are separable")};
+    outcome = {kExitNotConverged,
+               absl::StrCat(ErrorPrefix(), ": not converged after ",
+                            Counted(summaries_.front().passes.size(), "passes"),
+                            "; --passes sets how many there may be, and 'perceptronctl "
+                            "analyze' tells whether the data are separable")};
   }
   return outcome.Report();
 }
@@ -159,15 +160,35 @@ LearnOptions LearnRun::StreamOptions() {
   return options;
 }
 
-Outcome LearnRun::Open() {
-  const absl::StatusOr<v1::Model> model = client_.GetModel(options_.name);
-  if (!model.ok()) return Failed(ErrorPrefix(), model.status());
-  absl::StatusOr<std::unique_ptr<Input>> input =
-      Input::Make(options_.input, *model, true, MostPasses() > 1 && !options_.shuffle.has_value());
-  if (!input.ok()) {
-    return UsageError(absl::StrCat(ErrorPrefix(), ": ", std::string(input.status().message())));
+Outcome LearnRun::OpenInput() {
+  std::vector<v1::Model> models;
+  for (const std::string& name : names_) {
+    absl::StatusOr<v1::Model> model = client_.GetModel(name);
+    if (!model.ok()) return Failed(ErrorPrefix(), model.status());
+    models.push_back(*std::move(model));
   }
+  const auto refuse = [&](const absl::Status& status) {
+    return UsageError(absl::StrCat(ErrorPrefix(), ": ", std::string(status.message())));
+  };
+  absl::StatusOr<std::unique_ptr<Input>> input = Input::Make(
+      options_.input, models[0], true, MostPasses() > 1 && !options_.shuffle.has_value());
+  if (!input.ok()) return refuse(input.status());
   input_ = *std::move(input);
+  // A second pass would send the ids of the first again.
+  if (input_->kind() == FormatKind::kIds && MostPasses() > 1) {
+    return refuse(absl::InvalidArgumentError(
+        "an id learns its prediction's label once, so --format ids takes neither --until-converged "
+        "nor --passes above 1"));
+  }
+  for (size_t i = 1; i < models.size(); ++i) {
+    if (absl::Status status = input_->AddModel(models[0], models[i]); !status.ok())
+      return refuse(status);
+  }
+  return {};
+}
+
+Outcome LearnRun::Open() {
+  if (Outcome outcome = OpenInput(); !outcome.ok()) return outcome;
   if (options_.producer.empty() && !options_.unnumbered)
     lease_ = std::make_unique<ProducerLease>(names_);
   CatchInterrupts();
@@ -268,7 +289,11 @@ Outcome LearnRun::MarkPass(int64_t pass) {
     v1::PassSummary summary = stream_->last_pass(i);
     // A leased producer has marked passes of earlier runs; number this run's passes from 1.
     if (lease_ != nullptr) summary.set_number(pass);
-    if (!globals_.json()) PrintDone(LinePrefix(i) + FormatFigures(summary) + "\n");
+    if (!globals_.json()) {
+      const bool partly = summary.converged() && summary.row_errors() > 0;
+      PrintDone(absl::StrCat(LinePrefix(i), FormatFigures(summary),
+                             partly ? "; rows with errors are left out" : "", "\n"));
+    }
     summaries_[i].passes.push_back(std::move(summary));
   }
   FlushOutput();

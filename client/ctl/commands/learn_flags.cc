@@ -72,8 +72,8 @@ void AddLearnFlags(CLI::App* command, LearnRunOptions* options) {
       ->add_option(
           "--also", options->also,
           "Another model that learns the same examples from the same stream, with a result "
-          "of its own; may be repeated. NAME's labels and space say how files are read. Not "
-          "in a fleet")
+          "of its own; may be repeated. NAME's labels and space say how files are read, and "
+          "the others must take what is read. Not in a fleet")
       ->type_name("NAME")
       ->allow_extra_args(false)
       ->check(Utf8());
@@ -82,9 +82,10 @@ void AddLearnFlags(CLI::App* command, LearnRunOptions* options) {
   AddProducerFlags(command, options);
   command->footer(kLearnFooter);
   command
-      ->add_option("--unseen-indices", options->unseen_indices,
-                   "Dense models, at an example beyond the dimension: stop, since the others alone "
-                   "would bias the model, or refuse it alone, as a validation error")
+      ->add_option(
+          "--unseen-indices", options->unseen_indices,
+          "At an example beyond the dimension, or the slots of --hash-bits: stop, since the "
+          "others alone would bias the model, or refuse it alone, as a validation error")
       ->check(CLI::IsMember({"stop", "refuse"}))
       ->capture_default_str();
 }

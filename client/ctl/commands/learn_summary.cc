@@ -22,7 +22,7 @@ Examples:
 Formats, one example per line:
   svmlight  -1 3:0.5 7:2 # comment
   vw        1 |words free win |info length:23      (features words^free, info^length)
-  csv       all columns but --label-column are features, named by the header
+  csv       all columns but --label-column are features, named by the header, without line breaks
   jsonl     {"named": {"names": ["free", "win"]}, "label": 1}
   text      spam<TAB>Free entry! Win ...           (features: lower-case words and their counts)
   ids       0.2.64f0c1a2b3.9c1f,spam               (the label of a prediction of 'predict --ids')
@@ -36,9 +36,9 @@ acknowledgedThrough (as strings, like all 64-bit numbers in protobuf's JSON); pa
 perceptron.v1.PassSummary), report (perceptron.v1.ConvergenceReport), and with --analyze analysis
 (perceptron.v1.AnalysisResult). With --also it is {"models": [...]} with one of these for each model.
 
-An example beyond a dense model's dimension ends the run with exit code 2; those before it are
-learned. Ctrl-C ends the run cleanly with a summary. If the server does not answer for --timeout seconds
-(default 60), reconnecting included, learn gives up with exit code 4.)";
+An example beyond a model's dimension or slots ends the run with exit code 2; those before it are
+learned. Ctrl-C ends the run cleanly with a summary. If the server does not answer for --timeout
+seconds (default 60), reconnecting included, learn gives up with exit code 4.)";
 
 std::string LearnSummary::Text() const {
   std::string text = absl::StrFormat(

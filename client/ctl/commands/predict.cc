@@ -96,17 +96,17 @@ class PredictRun {
 };
 
 constexpr char kPredictFooter[] =
-    R"(Prints a line per example: label, score, signed distance from the boundary and, for
-learners with probabilities, the probability of +1, under a header on a terminal. For multiclass
-models the label is the class, the distance is the margin to the next class, and the probability is
-that of the class. Labels in the input are not required; if there are any, a summary on standard
-error has the confusion matrix, precision, recall and F1 (of +1, or of each class and their mean);
-for two labels also the AUC and the margin of the data: the smallest label x distance, negative if
-an example is wrong; and with probabilities their calibration: Brier score, log loss, expected
-calibration error and a table of ten intervals. A score of 0 counts as in learning: as an error,
-unless the model's --tie says otherwise. Label 0 means -1 if the other labels are all +1, else no
-label. The AUC is exact up to 4194304 labelled examples; of more it is counted in 2^20 intervals of
-the score, and what it may be off by is stated.
+    R"(Prints a line per example: label, score, signed distance from the boundary and, for learners with
+probabilities, the probability of +1, under a header on a terminal. For multiclass models the
+label is the class, the distance is the margin to the next class, and the probability is that of
+the class. Labels in the input are not required; if there are any, a summary on standard error
+has the confusion matrix, precision, recall and F1 (of +1, or of each class and their mean); for
+two labels also the AUC and the margin of the data: the smallest label x distance, negative if an
+example is wrong; and with probabilities their calibration: expected calibration error, a table
+of ten intervals, and for two labels Brier score and log loss. A score of 0 counts as in
+learning: as an error, unless the model's --tie says otherwise. Label 0 means -1 if the other
+labels are all +1, else no label. The AUC is exact up to 4194304 labelled examples; of more it is
+counted in 2^20 intervals of the score, and what it may be off by is stated.
 
 With -o json each line is a perceptron.v1.PredictResponse for one example:
   {"scores":[2.5],"predictedLabels":[1],"distances":[0.7],"probabilities":[],"classScores":[],
@@ -118,8 +118,8 @@ distances is empty while all weights are zero; rowErrors holds the validation er
   {"examples":"9","labelled":"9","rowErrors":"0","badLines":"0","revision":"366","errors":"1",
    "errorRate":0.11,"majorityErrorRate":0.22,"truePositives":"2",...,"zeroScores":"0",
    "precision":0.67,"recall":1,"f1":0.8,"auc":0.93,"margin":-0.7}
-Without a denominator a figure is absent. With probabilities brierScore, logLoss,
-expectedCalibrationError and calibration are in it; with several classes macroPrecision,
+Without a denominator a figure is absent. With probabilities expectedCalibrationError, calibration
+and, for two labels, brierScore and logLoss are in it; with several classes macroPrecision,
 macroRecall, macroF1, classes and confusion (predicted -1: no class yet, -2: equal scores).
 Counts are strings, like all 64-bit numbers in protobuf's JSON. 'perceptronctl learn --help'
 describes the formats and --timeout.

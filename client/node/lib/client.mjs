@@ -4,23 +4,23 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import grpc from '@grpc/grpc-js';
 import { connect, connectTo } from './connection.mjs';
-import { pack } from './columns.mjs';
+import { packNaming } from './columns.mjs';
+import { ExampleStream } from './example_stream.mjs';
 import { LearnStream } from './learn_stream.mjs';
+import { Aliases, History } from './management.mjs';
+import { nameOf } from './names.mjs';
 import { predict } from './predict_stream.mjs';
-import { Labels, batches, positionOf } from './rows.mjs';
+import { Labels, asRow, batches, positionOf } from './rows.mjs';
 import { checkFields } from './settings.mjs';
-import { Backoff, LearningService, ModelService, PerceptrondError, PredictionService, isTransient, readable, toError, unary } from './rpc.mjs';
+import { AnalysisService, Backoff, LearningService, ModelService, PerceptrondError, PredictionService, ProtocolError, isTransient, readable, toError, unary } from './rpc.mjs';
 
 const MOST_UNTIL_CONVERGED = 1000;
+// The rows of a message, and its class scores.
+const MOST_ROWS = 65536;
+const MOST_SCORES = 2 ** 20;
 
-/** Of an alias, "aliases/prod", its own. */
-const nameOf = (model) => (/^(models|aliases)\//.test(model) ? model : `models/${model}`);
-
-/** As the streams take rows: features in a Map, which is empty beside a text or an id. */
-function asRow({ features, text, predictionId, label, line }, number) {
-  const given = [typeof features === 'object' && features, typeof text === 'string', typeof predictionId === 'string'];
-  if (given.filter(Boolean).length !== 1) throw new RangeError(`${positionOf({ line }, number)}: expected features (an object or a Map), a text or a predictionId`);
-  return { features: features instanceof Map ? features : new Map(Object.entries(features ?? {})), text, predictionId, label, line };
+function checkBatch(batch) {
+  if (!(Number.isInteger(batch) && batch >= 1 && batch <= MOST_ROWS)) throw new RangeError(`batch: ${batch}: expected a whole number, 1 to ${MOST_ROWS}`);
 }
 
 /** Of models that are to learn the same new examples: one that is ahead would take them for repeated. */
@@ -31,6 +31,8 @@ function checkPositions(models) {
       message: 'one of the models was created again, or an earlier call failed: nothing was sent; call again' }, 'POSITIONS_DIFFER');
   }
 }
+
+const sums = ({ examples, mistakes, updates }) => ({ examples, mistakes, updates });
 
 /** The outcome of each model, after `passes`; lastPasses: of the last one, if there is any. Warns of rows that were left out. */
 function outcome(models, passes, lastPasses) {
@@ -61,8 +63,11 @@ async function* converted(items) {
 }
 
 export class Client {
+  aliases;
+  history;
   #settings;
   #giveUpAfter;
+  #timeout;
   #onReconnect;
   #stubs = new Map();
   #producer = `node-${randomUUID()}`;
@@ -70,10 +75,13 @@ export class Client {
   #learning = new Map();
 
   constructor(server = process.env.PERCEPTROND_SERVER ?? '127.0.0.1:7600',
-    { tlsCa, tokenFile = process.env.PERCEPTRONCTL_TOKEN_FILE, giveUpAfter = 60, onReconnect = () => {} } = {}) {
+    { tlsCa, tokenFile = process.env.PERCEPTRONCTL_TOKEN_FILE, giveUpAfter = 60, timeout = 30, onReconnect = () => {} } = {}) {
     this.#settings = { server, tlsCa, tokenFile };
-    this.#giveUpAfter = giveUpAfter;
+    [this.#giveUpAfter, this.#timeout] = [giveUpAfter, timeout];
     this.#onReconnect = (error) => onReconnect(toError(error));
+    const call = (...request) => this.#call(...request);
+    this.aliases = new Aliases(call, (...request) => this.#pages(...request));
+    this.history = new History(call, (Service) => this.#stub(Service), { timeout, giveUpAfter });
   }
 
   close() {
@@ -103,12 +111,7 @@ export class Client {
   }
 
   async* list() {
-    let pageToken = '';
-    do {
-      const page = await this.#call(ModelService, 'listModels', { pageSize: 1000, pageToken });
-      yield* page.models;
-      pageToken = page.nextPageToken;
-    } while (pageToken);
+    for await (const { models } of this.#pages(ModelService, 'listModels', { pageSize: 1000 })) yield* models;
   }
 
   update(model, changes) {
@@ -127,9 +130,25 @@ export class Client {
     return this.#call(ModelService, frozen ? 'freezeModel' : 'unfreezeModel', { name: nameOf(model), requestId: randomUUID() });
   }
 
+  async weights(model) {
+    const vectors = [];
+    for await (const page of this.#pages(ModelService, 'listWeights', { model: nameOf(model), pageSize: 65536 })) {
+      while (vectors.length < page.vectors) vectors.push({ indices: [], names: [], values: [], bias: 0 });
+      for (const [i, { indices, names, values, bias }] of (page.weights?.vectors ?? []).entries()) {
+        const vector = vectors[page.firstVector + i];
+        vector.indices.push(...indices);
+        vector.names.push(...names);
+        vector.values.push(...values);
+        vector.bias ||= bias;
+      }
+    }
+    return { vectors };
+  }
+
   // ---- Learning ----
 
   async learn(model, examples, { producer, passes, untilConverged = false, batch = 1000, window = 8192, onProgress = () => {} } = {}) {
+    checkBatch(batch);
     const rows = Array.isArray(examples) ? examples.length : undefined;
     const most = passes ?? (untilConverged && rows !== undefined ? MOST_UNTIL_CONVERGED : 1);
     if (!(Number.isInteger(most) && most >= 1)) throw new RangeError(`passes: ${most}: expected a whole number, at least 1`);
@@ -140,9 +159,7 @@ export class Client {
     let stream;
     let complete = false;
     try {
-      const stub = await this.#stub(LearningService);
-      stream = await LearnStream.open(stub, models, name, {
-        window, giveUpAfter: this.#giveUpAfter, onReconnect: this.#onReconnect, writerStub: (address) => this.#writer(address) });
+      stream = await this.#openStream(models, name, window);
       if (producer === undefined) checkPositions(stream.models);
       // A named producer has sent what is below its position; other examples are new.
       const [before, offset] = producer === undefined ? [stream.passes, 0] : [0, stream.nextOffset];
@@ -156,11 +173,11 @@ export class Client {
         for await (const part of batches(asRows(examples, first), batch)) {
           await stream.send(part);
           sent += part.length;
-          onProgress({ pass: number + 1, sent, rows });
+          onProgress({ pass: number + 1, sent, rows, ...sums(stream.totals) });
         }
         await stream.endPass();
         lastPasses = stream.lastPasses();
-        onProgress({ pass: number + 1, sent, rows, lastPass: lastPasses[0] });
+        onProgress({ pass: number + 1, sent, rows, ...sums(stream.totals), lastPass: lastPasses[0] });
       }
       await stream.finish();
       complete = true;
@@ -171,6 +188,20 @@ export class Client {
     } finally {
       done(complete);
     }
+  }
+
+  async learnStream(model, producer, { window = 8192 } = {}) {
+    try {
+      return new ExampleStream(await this.#openStream([model].flat().map(nameOf), producer, window));
+    } catch (error) {
+      throw toError(error);
+    }
+  }
+
+  async #openStream(models, producer, window) {
+    if (!(Number.isInteger(window) && window >= 1)) throw new RangeError(`window: ${window}: expected a whole number, at least 1`);
+    return LearnStream.open(await this.#stub(LearningService), models, producer, {
+      window, giveUpAfter: this.#giveUpAfter, onReconnect: this.#onReconnect, writerStub: (address) => this.#writer(address) });
   }
 
   /**
@@ -195,30 +226,41 @@ export class Client {
 
   // ---- Predictions ----
 
-  async predict(model, examples, { batch = 1000, ids = false } = {}) {
-    const names = new Labels(await this.get(model));
-    const predictions = { labels: [], scores: [], probabilities: [], ids: [], revision: 0 };
-    for await (const [rows, answer] of this.predictStream(model, examples, { batch, ids })) {
+  async predict(model, examples, { batch = 1000, ids = false, classScores = false, minRevision = 0 } = {}) {
+    const found = await this.get(model);
+    const classes = classScores ? found.learner?.classes?.maxClasses : undefined;
+    let names = new Labels(found);
+    const predictions = { labels: [], scores: [], probabilities: [], classScores: [], ids: [], revision: 0 };
+    // Of the model whose labels these are, though an alias is moved meanwhile.
+    const answers = this.predictStream(found.name, examples, { batch: classes ? Math.min(batch, Math.floor(MOST_SCORES / classes)) : batch, ids, classScores, minRevision });
+    for await (const [rows, answer] of answers) {
       if (answer.rowErrors.length > 0) {
         const [{ row, status }] = answer.rowErrors;
         throw new PerceptrondError({ ...status, message: `${positionOf(rows[row], predictions.labels.length + row)}: ${status.message}` });
       }
       predictions.revision = predictions.labels.length > 0 ? Math.min(predictions.revision, answer.revision) : answer.revision;
+      if (names.lacks(answer.predictedLabels)) names = new Labels(await this.get(found.name));
       for (const label of answer.predictedLabels) predictions.labels.push(names.nameOrNumber(label));
       predictions.scores.push(...answer.scores);
       predictions.probabilities.push(...answer.probabilities);
       predictions.ids.push(...answer.predictionIds);
+      const width = answer.classScores.length / answer.scores.length;
+      for (let begin = 0; begin < answer.classScores.length; begin += width) predictions.classScores.push(answer.classScores.slice(begin, begin + width));
     }
     return predictions;
   }
 
-  async* predictStream(model, examples, { batch = 1000, window = 4, ids = false } = {}) {
+  async* predictStream(model, examples, { batch = 1000, window = 4, ids = false, classScores = false, minRevision = 0 } = {}) {
+    checkBatch(batch);
+    // A server of a fleet waits for this state here; on a stream it does not.
+    if (minRevision > 0) await this.#call(PredictionService, 'predict', { model: nameOf(model), minRevision });
     const stub = await this.#stub(PredictionService);
-    yield* converted(predict(stub, nameOf(model), batches(asRows(examples), batch), { window, includePredictionIds: ids, giveUpAfter: this.#giveUpAfter, onReconnect: this.#onReconnect }));
+    yield* converted(predict(stub, nameOf(model), batches(asRows(examples), batch), {
+      window, include: { includePredictionIds: ids, includeClassScores: classScores }, minRevision, giveUpAfter: this.#giveUpAfter, onReconnect: this.#onReconnect }));
   }
 
-  explain(model, examples, { maxFeatures = 20 } = {}) {
-    return this.#call(PredictionService, 'explain', { model: nameOf(model), columns: pack(examples.map(asRow)), maxFeatures });
+  async explain(model, examples, { maxFeatures = 20 } = {}) {
+    return this.#call(PredictionService, 'explain', { model: nameOf(model), columns: packNaming(examples.map(asRow), (index) => index), maxFeatures });
   }
 
   // ---- Convergence ----
@@ -261,6 +303,23 @@ export class Client {
     throw new Error(`${model} has not converged within ${timeout} s: its state is ${state}`);
   }
 
+  async analyze(model, { onProgress = () => {}, ...settings } = {}) {
+    checkFields(settings, 'perceptron.v1.AnalyzeRequest');
+    const stub = await this.#stub(AnalysisService);
+    const call = readable(stub.analyze({ ...settings, model: nameOf(model) }));
+    try {
+      for await (const { progress, result } of call) {
+        if (result) return result;
+        onProgress(progress);
+      }
+      throw new ProtocolError('the server ended the stream early');
+    } catch (error) {
+      throw toError(error);
+    } finally {
+      call.cancel();
+    }
+  }
+
   // ----
 
   #stub(Service) {
@@ -274,9 +333,19 @@ export class Client {
     return this.#stubs.get(address);
   }
 
-  async #call(Service, method, request) {
+  async* #pages(Service, method, request) {
+    let pageToken = '';
+    do {
+      const page = await this.#call(Service, method, { ...request, pageToken });
+      yield page;
+      pageToken = page.nextPageToken;
+    } while (pageToken);
+  }
+
+  /** repeat: while it fails for a reason that may pass. timeout: the least that an attempt has, in seconds. */
+  async #call(Service, method, request, { repeat = true, timeout = 0 } = {}) {
     try {
-      return await unary(await this.#stub(Service), method, request, this.#giveUpAfter);
+      return await unary(await this.#stub(Service), method, request, repeat ? this.#giveUpAfter : 0, Math.max(this.#timeout, timeout));
     } catch (error) {
       throw toError(error);
     }

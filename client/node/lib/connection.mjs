@@ -80,6 +80,9 @@ export async function connect(Service, settings, servers = serversOf(settings)) 
     // Reconnect quickly; the default backoff of gRPC grows to two minutes.
     'grpc.initial_reconnect_backoff_ms': 100,
     'grpc.max_reconnect_backoff_ms': 1000,
+    // A call that waits notices within 15 s that its server's machine is lost, or that the server has stopped.
+    'grpc.keepalive_time_ms': 10000,
+    'grpc.keepalive_timeout_ms': 5000,
     // Answers may be long: the server limits requests.
     'grpc.max_receive_message_length': -1,
     interceptors,

@@ -3,6 +3,7 @@
 //   for await (const [rows, answer] of predict(stub, 'models/spam', batches)) console.log(answer.predictedLabels);
 
 import { setTimeout as sleep } from 'node:timers/promises';
+import { packNaming } from './columns.mjs';
 import { NAME_TABLE_SIZE, NameTable } from './name_table.mjs';
 import { Backoff, ProtocolError, StatusError, isTransient, readable, reason } from './rpc.mjs';
 
@@ -12,22 +13,22 @@ import { Backoff, ProtocolError, StatusError, isTransient, readable, reason } fr
  * Predicting changes nothing, so what is unanswered when a connection is lost is sent again. Throws a gRPC error,
  * ProtocolError, or StatusError if a message was refused.
  *
- * includePredictionIds: the answers have predictionIds; window: most unanswered messages; nameTableSize: most names in the stream's table, which sends each name once, or 0:
- * each message has its names; giveUpAfter: seconds without progress before giving up.
+ * include: what the answers have, {includePredictionIds, includeClassScores}; minRevision: no answer is from an older state;
+ * window: most unanswered messages; nameTableSize: most names in the stream's table, which sends each name once, or 0: each
+ * message has its names; giveUpAfter: seconds without progress before giving up.
  */
 export async function* predict(stub, model, batches,
-  { window = 4, nameTableSize = NAME_TABLE_SIZE, includePredictionIds = false, giveUpAfter = 60, onReconnect = () => {} } = {}) {
+  { window = 4, nameTableSize = NAME_TABLE_SIZE, include = {}, minRevision = 0, giveUpAfter = 60, onReconnect = () => {} } = {}) {
   const backoff = new Backoff(giveUpAfter);
-  const remaining = batches[Symbol.asyncIterator]();
-  const unanswered = [];
-  let minRevision = 0;
+  const rows = { remaining: batches[Symbol.asyncIterator](), unanswered: [], answered: 0 };
+  let least = minRevision;
   let size = nameTableSize;
   for (;;) {
     try {
-      for await (const [rows, answer] of connect(stub, { model, nameTableSize: size, includePredictionIds, minRevision }, window, unanswered, remaining)) {
+      for await (const [answered, answer] of connect(stub, { model, nameTableSize: size }, include, least, window, rows)) {
         backoff.progress();
-        minRevision = answer.revision;
-        yield [rows, answer];
+        least = answer.revision;
+        yield [answered, answer];
       }
       return;
     } catch (error) {
@@ -45,23 +46,23 @@ export async function* predict(stub, model, batches,
 }
 
 /**
- * Runs one connection: sends what was unanswered before, then the rest. When it is lost, `unanswered` has what is
- * unanswered then. `first` has the settings of its first message.
+ * Runs one connection: sends the rows that were unanswered before, then those that remain. When it is lost, `unanswered` has
+ * what is unanswered then; `answered` counts the others. `first` has the settings of the first message alone.
  */
-async function* connect(stub, first, window, unanswered, remaining) {
-  const take = async () => unanswered.shift() ?? (await remaining.next()).value;
+async function* connect(stub, first, include, least, window, rows) {
+  const take = async () => rows.unanswered.shift() ?? (await rows.remaining.next()).value;
   const sent = [];
   let names = new NameTable(0);
-  const { includePredictionIds } = first;
-  let { minRevision } = first;
-  let rows = await take();
-  if (rows === undefined) return;
+  let minRevision = least;
+  let next = await take();
+  if (next === undefined) return;
   const call = readable(stub.predictStream());
   const write = (settings) => {
-    const [columns, count] = names.pack(rows);
-    sent.push(rows.slice(0, count));
-    if (count < rows.length) unanswered.unshift(rows.slice(count));
-    call.write({ ...settings, columns, minRevision, includePredictionIds });
+    const begin = rows.answered + sent.reduce((sum, { length }) => sum + length, 0);
+    const [columns, count] = packNaming(next, (index) => begin + index, (chosen) => names.pack(chosen));
+    sent.push(next.slice(0, count));
+    if (count < next.length) rows.unanswered.unshift(next.slice(count));
+    call.write({ ...settings, ...include, columns, minRevision });
   };
   try {
     // The first answer tells the size of the table; the message before it has its own names.
@@ -72,13 +73,14 @@ async function* connect(stub, first, window, unanswered, remaining) {
       if (isFirst) names = new NameTable(answer.nameTableSize);
       isFirst = false;
       minRevision = answer.revision;
+      rows.answered += sent[0].length;
       yield [sent.shift(), answer];
-      while (sent.length < window && (rows = await take()) !== undefined) write({});
+      while (sent.length < window && (next = await take()) !== undefined) write({});
       if (sent.length === 0) return;
     }
     throw new ProtocolError('the server ended the stream before everything was answered');
   } finally {
-    unanswered.unshift(...sent);
+    rows.unanswered.unshift(...sent);
     call.cancel();
   }
 }

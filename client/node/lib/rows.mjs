@@ -1,5 +1,5 @@
 // Labels of a model, and batches of rows. A row is {features: Map of names or indices to values, label: a number, a name,
-// or undefined}, with text or predictionId if these are in the place of features.
+// or undefined; weight, 1 if undefined}, with text or predictionId if these are in the place of features.
 
 /** A malformed line or label; the message says where and why. */
 export class BadLine extends Error {}
@@ -68,6 +68,11 @@ export class Labels {
     return this.#names.get(number) ?? (this.#multiclass || number < 0 ? String(number) : `+${number}`);
   }
 
+  /** Whether one of these predicted labels is a class that got its name after this object was made. */
+  lacks(numbers) {
+    return this.#newNames && numbers.some((number) => number >= 0 && !this.#names.has(number));
+  }
+
   /** Returns the name of a predicted label, if the model has names, else its number. */
   nameOrNumber(number) {
     return this.#names.get(number) ?? number;
@@ -77,6 +82,13 @@ export class Labels {
 /** Where a row is in what a user gave: the line of its file (row.line, from 1), or its number. */
 export function positionOf(row, number) {
   return row?.line === undefined ? `row ${number}` : `line ${row.line}`;
+}
+
+/** As the streams take what a user gives: features in a Map, which is empty beside a text or an id. */
+export function asRow({ features, text, predictionId, label, weight, line }, number) {
+  const given = [typeof features === 'object' && features, typeof text === 'string', typeof predictionId === 'string'];
+  if (given.filter(Boolean).length !== 1) throw new RangeError(`${positionOf({ line }, number)}: expected features (an object or a Map), a text or a predictionId`);
+  return { features: features instanceof Map ? features : new Map(Object.entries(features ?? {})), text, predictionId, label, weight, line };
 }
 
 // The characters of a message of texts: so that it, and its n-grams, stay below the server's limits.

@@ -11,11 +11,10 @@ import protoLoader from '@grpc/proto-loader';
 const [directory] = ['../proto', '../../../proto'].map((path) => fileURLToPath(new URL(path, import.meta.url))).filter((path) => fs.existsSync(path));
 // 64-bit integers as numbers: counts and offsets are far below 2^53.
 const definition = protoLoader.loadSync(
-  ['perceptron/v1/model_service.proto', 'perceptron/v1/learning_service.proto',
-    'perceptron/v1/prediction_service.proto', 'google/rpc/error_details.proto'],
+  [...['alias', 'analysis', 'history', 'learning', 'model', 'prediction'].map((service) => `perceptron/v1/${service}_service.proto`), 'google/rpc/error_details.proto'],
   { includeDirs: [directory], longs: Number, enums: String, defaults: true, oneofs: true });
 
-export const { ModelService, LearningService, PredictionService } = grpc.loadPackageDefinition(definition).perceptron.v1;
+export const { AliasService, AnalysisService, HistoryService, LearningService, ModelService, PredictionService } = grpc.loadPackageDefinition(definition).perceptron.v1;
 
 /** The descriptor of a message or an enum of this full name; undefined if there is none. */
 export function messageType(name) {
@@ -203,9 +202,9 @@ export function readable(call) {
   return call;
 }
 
-/** A unary call that is safe to repeat, as a promise: unary(stub, 'getModel', {name}, 60). */
-export function unary(stub, method, request, giveUpAfter) {
+/** A unary call as a promise, which is repeated for giveUpAfter seconds: unary(stub, 'getModel', {name}, 60). timeout: of one attempt. */
+export function unary(stub, method, request, giveUpAfter, timeout = 30) {
   return withRetries(new Backoff(giveUpAfter), () => new Promise((resolve, reject) => {
-    stub[method](request, { deadline: Date.now() + 30_000 }, (error, answer) => (error ? reject(error) : resolve(answer)));
+    stub[method](request, { deadline: Date.now() + 1000 * timeout }, (error, answer) => (error ? reject(error) : resolve(answer)));
   }));
 }

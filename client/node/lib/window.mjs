@@ -1,6 +1,6 @@
 // The unanswered messages of a learn stream, which LearnStream sends.
 
-import { pack } from './columns.mjs';
+import { packNaming } from './columns.mjs';
 import { NAME_TABLE_SIZE, NameTable } from './name_table.mjs';
 import { positionOf } from './rows.mjs';
 import { ProtocolError, StatusError, describeStatus } from './rpc.mjs';
@@ -177,29 +177,12 @@ export class Window {
   /** Packs the message, after splitting off the rows that the table of names has no room for. */
   #pack(message) {
     const { rows, firstOffset, completedPass } = message;
-    const [columns, count] = this.#packed(rows, firstOffset);
+    const [columns, count] = packNaming(rows, (index) => this.rowOf(firstOffset + index), (chosen) => this.#names.pack(chosen));
     if (count < rows.length) {
       this.#messages.splice(this.#sent + 1, 0, { rows: rows.slice(count), firstOffset: firstOffset + count, completedPass });
       Object.assign(message, { rows: rows.slice(0, count), completedPass: 0 });
     }
     return columns;
-  }
-
-  #packed(rows, firstOffset) {
-    try {
-      return this.#names.pack(rows);
-    } catch (error) {
-      // The error of the first row that cannot be packed, with its position.
-      rows.forEach((row, i) => {
-        try {
-          pack([row]);
-        } catch (ofRow) {
-          ofRow.message = `${positionOf(row, this.rowOf(firstOffset + i))}: ${ofRow.message}`;
-          throw ofRow;
-        }
-      });
-      throw error;
-    }
   }
 
   /** Drops messages whose rows are all below this offset: they were learned but their answers were lost. Marks stay. */

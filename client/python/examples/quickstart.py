@@ -7,8 +7,7 @@
 
 import argparse
 import pathlib
-import re
-from collections import Counter
+import sys
 
 from sklearn.metrics import accuracy_score
 from sklearn.model_selection import cross_val_score, train_test_split
@@ -19,19 +18,19 @@ from perceptrond.sklearn import PerceptrondClassifier
 DATA = pathlib.Path(__file__).resolve().parents[3] / "deploy/data/sms_spam.tsv"
 
 
-def words(text: str) -> dict[str, int]:
-    return Counter(re.findall(r"[\w']+", text.lower()))
-
-
 def main() -> None:
     flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     flags.add_argument("--data", type=pathlib.Path, default=DATA, metavar="FILE", help=f"label, tab, text; a line of titles first (default: {DATA})")
     flags.add_argument("--model", default="spam", metavar="NAME", help="the model to publish (default: spam)")
     chosen = flags.parse_args()
 
-    # 1. The data: features are words and their counts.
+    client = Client()
+    if f"models/{chosen.model}" in (model.name for model in client.list()):
+        sys.exit(f"there is a model {chosen.model} already: delete it (perceptronctl delete {chosen.model}), or name another one (--model {chosen.model}-2)")
+
+    # 1. The data: texts, which the server splits into words.
     lines = [line.split("\t", 1) for line in chosen.data.read_text().splitlines()[1:]]
-    messages, labels = [words(text) for _, text in lines], [label for label, _ in lines]
+    messages, labels = [text for _, text in lines], [label for label, _ in lines]
     train, test, train_labels, test_labels = train_test_split(messages, labels, test_size=0.2, random_state=1)
 
     # 2. How well it will do: each fold learns a model of its own on the server, which is deleted with it.
@@ -45,7 +44,7 @@ def main() -> None:
     # 4. Published under a name, it goes on learning from the messages that come, and stays on the server.
     before = spam_filter.publish(chosen.model).report()
     spam_filter.partial_fit(test, test_labels)
-    report = Client().report(chosen.model)
+    report = client.report(chosen.model)
     print(f"{chosen.model} has learned {report.examples - before.examples} more messages, with {report.mistakes - before.mistakes} mistakes")
     print("its dashboard is the status page of the server, by default http://127.0.0.1:7601/")
 

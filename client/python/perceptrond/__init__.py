@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from .aio import AsyncClient
     from .client import Client
     from .errors import PerceptrondError, Violation
-    from .progress import Progress
+    from .progress import Progress, Transfer
     from .results import Learned, Predictions
     from .rows import Row
     from .settings import model_settings
 
-__all__ = ["AsyncClient", "Client", "Learned", "PerceptrondError", "Predictions", "Progress", "Row", "Violation", "model_settings"]
+__all__ = ["AsyncClient", "Client", "Learned", "PerceptrondError", "Predictions", "Progress", "Row", "Transfer", "Violation", "model_settings"]
 __version__ = "0.1.0"
 
 _MODULES = {"AsyncClient": "aio", "Client": "client", "Learned": "results", "PerceptrondError": "errors", "Predictions": "results",
-            "Progress": "progress", "Row": "rows", "Violation": "errors", "model_settings": "settings"}
+            "Progress": "progress", "Row": "rows", "Transfer": "progress", "Violation": "errors", "model_settings": "settings"}
 
 
 def __getattr__(name: str) -> Any:

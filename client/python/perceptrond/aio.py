@@ -17,7 +17,7 @@ from .later_labels import examples_of
 from .learn_stream_aio import LearnStream
 from .management_aio import Aliases, History
 from .producers import Producers
-from .progress import OnProgress, Progress, shown
+from .progress import OnProgress
 from .results import Learned, Predictions, learned
 from .v1 import (alias_service_pb2_grpc, analysis_service_pb2, analysis_service_pb2_grpc, history_service_pb2_grpc, learner_pb2, learning_service_pb2_grpc,
                  model_pb2, model_service_pb2, model_service_pb2_grpc, prediction_service_pb2, prediction_service_pb2_grpc, report_pb2)
@@ -107,25 +107,22 @@ class AsyncClient:
                     ids: Optional[Sequence[str]] = None, producer: Optional[str] = None, passes: Optional[int] = None,
                     until_converged: bool = False, batch: int = 1000,
                     window: int = 8192, progress: Union[bool, OnProgress, None] = None) -> Learned:
-        data = examples_of(examples, labels, weights, ids, batch)
-        plan = calls.Passes(data, passes, until_converged, resumes=producer is not None)
-        say = shown(progress)
+        plan = calls.Passes(examples_of(examples, labels, weights, ids, batch), passes, until_converged, resumes=producer is not None, progress=progress)
         with self._producers.lent(calls.names_of(model), producer) as name:
             async with self.learn_stream(model, name, window=window) as stream:
                 if producer is None:
                     calls.check_positions(stream.models)
+                plan.check([await self.get(one) for one in ([model] if isinstance(model, str) else model)])
                 plan.start(stream.next_offset, stream.passes)
                 stream.number_rows(plan.row_of)
-                while (number := plan.next()) is not None:
-                    sent = plan.first()
-                    for message in data.messages(sent):
+                while plan.left():
+                    for message in plan.messages(stream.totals):
                         await stream.send(message)
-                        sent += count(message)
-                        say(Progress(number, sent, data.rows, *calls.sums(stream.totals), None))
-                    await stream.end_pass()
-                    plan.end(stream.last_passes())
-                    say(Progress(number, sent, data.rows, *calls.sums(stream.totals), plan.summary))
+                    if not plan.refused:
+                        await stream.end_pass()
+                        plan.end(stream.last_passes(), stream.totals)
                 await stream.finish()
+                plan.check_complete()
                 return learned(stream.models, plan.completed, plan.summaries)
 
     def learn_stream(self, model: Union[str, Sequence[str]], producer: str, *, window: int = 8192, name_table_size: int = NAME_TABLE_SIZE) -> LearnStream:
@@ -140,7 +137,9 @@ class AsyncClient:
         predictions = Predictions()
         names = Labels(found)
         messages = Dataset(examples, batch=calls.most_rows(batch, found, class_scores)).messages()
-        async for message, answer in self.predict_stream(model, messages, class_scores=class_scores, ids=ids, min_revision=min_revision):
+        async for message, answer in self.predict_stream(found.name, messages, class_scores=class_scores, ids=ids, min_revision=min_revision):
+            if names.lacks(answer.predicted_labels):
+                names = Labels(await self.get(found.name))
             predictions.add(answer, names, message)
         return predictions
 
@@ -150,13 +149,14 @@ class AsyncClient:
         PerceptrondError."""
         name = calls.name_of(model)
         pending: Deque[tuple[Examples, asyncio.Task[Any]]] = collections.deque()
-        remaining = iter(messages)
+        remaining, rows = iter(messages), 0
         try:
             while True:
                 while len(pending) < window and (message := next(remaining, None)) is not None:
                     request = prediction_service_pb2.PredictRequest(model=name, include_class_scores=class_scores, include_prediction_ids=ids,
                                                                     min_revision=min_revision)
-                    copy(packed(message), request.columns)
+                    copy(packed(message, rows), request.columns)
+                    rows += count(message)
                     pending.append((message, asyncio.create_task(self._call(self._predictions.Predict, request))))
                 if not pending:
                     return

@@ -2,17 +2,19 @@
 
 import time
 import uuid
-from typing import Any, Mapping, Optional, Sequence, Union
+from typing import Any, Iterator, Mapping, Optional, Sequence, Union
 
 import grpc
 
-from .columns import copy, packed
+from .columns import copy, count, packed
 from .datasets import Dataset
 from .durations import Duration, duration
 from .errors import PerceptrondError
+from .model_check import ModelCheck
+from .progress import OnProgress, Progress, shown
 from .settings import model_settings
 from .v1 import analysis_service_pb2, learner_pb2, model_pb2, model_service_pb2, prediction_service_pb2, report_pb2
-from .window import OUT_OF_ORDER, LearningModel, Totals
+from .window import OUT_OF_ORDER, Examples, LearningModel, Totals
 
 MOST_UNTIL_CONVERGED = 1000
 # The class scores of a message.
@@ -124,16 +126,17 @@ class Deadline:
 
 
 class Passes:
-    """The passes of learn() that are left, and where each begins."""
+    """The passes of learn() that are left, where each begins, and their progress."""
 
-    def __init__(self, data: Dataset, passes: Optional[int], until_converged: bool, resumes: bool):
+    def __init__(self, data: Dataset, passes: Optional[int], until_converged: bool, resumes: bool, progress: Union[bool, OnProgress, None] = None):
         self._most = passes if passes is not None else MOST_UNTIL_CONVERGED if until_converged and data.rows is not None else 1
         if self._most < 1:
             raise ValueError(f"passes={passes}: expected at least 1")
         if self._most > 1 and data.rows is None:
             raise ValueError("an iterator can be read once: give a list, or passes=1")
-        self._rows, self._until_converged, self._resumes = data.rows, until_converged, resumes
-        self._offset = self._before = self._begin = 0
+        self._data, self._rows, self._until_converged, self._resumes = data, data.rows, until_converged, resumes
+        self._say = shown(progress)
+        self._offset = self._before = self._begin = self._sent = 0
         # Completed by the producer, earlier runs included.
         self.completed = 0
         # Of the last pass that was completed here, one of each model; empty: there is none.
@@ -145,29 +148,50 @@ class Passes:
         self._before, self._offset = (0, next_offset) if self._resumes else (passes, 0)
         self._begin = 0 if self._resumes else next_offset
 
+    def check(self, models: Sequence[model_pb2.Model]) -> None:
+        """Raises ValueError for rows that one of the models does not take, before any is sent. Of an iterator, check_complete()
+        does."""
+        self._data.check(ModelCheck(models))
+
     def row_of(self, offset: int) -> int:
         """The row of the examples that has this offset."""
         return (offset - self._begin) % self._rows if self._rows else offset - self._begin
 
-    def next(self) -> Optional[int]:
-        """The number of the next pass, from 1; None: none is left."""
+    def left(self) -> bool:
+        """Whether there is another pass."""
         converged = self._until_converged and len(self.summaries) > 0 and all(one.converged for one in self.summaries)
-        return None if converged or self.completed - self._before >= self._most else self.completed + 1
+        return not converged and not self.refused and self.completed - self._before < self._most
 
-    def first(self) -> int:
-        """The first row of this pass that was not sent yet."""
+    def messages(self, totals: Totals) -> Iterator[Examples]:
+        """Yields what of this pass was not sent yet. Each message counts as sent when the next one is asked for."""
+        self._sent = self._first()
+        for message in self._data.messages(self._sent):
+            yield message
+            self._sent += count(message)
+            self._progress(self.completed + 1, totals, None)
+
+    def check_complete(self) -> None:
+        """Raises ValueError for the row that an iterator ended before."""
+        if self._data.refused is not None:
+            raise ValueError(f"{self._data.refused}; the rows before it were learned")
+
+    @property
+    def refused(self) -> bool:
+        """Whether the pass ended before a row that a model does not take."""
+        return self._data.refused is not None
+
+    def end(self, summaries: Sequence[report_pb2.PassSummary], totals: Totals) -> None:
+        self.completed += 1
+        self.summaries = summaries
+        self._progress(self.completed, totals, summaries[0])
+
+    def _first(self) -> int:
         begin = (self.completed - self._before) * (self._rows or 0)
         first = max(self._offset - begin, 0)
         return first if self._rows is None else min(first, self._rows)
 
-    def end(self, summaries: Sequence[report_pb2.PassSummary]) -> None:
-        self.completed += 1
-        self.summaries = summaries
-
-    @property
-    def summary(self) -> Optional[report_pb2.PassSummary]:
-        """Of the first model."""
-        return self.summaries[0] if self.summaries else None
+    def _progress(self, number: int, totals: Totals, summary: Optional[report_pb2.PassSummary]) -> None:
+        self._say(Progress(number, self._sent, self._rows, totals.examples, totals.mistakes, totals.updates, summary))
 
 
 def check_positions(models: Sequence[LearningModel]) -> None:
@@ -175,7 +199,3 @@ def check_positions(models: Sequence[LearningModel]) -> None:
     if len({(model.opened.next_offset, model.opened.passes) for model in models if model.opened is not None}) > 1:
         raise PerceptrondError.from_parts(grpc.StatusCode.FAILED_PRECONDITION, "POSITIONS_DIFFER",
                                           "one of the models was created again, or an earlier call failed: nothing was sent; call again")
-
-
-def sums(totals: Totals) -> tuple[int, int, int]:
-    return totals.examples, totals.mistakes, totals.updates

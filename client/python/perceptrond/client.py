@@ -8,7 +8,6 @@ import grpc
 
 from . import calls
 from .channels import Path, Target, channel, default_server, default_token_file, known_server
-from .columns import count
 from .datasets import Dataset
 from .durations import Duration
 from .errors import Backoff, PerceptrondError, is_transient, with_retries
@@ -18,7 +17,7 @@ from .learn_stream import LearnStream
 from .management import Aliases, History
 from .predict_stream import PredictStream
 from .producers import Producers
-from .progress import OnProgress, Progress, shown
+from .progress import OnProgress
 from .results import Learned, Predictions, learned
 from .v1 import (alias_service_pb2_grpc, analysis_service_pb2, analysis_service_pb2_grpc, history_service_pb2_grpc, learner_pb2, learning_service_pb2_grpc,
                  model_pb2, model_service_pb2, model_service_pb2_grpc, prediction_service_pb2, prediction_service_pb2_grpc, report_pb2)
@@ -29,9 +28,9 @@ class Client:
     """A connection to a server, or to the servers of a fleet. A context manager.
 
     A model is named "spam" or "models/spam"; to read, predict and learn also by an alias, "aliases/prod". `aliases` (Aliases)
-    manages these, `history` (History) copies, names and kept states of models. Calls are repeated while the server is unreachable or asks to wait, until
-    `give_up_after` is over; every method raises PerceptrondError for what the server answers, ValueError and TypeError for
-    wrong arguments.
+    manages these, `history` (History) copies, files, names and kept states of models. Calls are repeated while the server is
+    unreachable or asks to wait, until `give_up_after` is over; every method raises PerceptrondError for what the server
+    answers, ValueError and TypeError for wrong arguments.
 
     Threads: any number may call at once. A LearnStream is for one thread.
     """
@@ -147,26 +146,26 @@ class Client:
         until_converged: stop after a pass without an update.
         window: most unanswered examples. progress: a callback, or True for a line on standard error.
 
-        A row with a validation error is left out, with a warning at the end; totals.row_errors counts them, and totals.first_row_error_position names the
+        ValueError before any is learned for a label or an index that the model has not; of an iterator once it is at that row, after
+        those before it. With two labels False and 0 are read as -1, with a warning.
+
+        A row with another validation error is left out, with a warning at the end; totals.row_errors counts them, and totals.first_row_error_position names the
         first: "row 12" of the examples, from 0, or "line 13" of the file if Row.line is set."""
-        data = examples_of(examples, labels, weights, ids, batch)
-        plan = calls.Passes(data, passes, until_converged, resumes=producer is not None)
-        say = shown(progress)
+        plan = calls.Passes(examples_of(examples, labels, weights, ids, batch), passes, until_converged, resumes=producer is not None, progress=progress)
         with self._producers.lent(calls.names_of(model), producer) as name, self.learn_stream(model, name, window=window) as stream:
             if producer is None:
                 calls.check_positions(stream.models)
+            plan.check([self.get(one) for one in ([model] if isinstance(model, str) else model)])
             plan.start(stream.next_offset, stream.passes)
             stream.number_rows(plan.row_of)
-            while (number := plan.next()) is not None:
-                sent = plan.first()
-                for message in data.messages(sent):
+            while plan.left():
+                for message in plan.messages(stream.totals):
                     stream.send(message)
-                    sent += count(message)
-                    say(Progress(number, sent, data.rows, *calls.sums(stream.totals), None))
-                stream.end_pass()
-                plan.end(stream.last_passes())
-                say(Progress(number, sent, data.rows, *calls.sums(stream.totals), plan.summary))
+                if not plan.refused:
+                    stream.end_pass()
+                    plan.end(stream.last_passes(), stream.totals)
             stream.finish()
+            plan.check_complete()
             return learned(stream.models, plan.completed, plan.summaries)
 
     def learn_stream(self, model: Union[str, Sequence[str]], producer: str, *, window: int = 8192, name_table_size: int = NAME_TABLE_SIZE) -> LearnStream:
@@ -178,16 +177,18 @@ class Client:
 
     def predict(self, model: str, examples: Any, *, batch: int = 1000, class_scores: bool = False, ids: bool = False,
                 min_revision: int = 0) -> Predictions:
-        """Predicts all examples, which are as in learn(). class_scores: of several classes, the score of each.
-        ids: the server keeps the features until learn(ids=..., labels=...), if the model has stored_predictions.
-        min_revision: of the oldest state that may answer; ABORTED (REVISION_TOO_OLD).
+        """Predicts all examples, which are as in learn(), by one model: the one that an alias names at the beginning.
+        class_scores: of several classes, the score of each. ids: the server keeps the features until learn(ids=..., labels=...),
+        if the model has stored_predictions. min_revision: of the oldest state that may answer; ABORTED (REVISION_TOO_OLD).
 
         Raises PerceptrondError for the first row with a validation error, and names it."""
         found = self.get(model)
         predictions = Predictions()
         names = Labels(found)
         messages = Dataset(examples, batch=calls.most_rows(batch, found, class_scores)).messages()
-        for message, answer in self.predict_stream(model, messages, class_scores=class_scores, ids=ids, min_revision=min_revision):
+        for message, answer in self.predict_stream(found.name, messages, class_scores=class_scores, ids=ids, min_revision=min_revision):
+            if names.lacks(answer.predicted_labels):
+                names = Labels(self.get(found.name))
             predictions.add(answer, names, message)
         return predictions
 

@@ -8,7 +8,7 @@ import sys
 from array import array
 from typing import Any, Callable, Collection, Iterable, Mapping, NamedTuple, Optional, Sequence, Union
 
-from .rows import Label, Row
+from .rows import Label, Row, position_of
 from .v1 import example_pb2
 
 MOST_UINT32 = 2**32 - 1
@@ -30,8 +30,14 @@ def pack(rows: Sequence[Row]) -> example_pb2.ExampleColumns:
     return columns
 
 
-def packed(examples: Union[Sequence[Row], example_pb2.ExampleColumns]) -> example_pb2.ExampleColumns:
-    return examples if isinstance(examples, example_pb2.ExampleColumns) else pack(examples)
+def packed(examples: Union[Sequence[Row], example_pb2.ExampleColumns], first: int = 0) -> example_pb2.ExampleColumns:
+    """first: the number of the first row, for errors."""
+    if isinstance(examples, example_pb2.ExampleColumns):
+        return examples
+    try:
+        return pack(examples)
+    except PACKING_ERRORS as error:
+        raise at_its_row(examples, error, lambda index: first + index) from error
 
 
 def count(examples: Union[Sequence[Row], example_pb2.ExampleColumns]) -> int:
@@ -81,6 +87,33 @@ def find_mixed(rows: Sequence[Row]) -> Optional[MixedFeatures]:
             if isinstance(feature, str) != named:
                 return MixedFeatures(index, feature, named)
     return None
+
+
+# What rows that cannot be packed raise.
+PACKING_ERRORS = (ArithmeticError, AttributeError, TypeError, ValueError)
+
+
+def at_its_row(rows: Sequence[Row], error: Exception, number_of: Callable[[int], int]) -> Exception:
+    """The error of the first row that cannot be packed, with its position. number_of: from the index of a row to its number in
+    what a user gave."""
+    mixed = None if has_texts(rows) else find_mixed(rows)
+    if mixed is not None:
+        return TypeError(f"{position_of(rows, mixed.index, number_of(mixed.index))}: {mixed}")
+    for index in range(len(rows)):
+        try:
+            pack(rows[index:index + 1])
+        except PACKING_ERRORS as of_row:
+            kind = TypeError if isinstance(of_row, (AttributeError, TypeError)) else ValueError
+            return kind(f"{position_of(rows, index, number_of(index))}: {of_row}{_category_hint(rows[index].features)}")
+    return error
+
+
+def _category_hint(features: Any) -> str:
+    category = next((item for item in features.items() if isinstance(item[1], str)), None) if isinstance(features, Mapping) else None
+    if category is None:
+        return ""
+    name, value = (f"{part}"[:40] for part in category)
+    return f"; make a category a feature, {{{f'{name}={value}'!r}: 1}}, as PerceptrondClassifier and frames do"
 
 
 class Numbered(NamedTuple):

@@ -3,6 +3,7 @@
 import itertools
 from typing import Any, Iterable, Iterator, Mapping, Optional, Sequence
 
+from .model_check import ModelCheck
 from .rows import Row, row_batches
 from .window import Examples
 
@@ -33,8 +34,9 @@ class Dataset:
         self._batch = batch
         self._matrix: Any = None
         self._rows: Iterable[Row] = ()
+        self._check: Optional[ModelCheck] = None
         if _is_matrix(examples):
-            self._matrix, self._labels, self._weights = _as_matrix(examples), labels, weights
+            self._matrix, self._labels, self._weights = _as_matrix(examples, labels is not None), labels, weights
             self.rows: Optional[int] = _row_count(self._matrix)
         elif isinstance(examples, (str, bytes, Mapping)):
             raise TypeError(f"expected an iterable of rows, not one {type(examples).__name__}")
@@ -44,6 +46,23 @@ class Dataset:
             self._rows = list(map(_as_row, examples, itertools.count()) if labels is None and weights is None else _zipped(examples, labels, weights))
             self.rows = len(self._rows)
         _check_lengths(self.rows, labels, weights)
+
+    def check(self, check: ModelCheck) -> None:
+        """Reads the labels as the models have them. Raises ValueError for a row that a model does not take, and names it; of an
+        iterator, messages() ends before that row, and `refused` says why."""
+        if self._matrix is not None:
+            check.matrix(self._matrix)
+            self._labels = check.labels(None if self._labels is None else _plain(self._labels))
+        elif isinstance(self._rows, list):
+            self._rows = list(check.rows(self._rows))
+            if check.error is not None:
+                raise check.error
+        else:
+            self._rows, self._check = check.rows(self._rows), check
+
+    @property
+    def refused(self) -> Optional[ValueError]:
+        return None if self._check is None else self._check.error
 
     def messages(self, first: int = 0) -> Iterator[Examples]:
         """Yields the rows from this one on, in messages. Once only, if `rows` is None."""
@@ -64,10 +83,10 @@ def _is_matrix(examples: Any) -> bool:
     return hasattr(examples, "tocsr") or getattr(examples, "ndim", 0) == 2
 
 
-def _as_matrix(examples: Any) -> Any:
+def _as_matrix(examples: Any, learned: bool) -> Any:
     if hasattr(examples, "columns") and hasattr(examples, "dtypes"):
         from .frames import as_matrix
-        return as_matrix(examples)
+        return as_matrix(examples, learned)
     if hasattr(examples, "tocsr"):
         return examples.tocsr()
     if hasattr(examples, "names"):

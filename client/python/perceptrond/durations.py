@@ -2,10 +2,9 @@
 
 import datetime
 import re
-from typing import Any, Mapping, Union
+from typing import Union
 
 from google.protobuf import duration_pb2
-from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
 # A timedelta; or a text such as "30d", "12h", "1h30m" or "1.5s".
 Duration = Union[datetime.timedelta, str, duration_pb2.Duration]
@@ -28,16 +27,3 @@ def duration(given: Duration, what: str = "duration") -> duration_pb2.Duration:
     else:
         made.FromNanoseconds(sum(round(float(number) * _NANOSECONDS[unit]) for number, unit in re.findall(_PART, given, re.ASCII)))
     return made
-
-
-def with_durations(message: Descriptor, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a message, with those that are durations, at any depth, as the API has them."""
-    return {name: _converted(message.fields_by_name.get(name), value) for name, value in fields.items()}
-
-
-def _converted(field: Any, value: Any) -> Any:
-    if field is None or field.message_type is None or field.label == FieldDescriptor.LABEL_REPEATED:
-        return value
-    if field.message_type is duration_pb2.Duration.DESCRIPTOR and not isinstance(value, Mapping):
-        return None if value is None else duration(value, field.name)
-    return with_durations(field.message_type, value) if isinstance(value, Mapping) else value

@@ -1,14 +1,15 @@
 """What an estimator takes: matrices, frames, dicts and texts, read into what is sent."""
 
+import collections
 import collections.abc
 import numbers
 from typing import Any, Iterable, Iterator, Mapping, NamedTuple, Optional
 
 import numpy
 
-from .frames import as_matrix
+from .frames import as_matrix, warn_of_texts
 from .matrices import NamedMatrix, pack_matrix
-from .rows import Row, row_batches
+from .rows import Row, is_missing, row_batches
 from .window import Examples
 
 MATRIX, FRAME, DICTS, TEXTS = "a matrix", "a frame with columns that are not numbers", "dicts", "texts"
@@ -56,10 +57,10 @@ def kind_of(X: Any) -> str:
     return MATRIX
 
 
-def read(X: Any, kind: str) -> Input:
-    """Reads what is no matrix. Raises TypeError or ValueError for a row of another kind, with its number."""
+def read(X: Any, kind: str, learned: bool = False) -> Input:
+    """Reads what is no matrix. learned: X is not only predicted; warns of texts among its features. Raises TypeError or ValueError for a row of another kind, with its number."""
     if kind == FRAME:
-        matrix = as_matrix(X)
+        matrix = as_matrix(X, learned)
         named = matrix if isinstance(matrix, NamedMatrix) else _named(X, matrix)
         finite = numpy.isfinite(named.matrix.data)
         if not finite.all():
@@ -68,7 +69,16 @@ def read(X: Any, kind: str) -> Input:
     if kind == TEXTS:
         return Input(kind, list(_checked(X, str, "a text")))
     # Of dicts first: a Mapping takes ten times as long to tell.
-    return Input(kind, [_features(row, number) for number, row in enumerate(_checked(X, (dict, Mapping), "a dict"))])
+    rows = [_features(row, number) for number, row in enumerate(_checked(X, (dict, Mapping), "a dict"))]
+    if learned:
+        texts: collections.defaultdict[str, list[str]] = collections.defaultdict(list)
+        for row in (row for row, read in zip(X, rows) if row is not read):
+            for name, value in row.items():
+                if isinstance(value, str):
+                    texts[name].append(value)
+        for name, values in texts.items():
+            warn_of_texts(name, len(set(values)), len(values))
+    return Input(kind, rows)
 
 
 def _named(X: Any, matrix: Any) -> NamedMatrix:
@@ -105,11 +115,6 @@ _NUMBERS = {int, float}
 _NAMES = {str}
 
 
-def is_missing(value: Any) -> bool:
-    """Whether it is None, NaN or pandas.NA."""
-    return value is None or isinstance(value, float) and value != value or type(value).__name__ in ("NAType", "NaTType")
-
-
 def plain_labels(y: Any) -> Any:
     """y without pandas' own kinds of numbers. Raises ValueError for a label that is missing, with its row."""
     missing: Any = []
@@ -120,6 +125,16 @@ def plain_labels(y: Any) -> Any:
     if len(missing):
         raise ValueError(f"Input y contains NaN or None: row {missing[0]} has no label; leave such rows out")
     return y.to_numpy(dtype=y.dtype.numpy_dtype) if hasattr(getattr(y, "dtype", None), "numpy_dtype") else y
+
+
+def class_numbers(y: Any, classes: Any) -> Any:
+    """The number of the class of each label. Raises ValueError for one that is none, such as 1 beside the class "1"."""
+    numbers_of = {label: number for number, label in enumerate(classes.tolist())}
+    found = [numbers_of.get(label, -1) for label in y.tolist()]
+    if -1 in found:
+        row = found.index(-1)
+        raise ValueError(f"y has labels that are not among the classes {list(numbers_of)}: the first, row {row}, is {y.tolist()[row]!r}")
+    return numpy.array(found, int)
 
 
 def find(X: Any, kind: Optional[str]) -> str:

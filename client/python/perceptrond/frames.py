@@ -1,5 +1,6 @@
 """Pandas frames as matrices."""
 
+import warnings
 from typing import Any, Union
 
 import numpy
@@ -8,10 +9,14 @@ import scipy.sparse
 from .matrices import NamedMatrix
 
 
-def as_matrix(frame: Any) -> Union[Any, NamedMatrix]:
+# Of a column, to tell texts from categories.
+FEWEST_VALUES = 20
+
+
+def as_matrix(frame: Any, learned: bool = False) -> Union[Any, NamedMatrix]:
     """An array if all columns are numbers; else a NamedMatrix: a number is a feature of its column's name, any other value a
     feature "column=value" of 1. A missing value (None, NaN) of a column that is not of numbers is no feature, one of numbers is
-    NaN.
+    NaN. learned: the frame is not only predicted; warns of a column of texts.
 
     Raises TypeError for a column of times, lists or the like, and ValueError for two features of one name; they name the column.
     Works on whole columns; takes no loop over the rows."""
@@ -36,6 +41,8 @@ def as_matrix(frame: Any) -> Union[Any, NamedMatrix]:
         else:
             codes, uniques = _factorize(name, column)
             present = codes >= 0
+            if learned:
+                warn_of_texts(name, len(uniques), int(present.sum()))
             rows.append(everything[present])
             columns.append(codes[present] + len(names))
             values.append(numpy.ones(int(present.sum())))
@@ -48,6 +55,13 @@ def as_matrix(frame: Any) -> Union[Any, NamedMatrix]:
     kept = data != 0
     matrix = scipy.sparse.coo_matrix((data[kept], (ij[0][kept], ij[1][kept])), shape=(len(frame), len(names)))
     return NamedMatrix(matrix.tocsr(), names)
+
+
+def warn_of_texts(name: str, different: int, values: int) -> None:
+    """Of values that hardly recur: as features they separate what was learned, and say nothing of what comes."""
+    if values >= FEWEST_VALUES and different > 0.9 * values:
+        warnings.warn(f"{different} of {values} values of {name!r} are different, and each is a feature that new rows will hardly have: give texts "
+                      f"alone (the column, not a frame), which the server splits into words; leave out identifiers", stacklevel=2)
 
 
 def _check_kind(name: Any, dtype: Any, frame: Any, position: int) -> None:

@@ -1,9 +1,11 @@
 """Labels: what a model calls its classes, and their numbers."""
 
+import numbers
 import re
-from typing import Optional
+import warnings
+from typing import Any, Iterable, Optional, Sequence
 
-from .rows import Label
+from .rows import Label, is_missing
 from .v1 import learner_pb2, model_pb2
 
 NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?", re.ASCII)
@@ -40,6 +42,32 @@ class Labels:
             raise ValueError(f'label "{text[:40]}" is {self._expected_labels()}')
         return int(number)
 
+    def accepts(self, text: str) -> bool:
+        """Whether a label of this name may be sent."""
+        return bool(text) if self._new_names else text in self._numbers
+
+    def read_value(self, value: Any) -> Label:
+        """The same for what a program has: texts as they are, if they may be sent; 1.0 and True are 1; with two labels 0 is -1.
+
+        Raises ValueError also for a number that is one label by the names and another by the numbers."""
+        if isinstance(value, str):
+            return value if self.accepts(value) else self.read(value)
+        if is_missing(value):
+            raise ValueError("the label is missing; leave such rows out")
+        value = value.item() if hasattr(value, "item") else value
+        if not isinstance(value, numbers.Real) or not float(value).is_integer():
+            raise ValueError(f"label {value!r} is {self._expected_labels()}")
+        number = int(value)
+        if self._new_names:
+            return number
+        by_number = number if number in self._allowed else -1 if number == 0 else None
+        by_name = self._numbers.get(str(number), by_number)
+        if by_name is None:
+            raise ValueError(f"label {number} is {self._expected_labels()}")
+        if by_number not in (None, by_name):
+            raise ValueError(f'label {number} may be the number or the name "{number}" of the model: give names as texts')
+        return by_name
+
     def _expected_labels(self) -> str:
         numbers = [] if self._names_are_numbers else [f"0 to {len(self._allowed) - 1}" if self._multiclass else "-1 or +1"]
         if self._multiclass:
@@ -56,6 +84,35 @@ class Labels:
             return "-" if number < 0 else self._names.get(number, str(number))
         return self._names.get(number, f"{number:+d}")
 
+    def lacks(self, numbers: Iterable[int]) -> bool:
+        """Whether one of these predicted labels is a class that got its name after this object was made."""
+        return self._new_names and any(number >= 0 and number not in self._names for number in set(numbers))
+
     def name_or_number(self, number: int) -> Label:
         """Returns the name of a predicted label, if the model has names, else its number."""
         return self._names.get(number, number)
+
+
+class LabelReader(dict[Any, Label]):
+    """From the labels of a program to those to send, each read once: reader[label]. ValueError for a label that is not one of
+    each model."""
+
+    def __init__(self, models: Sequence[model_pb2.Model]):
+        super().__init__()
+        self._models = [Labels(model) for model in models]
+        self._two_labels = any(not model.learner.HasField("classes") for model in models)
+
+    def __missing__(self, label: Any) -> Label:
+        read = {one.read_value(label) for one in self._models}
+        if isinstance(label, str) and all(one.accepts(label) for one in self._models):
+            read = {label}
+        if len(read) > 1:
+            raise ValueError(f"label {label!r} is another one in each model: give names as texts")
+        (sent,) = read
+        if self._two_labels and label in (0, -1):
+            if {0, -1} - {label} <= self.keys():
+                raise ValueError("label 0 beside the label -1: if both mean -1, change one of them to the other")
+            if sent != label and not self._models[0].accepts("0"):
+                warnings.warn("label 0 is read as -1", stacklevel=2)
+        self[label] = sent
+        return sent

@@ -4,6 +4,7 @@ from typing import Any, Iterator, Optional, Sequence
 
 from .columns import pack_labels
 from .datasets import Dataset
+from .model_check import ModelCheck
 from .v1 import example_pb2
 from .window import Examples
 
@@ -23,6 +24,9 @@ class LaterLabels(Dataset):
         self._given = [label.item() if hasattr(label, "item") else label for label in labels]
         self._counts = None if weights is None else list(weights)
         self.rows = len(self._ids)
+
+    def check(self, check: ModelCheck) -> None:
+        self._given = check.labels(self._given)
 
     def messages(self, first: int = 0) -> Iterator[Examples]:
         """Yields the rows from this one on, in messages."""

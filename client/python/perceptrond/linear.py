@@ -1,6 +1,6 @@
 """LinearModel: exported weights that predict without a server."""
 
-from typing import Any, Mapping, Sequence
+from typing import Any, Iterable, Mapping, Sequence
 
 import numpy
 import scipy.sparse
@@ -11,11 +11,16 @@ from .v1 import learner_pb2
 
 
 class LinearModel:
-    """The weights of a model of vectors or of names, as they predict. Scores are float32, as the server's."""
+    """The weights of a model of vectors, names or hashed names, as they predict. Scores are float32, as the server's."""
 
-    def __init__(self, weights: learner_pb2.Weights, dimension: int = 0):
-        """dimension: of vectors; 0: the weights are of names."""
+    # Of pickles that were made before there were hashed ones.
+    hashed = False
+
+    def __init__(self, weights: learner_pb2.Weights, dimension: int = 0, hashed: bool = False):
+        """dimension: of vectors; 0: the weights are of names. hashed: examples have names, which are hashed into this many slots;
+        predicting them needs the package xxhash."""
         vectors = weights.vectors
+        self.hashed = hashed
         self.names: dict[str, int] = {}
         for vector in vectors:
             for name in vector.names:
@@ -47,7 +52,7 @@ class LinearModel:
 
     def _product(self, examples: Any) -> Any:
         if isinstance(examples, NamedMatrix):
-            known = numpy.array([self.names.get(name, -1) for name in examples.names], numpy.int64)
+            known = numpy.array(self._columns(examples.names), numpy.int64)
             # A name without a weight adds nothing.
             matrix, coef = examples.matrix.tocsc()[:, known >= 0].tocsr(), self.coef[:, known[known >= 0]]
         elif isinstance(examples, (list, tuple)):
@@ -62,8 +67,16 @@ class LinearModel:
         values: list[float] = []
         ends = [0]
         for row in rows:
-            for name in self.names.keys() & row.keys():
-                indices.append(self.names[name])
-                values.append(row[name])
+            for column, value in zip(self._columns(row), row.values()):
+                if column >= 0:
+                    indices.append(column)
+                    values.append(value)
             ends.append(len(indices))
-        return scipy.sparse.csr_matrix((values, indices, ends), shape=(len(rows), len(self.names)))
+        return scipy.sparse.csr_matrix((values, indices, ends), shape=(len(rows), self.coef.shape[1]))
+
+    def _columns(self, names: Iterable[str]) -> list[int]:
+        """-1: the name has no weight."""
+        if not self.hashed:
+            return [self.names.get(name, -1) for name in names]
+        import xxhash
+        return [xxhash.xxh3_64_intdigest(name) & (self.coef.shape[1] - 1) for name in names]

@@ -1,10 +1,12 @@
-"""Aliases and History: aliases of models; copies, names and kept states of models. Client has them as `aliases` and
+"""Aliases and History: aliases of models; copies, files, names and kept states of models. Client has them as `aliases` and
 `history`, AsyncClient those of management_aio."""
 
 import uuid
-from typing import Any, Callable, Iterator, Optional
+from typing import Any, Callable, Iterator, Optional, Union
 
+from . import transfers
 from .calls import name_of
+from .progress import OnTransfer, shown_transfer
 from .v1 import alias_service_pb2, alias_service_pb2_grpc, history_service_pb2, history_service_pb2_grpc, model_pb2
 
 # Seconds for calls whose time grows with the model.
@@ -101,8 +103,8 @@ class Aliases:
 
 
 class History:
-    """Copies, names and kept states of models. Only copy() and the lists are repeated when an answer is lost: after
-    UNAVAILABLE the others may have been done.
+    """Copies, files, names and kept states of models. Only copy(), the lists and files are repeated when an answer is lost:
+    after UNAVAILABLE the others may have been done.
 
     Threads: any number."""
 
@@ -118,6 +120,30 @@ class History:
         """Gives a model another name; its aliases follow, its streams end and resume under the new name. ALREADY_EXISTS
         (MODEL_EXISTS); ABORTED (ETAG_MISMATCH); FAILED_PRECONDITION (MODEL_IN_USE)."""
         return self._call(self._stub.RenameModel, rename_request(model, new_name, etag), repeat=False, timeout=PATIENT)
+
+    def export_model(self, model: str, file: transfers.File, *, progress: Union[bool, OnTransfer, None] = None) -> int:
+        """Writes a model to a file as copy() would copy it, and returns its bytes: what `perceptronctl export` writes.
+
+        file: a path without a file, which is there once it is whole (FileExistsError); or an object with write(), which
+          begins again where it was if it can seek() and truncate(), and has a part of the file after an error.
+        progress: a callback, or True for a line on standard error.
+
+        A call takes at most 900 s, or Client's timeout if that is more."""
+        with transfers.open_target(file, shown_transfer(progress)) as target:
+            self._call(lambda request, timeout: transfers.receive(self._stub, request, timeout, target), transfers.export_request(model), timeout=PATIENT)
+            return target.end()
+
+    def import_model(self, model: str, file: transfers.File, *, progress: Union[bool, OnTransfer, None] = None) -> model_pb2.Model:
+        """Creates a model from such a file, also of another server, and returns it. An error leaves no model.
+
+        file: a path; or an object with read(), which begins again where it was if it can seek(). A thread of gRPC reads it,
+          and calls progress.
+
+        INVALID_ARGUMENT (BAD_MODEL_FILE); ALREADY_EXISTS (MODEL_EXISTS)."""
+        with transfers.open_source(file, shown_transfer(progress)) as source:
+            made = self._call(lambda request, timeout: transfers.send(self._stub, request, timeout, source), transfers.import_request(model), timeout=PATIENT)
+            source.end()
+            return made
 
     def create_snapshot(self, model: str, snapshot: str) -> history_service_pb2.Snapshot:
         """Keeps the model's current state under this name, for roll_back(). ALREADY_EXISTS (SNAPSHOT_EXISTS);

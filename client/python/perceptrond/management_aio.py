@@ -1,10 +1,11 @@
 """Aliases and History, for asyncio: as those of management, whose methods say more."""
 
-from typing import Any, AsyncIterator, Awaitable, Callable, Optional
+from typing import Any, AsyncIterator, Awaitable, Callable, Optional, Union
 
-from . import management
+from . import management, transfers
 from .calls import name_of
 from .management import PATIENT
+from .progress import OnTransfer, shown_transfer
 from .v1 import alias_service_pb2, alias_service_pb2_grpc, history_service_pb2, history_service_pb2_grpc, model_pb2
 
 Call = Callable[..., Awaitable[Any]]
@@ -52,6 +53,19 @@ class History:
 
     async def rename(self, model: str, new_name: str, *, etag: str = "") -> model_pb2.Model:
         return await self._call(self._stub.RenameModel, management.rename_request(model, new_name, etag), repeat=False, timeout=PATIENT)
+
+    async def export_model(self, model: str, file: transfers.File, *, progress: Union[bool, OnTransfer, None] = None) -> int:
+        """The file is written in a thread."""
+        with transfers.open_target(file, shown_transfer(progress)) as target:
+            await self._call(lambda request, timeout: transfers.receive_async(self._stub, request, timeout, target), transfers.export_request(model), timeout=PATIENT)
+            return target.end()
+
+    async def import_model(self, model: str, file: transfers.File, *, progress: Union[bool, OnTransfer, None] = None) -> model_pb2.Model:
+        """The file is read in a thread; progress is called in that of the loop."""
+        with transfers.open_source(file, shown_transfer(progress)) as source:
+            made = await self._call(lambda request, timeout: transfers.send_async(self._stub, request, timeout, source), transfers.import_request(model), timeout=PATIENT)
+            source.end()
+            return made
 
     async def create_snapshot(self, model: str, snapshot: str) -> history_service_pb2.Snapshot:
         request = history_service_pb2.CreateSnapshotRequest(model=name_of(model), snapshot_id=snapshot)

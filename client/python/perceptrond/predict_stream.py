@@ -7,13 +7,14 @@
 import collections
 import queue
 import time
-from typing import Callable, Deque, Iterable, Iterator, Optional
+from typing import Callable, Deque, Iterable, Iterator, Optional, Sequence
 
 import grpc
 
-from .columns import copy
+from .columns import PACKING_ERRORS, at_its_row, copy, count
 from .errors import Backoff, PerceptrondError, is_transient, reason
 from .name_table import NameTable
+from .rows import Row
 from .v1 import example_pb2, prediction_service_pb2, prediction_service_pb2_grpc
 from .window import NAME_TABLE_SIZE, OUT_OF_ORDER, Examples
 
@@ -38,6 +39,8 @@ class PredictStream:
         self._class_scores, self._ids, self._on_reconnect = class_scores, ids, on_reconnect
         self._backoff = Backoff(give_up_after)
         self._revision = min_revision
+        # The rows that are answered.
+        self._answered = 0
 
     def predict(self, batches: Iterable[Examples]) -> Iterator[tuple[Examples, Response]]:
         """Yields rows with their answer, in order: those of a batch, or of a part of one with many new names. Rows with
@@ -88,7 +91,7 @@ class PredictStream:
                         copy(batch, request.columns)
                         sent.append(batch)
                     else:
-                        columns, packed = (names or NameTable(0)).pack(batch)
+                        columns, packed = self._pack(batch, names or NameTable(0), self._answered + sum(map(count, sent)))
                         copy(columns, request.columns)
                         sent.append(batch[:packed])
                         if packed < len(batch):
@@ -100,11 +103,19 @@ class PredictStream:
                     return
                 answer = self._next(call)
                 names = names or NameTable(answer.name_table_size)
+                self._answered += count(sent[0])
                 yield sent.popleft(), answer
         finally:
             unanswered.extendleft(reversed(sent))
             requests.put(None)
             call.cancel()
+
+    def _pack(self, rows: Sequence[Row], names: NameTable, first: int) -> tuple[example_pb2.ExampleColumns, int]:
+        """As the table does. first: the number of the first row, for errors."""
+        try:
+            return names.pack(rows)
+        except PACKING_ERRORS as error:
+            raise at_its_row(rows, error, lambda index: first + index) from error
 
     def _next(self, call: Iterator[Response]) -> Response:
         answer = next(call, None)

@@ -24,6 +24,11 @@ class Row(NamedTuple):
     line: Optional[int] = None
 
 
+def is_missing(value: Any) -> bool:
+    """Whether it is None, NaN or pandas.NA."""
+    return value is None or isinstance(value, float) and value != value or type(value).__name__ in ("NAType", "NaTType")
+
+
 def position_of(examples: Any, index: int, number: int) -> str:
     """Where a row is in what a user gave: the line of its file, or its number. index: in its message, of Rows or columns."""
     line = examples[index].line if isinstance(examples, (list, tuple)) else None

@@ -1,6 +1,7 @@
 """ServedModel: a model on a server that answers for an estimator; one that is owned is deleted with it."""
 
 import atexit
+import datetime
 import os
 import queue
 import threading
@@ -28,6 +29,10 @@ class Answers(NamedTuple):
     class_scores: Any
 
 
+# What a killed process leaves on the server is deleted once it was not used for this time.
+EXPIRE_AFTER = datetime.timedelta(days=7)
+
+
 class ServedModel:
     """Threads: any number, but for learning."""
 
@@ -37,15 +42,28 @@ class ServedModel:
         self.revision = 0
         # Where examples that it learns are counted.
         self.producer = f"estimator-{uuid.uuid4().hex[:16]}"
-        if owned:
-            weakref.finalize(self, _janitor.delete, client, name, os.getpid())
+        self._finalizer = weakref.finalize(self, _janitor.delete, client, name, os.getpid()) if owned else None
 
     @classmethod
     def create(cls, client: Client, settings: model_pb2.Model) -> "ServedModel":
         """Creates a model under a fresh name."""
         name = f"sklearn-{uuid.uuid4().hex[:12]}"
+        settings.expire_after.FromTimedelta(EXPIRE_AFTER)
         client.create(name, settings)
         return cls(client, name, owned=True)
+
+    def copy(self, name: str) -> "ServedModel":
+        """Copies the model under a name, where it stays."""
+        made = ServedModel(self.client, name, owned=False)
+        made.revision = self.client.history.copy(self.name, name).revision
+        if self._finalizer is not None:
+            self.client.update(name, expire_after="never")
+        return made
+
+    def discard(self) -> None:
+        """Deletes an owned model, which cannot be used afterwards."""
+        if self._finalizer is not None:
+            self._finalizer()
 
     def answers(self, messages: Iterable[Examples], classes: int = 0) -> Answers:
         """Predicts. classes: how many, for the scores of each; 0: without them."""

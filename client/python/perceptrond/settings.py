@@ -3,13 +3,18 @@
 import difflib
 from typing import Any, Mapping, Optional, Sequence, Union
 
-from .durations import with_durations
+from google.protobuf import duration_pb2
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
+
+from .durations import duration
 from .v1 import feature_space_pb2, learner_pb2, model_pb2
 
 # Learner.rule and Learner.prediction, as the API names them.
 LEARNERS = tuple(field.name for field in learner_pb2.Learner.DESCRIPTOR.oneofs_by_name["rule"].fields)
 PREDICTIONS = tuple(field.name for field in learner_pb2.Learner.DESCRIPTOR.oneofs_by_name["prediction"].fields)
 SPACES = ("dense", "hashed", "named", "text")
+# Default, as the server has it for texts.
+HASHED_BITS = 20
 
 Features = Union[int, str, feature_space_pb2.FeatureSpace]
 
@@ -20,20 +25,22 @@ def model_settings(features: Features, *, feature_options: Optional[Mapping[str,
     """Returns a model to create.
 
     features: a number: vectors of this dimension, 1 to 2^28. "named": a weight for each name. "hashed": names hashed into
-      2^bits slots, feature_options={"bits": 20}. "text": texts, which the server splits. Or a FeatureSpace, as it is.
+      2^bits slots; default: feature_options={"bits": 20}. "text": texts, which the server splits. Or a FeatureSpace, as it is.
     labels: names of the labels, that of -1 first; of several classes those of the classes in order. Default: numbers.
     classes: 2 to 10,000; 0: two labels, -1 and +1.
     learner: one of LEARNERS, also with hyphens, with learner_options as the API has them: {"step_size": 0.5}.
     prediction: one of PREDICTIONS. Default: the weights that are learned predict.
     others: bias_input, class_weights, tie_rule of Learner; description, margin_of_interest, stored_examples,
-      stored_predictions, expire_after of Model, messages as dicts: {"max_age": "12h"}. Durations are timedelta or "30d".
+      stored_predictions, expire_after of Model, messages as dicts: {"max_age": "12h"}. Durations are timedelta or "30d";
+      named values "STEPS_ADAPTIVE" or "adaptive".
 
     Raises ValueError for a name or an option that the API does not have; ranges are the server's to check."""
     model = model_pb2.Model(label_names=labels)
     if isinstance(features, feature_space_pb2.FeatureSpace):
         model.feature_space.CopyFrom(features)
     elif isinstance(features, str):
-        _choose(model.feature_space, "features", features, SPACES, feature_options)
+        options = {"bits": HASHED_BITS, **(feature_options or {})} if features == "hashed" else feature_options
+        _choose(model.feature_space, "features", features, SPACES, options)
     else:
         _choose(model.feature_space, "features", "dense", SPACES, {"dimension": features})
     _choose(model.learner, "learner", learner, LEARNERS, learner_options)
@@ -85,6 +92,34 @@ def _check_options(what: str, message: Any, chosen: str, options: Mapping[str, A
 
 def _merge(message: Any, fields: Mapping[str, Any]) -> None:
     try:
-        message.MergeFrom(type(message)(**with_durations(message.DESCRIPTOR, fields)))
+        message.MergeFrom(type(message)(**_as_api(message.DESCRIPTOR, fields)))
     except (TypeError, ValueError) as error:
         raise ValueError(f"{message.DESCRIPTOR.name}: {error}") from None
+
+
+def _as_api(message: Descriptor, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a message, with durations and named values, at any depth, as the API has them."""
+    return {name: _value_of(message.fields_by_name.get(name), value) for name, value in fields.items()}
+
+
+def _value_of(field: Any, value: Any) -> Any:
+    if field is None or field.label == FieldDescriptor.LABEL_REPEATED:
+        return value
+    if field.enum_type is not None and isinstance(value, str):
+        return _enum_value(field, value)
+    if field.message_type is None:
+        return value
+    if field.message_type is duration_pb2.Duration.DESCRIPTOR and not isinstance(value, Mapping):
+        return None if value is None else duration(value, field.name)
+    return _as_api(field.message_type, value) if isinstance(value, Mapping) else value
+
+
+def _enum_value(field: Any, name: str) -> int:
+    """Of STEPS_ADAPTIVE, also as the command line has it: adaptive."""
+    values = field.enum_type.values_by_name
+    prefix = field.enum_type.values_by_number[0].name.removesuffix("UNSPECIFIED")
+    found = values.get(name) or values.get(prefix + api_name(name).upper())
+    if found is None or found.number == 0:
+        there = ", ".join(repr(value.removeprefix(prefix).lower()) for value, described in values.items() if described.number)
+        raise ValueError(f"{field.name}={name!r}: there are {there}")
+    return int(found.number)

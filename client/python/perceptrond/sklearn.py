@@ -7,6 +7,8 @@
     classifier.publish("spam")
 """
 
+import importlib.util
+import multiprocessing
 import pickle
 from typing import Any, Mapping, Optional, Union
 
@@ -21,7 +23,7 @@ from .channels import default_server
 from .columns import count
 from .datasets import check_batch
 from .errors import PerceptrondError
-from .estimator_input import DICTS, FRAME, MATRIX, TEXTS, Input, find, plain_labels, read
+from .estimator_input import DICTS, FRAME, MATRIX, TEXTS, Input, class_numbers, find, plain_labels, read
 from .linear import LinearModel
 from .progress import Progress, shown
 from .served import Answers, ServedModel, shared_client
@@ -36,7 +38,7 @@ EXPECTED_FAILURES = {
 EXPECTED_OF_AVERAGES = {"check_estimators_pickle": "the server averages in float64, and a pickle has weights in float32: scores may differ in the seventh digit"}
 EXPECTED_WITHOUT_SAMPLE_WEIGHTS = dict.fromkeys(("check_sample_weights_list", "check_sample_weights_not_overwritten"),
                                                 "the learner takes no example weights: the server refuses those that are not 1")
-EXPECTED_OF_VOTES = {"check_estimators_pickle": "votes and kernels have no weight vector to pickle; publish() keeps the model on the server"}
+EXPECTED_OF_VOTES = {"check_estimators_pickle": "votes and kernels have no weight vector to pickle, and the server does not export their terms; publish() keeps the model there"}
 _WITHOUT_SAMPLE_WEIGHTS = {"margin_perceptron", "passive_aggressive", "arow", "kernel_perceptron", "auto"}
 _OF_VOTES = {"kernel_perceptron", "auto"}
 
@@ -56,10 +58,10 @@ class PerceptrondClassifier(ClassifierMixin, BaseEstimator):
       a number is a feature of its name, any other value a feature "name=value" of 1; TypeError for times. Texts: a text
       space, which splits them on the server. y: labels of any type; ValueError if one is missing.
 
-    fit() creates a model under a fresh name ("sklearn-..."), which is deleted with the estimator, when it is fitted again and
-    at the end of the process (not if that is killed). So clones and folds never share a model. A pickle has the settings and
-    the weights, and predicts without a server; there is none of texts, hashed features, kernels and votes, whose models
-    publish() keeps. Examples are learned exactly once a pass, also across restarts of the server.
+    fit() creates a model under a fresh name ("sklearn-..."), which is deleted with the estimator, when it is fitted again, at the
+    end of the process, and by the server once it was not used for 7 days. So clones and folds never share a model. A pickle has the settings and
+    the weights, and predicts without a server; of hashed names it needs the package xxhash. There is none of texts, kernels and
+    votes, whose models publish() keeps. Examples are learned exactly once a pass, also across restarts of the server.
 
     server: as Client's. Default: $PERCEPTROND_SERVER, else 127.0.0.1:7600.
     model: a name that partial_fit() and publish() use. Default: partial_fit() creates a model as fit() does.
@@ -69,7 +71,7 @@ class PerceptrondClassifier(ClassifierMixin, BaseEstimator):
     bias_input: what is appended to each example; 0: no bias. Default 1.
     max_iter: the most passes of fit(); at least 1. until_converged: stop after a pass without an update.
     shuffle: learn each pass in a random order, which random_state draws.
-    features: "auto", as above; "hashed" for dicts. feature_options: of the space, as the API has them: {"bits": 20} of "hashed";
+    features: "auto", as above; "hashed" for dicts. feature_options: of the space, as the API has them: {"bits": 20} of "hashed", its default;
       {"max_words": 2} of texts; {"max_features": 1000000} of names.
     batch_size: the most rows of a message, 1 to 65,536. verbose: show progress on standard error.
     tls_ca, token_file, give_up_after: as Client's.
@@ -138,9 +140,7 @@ class PerceptrondClassifier(ClassifierMixin, BaseEstimator):
                 raise ValueError(f"`classes={classes!r}` is not the same as on the last call to partial_fit, was: {self.classes_!r}")
             self.classes_ = found
         examples, y = self._read_to_learn(X, y, reset=first)
-        labels = numpy.searchsorted(self.classes_, y)
-        if (labels == len(self.classes_)).any() or (self.classes_[labels] != y).any():
-            raise ValueError(f"y has labels that are not among the classes: {self.classes_!r}")
+        labels = class_numbers(y, self.classes_)
         if first:
             self._served = self._bind(self._settings(examples))
             self.n_iter_ = 0
@@ -160,14 +160,13 @@ class PerceptrondClassifier(ClassifierMixin, BaseEstimator):
         name = model or self.model
         if name is None:
             raise ValueError("publish() needs a name: give it, or the parameter `model`")
-        client = self._client()
         if isinstance(self._served, ServedModel):
-            revision = self._served.client.history.copy(self._served.name, name).revision
-            client = self._served.client
-        else:
-            settings = self._settings(None)
-            settings.learner.starting_weights.CopyFrom(self._served.weights())
-            revision = client.create(name, settings).revision
+            self._served = self._served.copy(name)
+            return self
+        settings = self._settings(None)
+        settings.learner.starting_weights.CopyFrom(self._served.weights())
+        client = self._client()
+        revision = client.create(name, settings).revision
         self._served = ServedModel(client, name, owned=False)
         self._served.revision = revision
         return self
@@ -225,16 +224,29 @@ class PerceptrondClassifier(ClassifierMixin, BaseEstimator):
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())
-        if isinstance(state.get("_served"), ServedModel):
-            if self._kind == TEXTS or self.features == "hashed":
-                raise _unpicklable(f"of {self._kind}", "its features are hashed on the server")
+        served = state.get("_served")
+        if isinstance(served, ServedModel):
             try:
-                state["_served"] = self._linear()
-            except PerceptrondError as error:
-                if error.reason != "NOT_LINEAR":
-                    raise
-                raise _unpicklable("whose model predicts by votes or a kernel", "it has no weight vector") from None
+                state["_served"] = self._pickled()
+            except pickle.PicklingError:
+                # A worker process, of joblib or another pool, has nobody else to use the model.
+                if multiprocessing.parent_process() is not None:
+                    served.discard()
+                raise
         return state
+
+    def _pickled(self) -> LinearModel:
+        if self._kind == TEXTS:
+            raise _unpicklable(f"of {self._kind}", "the server makes its features")
+        try:
+            linear = self._linear()
+        except PerceptrondError as error:
+            if error.reason != "NOT_LINEAR":
+                raise
+            raise _unpicklable("whose model predicts by votes or a kernel", "it has no weight vector") from None
+        if linear.hashed and importlib.util.find_spec("xxhash") is None:
+            raise _unpicklable("of hashed features", "the package xxhash (Debian's python3-xxhash), which predicts without a server, is not installed")
+        return linear
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_served")
@@ -274,7 +286,7 @@ class PerceptrondClassifier(ClassifierMixin, BaseEstimator):
                 raise ValueError(f"the model {self.model} has other {what}: {theirs}, not {ours}")
         return ServedModel(client, self.model, owned=False)
 
-    def _read(self, X: Any, reset: bool) -> Input:
+    def _read(self, X: Any, reset: bool, learned: bool = False) -> Input:
         kind = find(X, None if reset else self._kind)
         if reset:
             self._kind = kind
@@ -283,7 +295,7 @@ class PerceptrondClassifier(ClassifierMixin, BaseEstimator):
         if kind == FRAME:
             self._check_feature_names(X, reset=reset)
             self._check_n_features(X, reset=reset)
-        return read(X, kind)
+        return read(X, kind, learned)
 
     def _read_to_learn(self, X: Any, y: Any, reset: bool) -> tuple[Input, Any]:
         check_batch(self.batch_size, "batch_size")
@@ -295,7 +307,7 @@ class PerceptrondClassifier(ClassifierMixin, BaseEstimator):
             check_consistent_length(X, y)
             if len(y) == 0:
                 raise ValueError("Found array with 0 sample(s): X and y have no rows.")
-            examples = self._read(X, reset)
+            examples = self._read(X, reset, learned=True)
         y = column_or_1d(y, warn=True)
         check_classification_targets(y)
         return examples, y
@@ -338,7 +350,11 @@ class PerceptrondClassifier(ClassifierMixin, BaseEstimator):
         return self._served.answers(examples.messages(batch), classes)
 
     def _linear(self) -> LinearModel:
-        return LinearModel(self._served.weights(), self.n_features_in_ if self._kind == MATRIX else 0)
+        assert isinstance(self._served, ServedModel)
+        if self._kind == MATRIX:
+            return LinearModel(self._served.weights(), self.n_features_in_)
+        space = self._served.client.get(self._served.name).feature_space
+        return LinearModel(self._served.weights(), 1 << space.hashed.bits, hashed=True) if space.HasField("hashed") else LinearModel(self._served.weights())
 
     def _exported(self) -> LinearModel:
         if not hasattr(self, "_served") or self._kind != MATRIX:

@@ -60,7 +60,10 @@ class LinearClassifier(NamedTuple):
 def get(client: Client, model: str) -> LinearClassifier:
     """Returns the weights that predict. Raises ValueError for a model whose features only the server makes, PerceptrondError
     (NOT_LINEAR) for votes and kernels; ABORTED (REVISION_MISMATCH) if the model learns meanwhile."""
-    _check_space(client.get(model))
+    found = client.get(model)
+    _check_space(found)
+    # Of one model, though an alias is moved meanwhile.
+    model = found.name
     exported = client.weights(model)
     # After the weights: it has the names of all their classes.
     found = client.get(model)
@@ -165,13 +168,26 @@ def read_file(path: pathlib.Path, form: str) -> LinearClassifier:
         import onnx
         from google.protobuf.message import DecodeError
         try:
-            return from_onnx(onnx.load_model_from_string(path.read_bytes()))
+            model = onnx.load_model_from_string(path.read_bytes())
         except DecodeError:
             raise ValueError("it is no ONNX model") from None
+        if not model.HasField("graph"):
+            raise ValueError("it is no ONNX model")
+        return from_onnx(model)
     if form == "vw":
-        return from_vw(path.read_text(encoding="utf-8"))
+        try:
+            return from_vw(path.read_text(encoding="utf-8"))
+        except UnicodeDecodeError:
+            raise ValueError("it is no text: write it by `vw --readable_model` or `--invert_hash`") from None
     import joblib
-    return from_sklearn(joblib.load(path))
+    try:
+        estimator = joblib.load(path)
+    except (OSError, ImportError):
+        raise
+    except Exception as error:
+        # Bytes that are no pickle may raise anything.
+        raise ValueError(f"it is no estimator that pickle or joblib wrote: {type(error).__name__} {error}".rstrip()) from None
+    return from_sklearn(estimator)
 
 
 # ----

@@ -13,7 +13,7 @@ from typing import Callable, Deque, Optional, Sequence, Union
 
 import grpc
 
-from .columns import copy, count, find_mixed, has_texts, pack
+from .columns import PACKING_ERRORS, at_its_row, copy, count
 from .errors import PerceptrondError, describe_status
 from .name_table import NameTable
 from .rows import Row, position_of
@@ -218,27 +218,14 @@ class Window:
             return None
         try:
             columns, count = self._names.pack(message.examples)
-        except (ArithmeticError, AttributeError, TypeError, ValueError) as error:
-            raise self._at_its_row(message, error) from error
+        except PACKING_ERRORS as error:
+            first = message.first_offset or 0
+            raise at_its_row(message.examples, error, lambda index: self.row_of(first + index)) from error
         if count < message.rows:
             rest = _Message(message.examples[count:], message.rows - count, (message.first_offset or 0) + count, message.completed_pass)
             self._messages.insert(self._sent + 1, rest)
             message.examples, message.rows, message.completed_pass = message.examples[:count], count, 0
         return columns
-
-    def _at_its_row(self, message: _Message, error: Exception) -> Exception:
-        """The error of the first row that cannot be packed, with its position."""
-        first = message.first_offset or 0
-        mixed = None if has_texts(message.examples) else find_mixed(message.examples)
-        if mixed is not None:
-            return TypeError(f"{position_of(message.examples, mixed.index, self.row_of(first + mixed.index))}: {mixed}")
-        for index in range(message.rows):
-            try:
-                pack(message.examples[index:index + 1])  # Rows
-            except (ArithmeticError, AttributeError, TypeError, ValueError) as of_row:
-                return (TypeError if isinstance(of_row, (AttributeError, TypeError)) else ValueError)(
-                    f"{position_of(message.examples, index, self.row_of(first + index))}: {of_row}")
-        return error
 
     def _settle(self, next_offset: int) -> None:
         """Drops messages whose rows are all below this offset: they were learned but their answers were lost. Pass

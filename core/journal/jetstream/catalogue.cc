@@ -142,8 +142,7 @@ absl::Status Catalogue::Apply(const StreamMessage& message) {
   {
     MutexLock lock(&mutex_);
     if (entry.has_import()) import_ = entry.import();
-    if (entry.has_alias()) aliases_.Put(entry.alias());
-    if (!entry.deleted_alias().empty()) aliases_.Remove(entry.deleted_alias());
+    ApplyToAliases(entry);
     if (entry.has_model()) changed = models_[entry.model().model().name()] = entry.model();
     const auto found = models_.find(entry.deleted_name());
     if (found != models_.end() && found->second.id() == entry.deleted_id()) {
@@ -233,7 +232,8 @@ absl::Status Catalogue::Change(const MakeEntry& make) {
     if (!outcome.ok()) return outcome.status();
     if (outcome->stale || outcome->written < messages.size()) continue;
     // Older headers of the model say nothing more.
-    if (!is_new) stream_.DeleteUpTo(subject, outcome->first - 1).IgnoreError();
+    if (!is_new && !MovesAlias(*entry))
+      stream_.DeleteUpTo(subject, outcome->first - 1).IgnoreError();
     return CatchUp().status();
   }
   return absl::UnavailableError("NATS: the catalogue is changed by others all the time");
@@ -334,6 +334,17 @@ absl::StatusOr<storage::ModelHeader> Catalogue::Delete(absl::string_view name,
       });
   if (!status.ok()) return status;
   return deleted;
+}
+
+absl::StatusOr<bool> Catalogue::WasDeleted(uint64_t id) const {
+  storage::CatalogueEntry entry;
+  entry.set_deleted_id(id);
+  const absl::StatusOr<std::optional<StreamMessage>> last = stream_.Last(SubjectOf(entry));
+  if (!last.ok()) return last.status();
+  // A header may be in parts, a deletion is not.
+  if (!last->has_value() || !(*last)->part.empty() || !entry.ParseFromString((*last)->data))
+    return false;
+  return entry.deleted_id() == id && !entry.has_model();
 }
 
 absl::StatusOr<storage::ModelHeader> Catalogue::Find(absl::string_view name) {

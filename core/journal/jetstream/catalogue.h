@@ -46,7 +46,9 @@ class Catalogue {
   absl::Status Replace(const storage::ModelHeader& header, const storage::ModelHeader& before);
   // As Journal's. Returns the header of the model that was.
   absl::StatusOr<storage::ModelHeader> Delete(absl::string_view name, const ModelGuard& guard);
-  // As Journal's (core/journal/jetstream/catalogue_aliases.cc). Aliases of a renamed model follow one by one.
+  // Whether the model with this id was deleted.
+  absl::StatusOr<bool> WasDeleted(uint64_t id) const;
+  // As Journal's (core/journal/jetstream/catalogue_aliases.cc).
   absl::Status Rename(const storage::ModelHeader& header, const storage::ModelHeader& before);
   const AliasMap& aliases() const { return aliases_; }
   absl::Status PutAlias(const Alias& alias, absl::string_view etag);
@@ -90,7 +92,12 @@ class Catalogue {
   absl::StatusOr<uint64_t> CatchUp() ABSL_LOCKS_EXCLUDED(mutex_);
   void Follow() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Apply(const StreamMessage& message) ABSL_LOCKS_EXCLUDED(mutex_, watcher_mutex_);
+  void ApplyToAliases(const storage::CatalogueEntry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::string SubjectOf(const storage::CatalogueEntry& entry) const;
+  // Gives an alias that follows by its model's entry one of its own.
+  absl::Status WriteMoved(const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whether an alias follows the model that the entry changes by an earlier entry of that alone.
+  bool MovesAlias(const storage::CatalogueEntry& entry) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   Stream& stream_;
   const bool may_import_;
@@ -101,6 +108,8 @@ class Catalogue {
   mutable Mutex mutex_;
   Models models_ ABSL_GUARDED_BY(mutex_);
   AliasMap aliases_;
+  // Aliases, with the id of the model that each follows to another name, until they have entries of their own.
+  std::map<std::string, uint64_t> moved_ ABSL_GUARDED_BY(mutex_);
   std::optional<storage::Import> import_ ABSL_GUARDED_BY(mutex_);
   // The last message that models_ has.
   uint64_t applied_ ABSL_GUARDED_BY(mutex_) = 0;

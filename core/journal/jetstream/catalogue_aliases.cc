@@ -1,4 +1,5 @@
 // The aliases in the fleet's catalogue of models, and other names of models, which aliases follow.
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -32,13 +33,45 @@ absl::Status Catalogue::Rename(const storage::ModelHeader& header,
         return entry;
       });
   if (!status.ok()) return status;
-  for (Alias alias : aliases_.AllOf(name_before)) {
-    alias.set_model(name);
-    // Unless somebody moves it at this moment.
-    const absl::Status moved = PutAlias(alias, alias.etag());
-    if (!moved.ok() && !absl::IsAborted(moved)) return moved;
-  }
+  // They follow by that entry already, which can go once each has one of its own.
+  for (const Alias& alias : aliases_.AllOf(name)) WriteMoved(alias.name()).IgnoreError();
   return absl::OkStatus();
+}
+
+void Catalogue::ApplyToAliases(const storage::CatalogueEntry& entry) {
+  if (entry.has_alias()) {
+    aliases_.Put(entry.alias());
+    moved_.erase(entry.alias().name());
+  }
+  if (!entry.deleted_alias().empty()) {
+    aliases_.Remove(entry.deleted_alias());
+    moved_.erase(entry.deleted_alias());
+  }
+  // The model has another name.
+  if (!entry.has_model() || entry.deleted_id() == 0) return;
+  for (Alias alias : aliases_.AllOf(entry.deleted_name())) {
+    alias.set_model(entry.model().model().name());
+    aliases_.Put(alias);
+    moved_[alias.name()] = entry.deleted_id();
+  }
+}
+
+bool Catalogue::MovesAlias(const storage::CatalogueEntry& entry) const {
+  const uint64_t id = entry.has_model() ? entry.model().id() : entry.deleted_id();
+  MutexLock lock(&mutex_);
+  return std::any_of(moved_.begin(), moved_.end(),
+                     [id](const auto& moved) { return moved.second == id; });
+}
+
+absl::Status Catalogue::WriteMoved(const std::string& name) {
+  return Change([&](const Models& /*models*/, uint64_t /*next*/) ABSL_EXCLUSIVE_LOCKS_REQUIRED(
+                    mutex_) -> absl::StatusOr<std::unique_ptr<storage::CatalogueEntry>> {
+    const std::optional<Alias> alias = aliases_.Find(name);
+    if (!alias.has_value() || !moved_.contains(name)) return nullptr;
+    auto entry = std::make_unique<storage::CatalogueEntry>();
+    *entry->mutable_alias() = *alias;
+    return entry;
+  });
 }
 
 absl::Status Catalogue::PutAlias(const Alias& alias, absl::string_view etag) {

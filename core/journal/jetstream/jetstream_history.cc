@@ -31,26 +31,39 @@ std::string JetStreamJournal::KeptPiecesOf(uint64_t model_id) const {
   return absl::StrCat(snapshots_->options().subject, ".kept-", model_id);
 }
 
-absl::StatusOr<std::vector<uint64_t>> JetStreamJournal::SaveKept(
-    uint64_t model_id, uint64_t number, const storage::Snapshot& snapshot) {
+std::string JetStreamJournal::NameOf(const storage::KeptSnapshot& kept) {
+  return kept.epoch() == 0 ? absl::StrCat(kept.number())
+                           : absl::StrCat(kept.number(), "-", kept.epoch());
+}
+
+std::string JetStreamJournal::PiecesOf(uint64_t model_id, const storage::KeptSnapshot& kept) const {
+  return absl::StrCat(KeptPiecesOf(model_id), ".", NameOf(kept));
+}
+
+absl::Status JetStreamJournal::SaveKept(uint64_t model_id, const storage::Snapshot& snapshot,
+                                        storage::KeptSnapshot& kept) {
   if (absl::Status status = CheckWritable(); !status.ok()) return status;
-  const std::string subject = absl::StrCat(KeptPiecesOf(model_id), ".", number);
+  const std::optional<int64_t> epoch = PartitionFor(model_id).own_epoch();
+  if (!epoch.has_value()) return WrittenByAnother();
+  kept.set_epoch(*epoch);
+  const std::string subject = PiecesOf(model_id, kept);
   // What a snapshot that was never finished left.
   if (absl::Status status = snapshots_->DeleteAll(subject); !status.ok()) return status;
-  absl::StatusOr<WrittenPieces> written = WritePieces(subject, snapshot);
+  const absl::StatusOr<WrittenPieces> written = WritePieces(subject, snapshot);
   if (!written.ok()) return written.status();
-  return std::move(written->part_bytes);
+  kept.mutable_part_bytes()->Assign(written->part_bytes.begin(), written->part_bytes.end());
+  return absl::OkStatus();
 }
 
 absl::StatusOr<storage::Snapshot> JetStreamJournal::LoadKept(uint64_t model_id,
                                                              const storage::KeptSnapshot& kept) {
-  return ReadPieces(absl::StrCat(KeptPiecesOf(model_id), ".", kept.number()),
+  return ReadPieces(PiecesOf(model_id, kept),
                     {kept.part_bytes().data(), static_cast<size_t>(kept.part_bytes_size())});
 }
 
-absl::Status JetStreamJournal::DeleteKept(uint64_t model_id, uint64_t number) {
+absl::Status JetStreamJournal::DeleteKept(uint64_t model_id, const storage::KeptSnapshot& kept) {
   if (absl::Status status = CheckWritable(); !status.ok()) return status;
-  return snapshots_->DeleteAll(absl::StrCat(KeptPiecesOf(model_id), ".", number));
+  return snapshots_->DeleteAll(PiecesOf(model_id, kept));
 }
 
 absl::Status JetStreamJournal::Replay(uint64_t model_id, uint64_t after_revision,
@@ -74,7 +87,7 @@ absl::Status JetStreamJournal::CreateLearned(storage::ModelHeader& header,
   if (absl::Status status = CheckWritable(); !status.ok()) return status;
   // Only the writer of a partition may append a snapshot to it.
   const absl::StatusOr<uint64_t> id =
-      catalogue_->ReserveId([&](uint64_t id) { return PartitionFor(id).is_writer(); });
+      catalogue_->ReserveId([&](uint64_t id) { return PartitionFor(id).ConfirmWriter(); });
   if (!id.ok()) return id.status();
   header.set_id(*id);
   storage::SnapshotHead head;
@@ -88,7 +101,13 @@ absl::Status JetStreamJournal::CreateLearned(storage::ModelHeader& header,
   const absl::StatusOr<WrittenPieces> written = WritePieces(subject, snapshot);
   if (!written.ok()) return written.status();
   head.mutable_part_bytes()->Assign(written->part_bytes.begin(), written->part_bytes.end());
-  absl::Status status = PartitionFor(*id).SetSnapshot(*id, head).status();
+  const absl::Status set = PartitionFor(*id).SetSnapshot(*id, head).status();
+  if (!set.ok()) {
+    // Even if it was appended: no model will have this id.
+    PartitionFor(*id).Delete(*id).IgnoreError();
+    snapshots_->DeleteAll(subject).IgnoreError();
+    return set;
+  }
   // The catalogue comes last: before that a crash leaves what no model has, and takes space alone.
   bool refused = false;
   const auto ask = [&](const ModelsNow& models) {
@@ -96,7 +115,7 @@ absl::Status JetStreamJournal::CreateLearned(storage::ModelHeader& header,
     refused = !asked.ok();
     return asked;
   };
-  if (status.ok()) status = catalogue_->Create(header, ask);
+  const absl::Status status = catalogue_->Create(header, ask);
   if (absl::IsUnknown(status)) return absl::UnavailableError(status.message());
   if (refused || absl::IsAlreadyExists(status)) {
     PartitionFor(*id).Delete(*id).IgnoreError();

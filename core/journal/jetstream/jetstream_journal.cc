@@ -250,13 +250,20 @@ absl::StatusOr<storage::Snapshot> JetStreamJournal::ReadPieces(
       snapshots_->Read(subject, 0);
   if (!reader.ok()) return reader.status();
   storage::Snapshot snapshot;
+  uint64_t read = 0;
   for (const uint64_t size : part_bytes) {
     std::string bytes;
     while (bytes.size() < size) {
       const absl::StatusOr<std::optional<StreamMessage>> piece = (*reader)->Next(kTimeout);
       if (!piece.ok()) return piece.status();
-      if (!piece->has_value())
+      if (!piece->has_value()) {
+        const absl::StatusOr<std::optional<StreamMessage>> last = snapshots_->Last(subject);
+        if (!last.ok()) return last.status();
+        if (last->has_value() && (*last)->sequence > read)
+          return absl::UnavailableError("NATS: a snapshot cannot be read to its end now");
         return absl::DataLossError("journal: pieces of a snapshot are missing");
+      }
+      read = (*piece)->sequence;
       bytes += (*piece)->data;
     }
     storage::Snapshot part;

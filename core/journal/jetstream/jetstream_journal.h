@@ -4,10 +4,12 @@
 
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "core/journal/jetstream/announcements.h"
 #include "core/journal/jetstream/catalogue.h"
 #include "core/journal/jetstream/connection.h"
@@ -52,11 +54,11 @@ class JetStreamJournal final : public Journal {
   const AliasMap& aliases() const override { return catalogue_->aliases(); }
   absl::Status PutAlias(const Alias& alias, absl::string_view etag) override;
   absl::Status DeleteAlias(absl::string_view name, absl::string_view etag) override;
-  absl::StatusOr<std::vector<uint64_t>> SaveKept(uint64_t model_id, uint64_t number,
-                                                 const storage::Snapshot& snapshot) override;
+  absl::Status SaveKept(uint64_t model_id, const storage::Snapshot& snapshot,
+                        storage::KeptSnapshot& kept) override;
   absl::StatusOr<storage::Snapshot> LoadKept(uint64_t model_id,
                                              const storage::KeptSnapshot& kept) override;
-  absl::Status DeleteKept(uint64_t model_id, uint64_t number) override;
+  absl::Status DeleteKept(uint64_t model_id, const storage::KeptSnapshot& kept) override;
   absl::StatusOr<std::vector<storage::ModelHeader>> List(absl::string_view after,
                                                          size_t limit) override;
   absl::StatusOr<uint64_t> Count() override;
@@ -70,6 +72,7 @@ class JetStreamJournal final : public Journal {
   absl::StatusOr<uint64_t> LastSequence(uint32_t partition) override;
   absl::StatusOr<std::unique_ptr<JournalTail>> Tail(uint32_t partition, uint64_t after) override;
   absl::Status Sync() override { return absl::OkStatus(); }
+  absl::Status Sweep() override;
   absl::StatusOr<std::unique_ptr<StoredModel>> Load(uint64_t model_id) override;
   absl::StatusOr<CommittedState> LoadCommittedState(uint64_t model_id) override;
   absl::StatusOr<storage::Counters> LoadCounters(uint64_t model_id) override;
@@ -111,9 +114,17 @@ class JetStreamJournal final : public Journal {
   jetstream::Partition& PartitionFor(uint64_t model_id) {
     return *partitions_[PartitionOf(model_id)];
   }
+  // Of each model: the last number that was given, and the names of its kept snapshots.
+  using KeptNames = absl::flat_hash_map<uint64_t, std::pair<uint64_t, std::set<std::string>>>;
+
   std::string PiecesOf(uint64_t model_id) const;
   // Of snapshots that users keep.
   std::string KeptPiecesOf(uint64_t model_id) const;
+  std::string PiecesOf(uint64_t model_id, const storage::KeptSnapshot& kept) const;
+  static std::string NameOf(const storage::KeptSnapshot& kept);
+  // Whether a subject of the stream has what no model has any more, of a partition that this opener writes.
+  absl::StatusOr<bool> IsLeft(const std::string& stream, absl::string_view subject,
+                              const KeptNames& kept);
   // Reads the snapshot whose pieces, of parts of these sizes, have this subject.
   absl::StatusOr<storage::Snapshot> ReadPieces(const std::string& subject,
                                                std::span<const uint64_t> part_bytes);

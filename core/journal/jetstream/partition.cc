@@ -348,7 +348,7 @@ absl::StatusOr<std::optional<storage::Counters>> Partition::LastCounters(uint64_
 absl::StatusOr<uint64_t> Partition::SetSnapshot(uint64_t model_id,
                                                 const storage::SnapshotHead& head) {
   MutexLock lock(&mutex_);
-  if (!own_last_.has_value()) return absl::UnavailableError("another server writes this model now");
+  if (!own_last_.has_value()) return WrittenByAnother();
   storage::LogEntry log;
   log.set_epoch(epoch_);
   *log.mutable_snapshot() = head;
@@ -356,9 +356,17 @@ absl::StatusOr<uint64_t> Partition::SetSnapshot(uint64_t model_id,
   AddInParts(HeadOf(model_id), log.SerializeAsString(), stream_->max_data(), messages);
   const absl::StatusOr<AppendOutcome> outcome = Append(messages, *own_last_);
   if (!outcome.ok()) return outcome.status();
-  if (outcome->written < messages.size())
-    return absl::UnavailableError("another server writes this model now");
+  if (outcome->written < messages.size()) return WrittenByAnother();
   return outcome->first;
+}
+
+bool Partition::ConfirmWriter() {
+  if (!is_writer()) return false;
+  const absl::StatusOr<uint64_t> last = stream_->LastSequence();
+  if (!last.ok() || !ReadTakeOvers(*last).ok()) return false;
+  MutexLock lock(&mutex_);
+  if (!take_overs_.empty() && take_overs_.back() > static_cast<uint64_t>(epoch_)) own_last_.reset();
+  return own_last_.has_value();
 }
 
 absl::Status Partition::DeleteCovered(uint64_t model_id, uint64_t last_entry, uint64_t head) {

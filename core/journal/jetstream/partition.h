@@ -74,12 +74,18 @@ class Partition {
   // snapshots before `head`.
   absl::Status DeleteCovered(uint64_t model_id, uint64_t last_entry, uint64_t head);
   // Whether this opener is the writer, as far as it knows.
-  bool is_writer() ABSL_LOCKS_EXCLUDED(mutex_) {
+  bool is_writer() ABSL_LOCKS_EXCLUDED(mutex_) { return own_epoch().has_value(); }
+  // Its epoch then.
+  std::optional<int64_t> own_epoch() ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
-    return own_last_.has_value();
+    return own_last_.has_value() ? std::optional(epoch_) : std::nullopt;
   }
+  // Whether it is by the take-overs that there are now; false if they cannot be read.
+  bool ConfirmWriter() ABSL_LOCKS_EXCLUDED(mutex_);
   // Deletes everything of the model.
   absl::Status Delete(uint64_t model_id);
+
+  const Stream& stream() const { return *stream_; }
 
   // Whether the writer of `epoch` was the writer when the message with this sequence number came.
   // Reads the take-overs up to it.

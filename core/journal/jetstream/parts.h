@@ -27,7 +27,7 @@ class PartJoiner {
   std::optional<StreamMessage> Add(StreamMessage message);
 
  private:
-  // Of the parts so far; empty subject: none.
+  // Of the parts so far; empty subject: none. Its `part` says of which message they are.
   StreamMessage joined_;
   size_t parts_ = 0;
 };

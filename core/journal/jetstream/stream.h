@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -38,7 +39,7 @@ struct StreamOptions {
 struct NewMessage {
   std::string subject;
   std::string data;
-  // Empty: none. Which part of a larger one it is, as "2/5" (parts.h).
+  // Empty: none. Which part of a larger one it is (parts.h).
   std::string part;
   // The W3C trace context of the call that it is written for; empty: none.
   std::string traceparent = {};
@@ -127,6 +128,8 @@ class Stream {
   absl::StatusOr<int64_t> Readers() const;
   // The last message of a subject; absent if there is none.
   absl::StatusOr<std::optional<StreamMessage>> Last(const std::string& subject) const;
+  // The subjects that messages have; one whose last message came just now may be there twice. O(subjects).
+  absl::StatusOr<std::vector<std::string>> Subjects() const;
   // Reads the messages of a subject, which may end in ".>", after a sequence number. UNAVAILABLE:
   // NATS does not answer, or placed each of several readers on a server that is lost.
   absl::StatusOr<std::unique_ptr<StreamReader>> Read(const std::string& subject,
@@ -158,9 +161,14 @@ class Stream {
   absl::StatusOr<State> ReadState() const;
   // The state of an API call that failed.
   absl::Status Failed(int status, int js_error, absl::string_view what, absl::Time since) const;
-  // As Read; without the messages' data, if `headers_only`.
+  // Whole messages, their headers, or those of the last one of each subject.
+  enum class Content : uint8_t { kWhole, kHeaders, kLastHeaders };
+  // As Read.
   absl::StatusOr<std::unique_ptr<StreamReader>> Subscribe(const std::string& subject,
-                                                          uint64_t after, bool headers_only) const;
+                                                          uint64_t after, Content content) const;
+  // Calls `visit` for each message that there is, in order, until that returns false.
+  absl::Status ForEachHeader(const std::string& subject, Content content,
+                             const std::function<bool(const StreamMessage&)>& visit) const;
   // Those of a subject's messages below `end`.
   absl::StatusOr<std::vector<uint64_t>> SequencesOf(const std::string& subject, uint64_t end) const;
   absl::Status Delete(const std::string& subject, uint64_t end) const;

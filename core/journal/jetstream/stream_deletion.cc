@@ -1,8 +1,9 @@
-// How messages of a stream are deleted.
+// How messages of a stream are deleted, and which subjects there are.
 #include <nats/nats.h>
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -28,21 +29,42 @@ std::string WhyNotDeleted(natsMsg* answer) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<uint64_t>> Stream::SequencesOf(const std::string& subject,
-                                                          uint64_t end) const {
-  std::vector<uint64_t> sequences;
-  const absl::StatusOr<std::unique_ptr<StreamReader>> reader = Subscribe(subject, 0, true);
+absl::Status Stream::ForEachHeader(const std::string& subject, Content content,
+                                   const std::function<bool(const StreamMessage&)>& visit) const {
+  const absl::StatusOr<std::unique_ptr<StreamReader>> reader = Subscribe(subject, 0, content);
   if (!reader.ok()) return reader.status();
   absl::StatusOr<bool> more = (*reader)->HasMessages();
   while (more.ok() && *more) {
     const absl::StatusOr<std::optional<StreamMessage>> message = (*reader)->Next(kDeleteTimeout);
     if (!message.ok()) return message.status();
-    if (!message->has_value() || (*message)->sequence >= end) break;
-    sequences.push_back((*message)->sequence);
+    if (!message->has_value() || !visit(**message)) break;
     more = (*message)->pending > 0;
   }
-  if (!more.ok()) return more.status();
+  return more.status();
+}
+
+absl::StatusOr<std::vector<uint64_t>> Stream::SequencesOf(const std::string& subject,
+                                                          uint64_t end) const {
+  std::vector<uint64_t> sequences;
+  const auto add = [&](const StreamMessage& message) {
+    if (message.sequence < end) sequences.push_back(message.sequence);
+    return message.sequence < end;
+  };
+  if (absl::Status status = ForEachHeader(subject, Content::kHeaders, add); !status.ok())
+    return status;
   return sequences;
+}
+
+// Not by the stream's information: libnats takes a minute to read 100,000 subjects of that.
+absl::StatusOr<std::vector<std::string>> Stream::Subjects() const {
+  std::vector<std::string> subjects;
+  const auto add = [&](const StreamMessage& message) {
+    subjects.push_back(message.subject);
+    return true;
+  };
+  const absl::Status status = ForEachHeader(options_.subject + ".>", Content::kLastHeaders, add);
+  if (!status.ok()) return status;
+  return subjects;
 }
 
 // One by one: nats-server before 2.9.18 may repeat a purge of one subject as one of all subjects
@@ -58,7 +80,7 @@ absl::Status Stream::Delete(const std::string& subject, uint64_t end) const {
   natsSubscription* answers = nullptr;
   natsStatus status = natsConnection_SubscribeSync(&answers, link->connection, inbox.c_str());
   const std::string subject_of_api = absl::StrCat("$JS.API.STREAM.MSG.DELETE.", options_.name);
-  // The first error. What fails is deleted with the next snapshot.
+  // The first error. What fails is deleted with the next snapshot, or swept.
   std::string why_not;
   for (size_t sent = 0, answered = 0; status == NATS_OK && answered < sequences->size();) {
     if (sent < sequences->size() && sent - answered < kMostDeletions) {

@@ -34,15 +34,19 @@ StreamMessage Convert(natsMsg* message, uint64_t sequence, int64_t nanos) {
   return result;
 }
 
+// `after` is absent for the last message of each subject.
 natsStatus MakeConsumer(jsCtx* context, const std::string& stream, const std::string& subject,
-                        uint64_t after, bool headers_only, natsSubscription*& subscription,
-                        jsErrCode& error) {
+                        std::optional<uint64_t> after, bool headers_only,
+                        natsSubscription*& subscription, jsErrCode& error) {
   jsSubOptions options;
   jsSubOptions_Init(&options);
   options.Stream = stream.c_str();
   options.Ordered = true;
-  options.Config.DeliverPolicy = js_DeliverByStartSequence;
-  options.Config.OptStartSeq = after + 1;
+  options.Config.DeliverPolicy = js_DeliverLastPerSubject;
+  if (after.has_value()) {
+    options.Config.DeliverPolicy = js_DeliverByStartSequence;
+    options.Config.OptStartSeq = *after + 1;
+  }
   options.Config.HeadersOnly = headers_only;
   // The library makes another consumer when it misses two: one on a NATS server that died sends none.
   options.Config.Heartbeat = absl::ToInt64Nanoseconds(kHeartbeat);
@@ -110,13 +114,14 @@ absl::StatusOr<std::optional<StreamMessage>> Stream::Last(const std::string& sub
 
 absl::StatusOr<std::unique_ptr<StreamReader>> Stream::Read(const std::string& subject,
                                                            uint64_t after) const {
-  return Subscribe(subject, after, false);
+  return Subscribe(subject, after, Content::kWhole);
 }
 
 absl::StatusOr<std::unique_ptr<StreamReader>> Stream::Subscribe(const std::string& subject,
                                                                 uint64_t after,
-                                                                bool headers_only) const {
+                                                                Content content) const {
   const absl::Time begin = absl::Now();
+  const auto from = content == Content::kLastHeaders ? std::nullopt : std::optional(after);
   absl::Status why;
   for (const absl::Duration wait : kSubscribeTimes) {
     if (absl::Status status = connection_->Check(); !status.ok()) return status;
@@ -126,8 +131,8 @@ absl::StatusOr<std::unique_ptr<StreamReader>> Stream::Subscribe(const std::strin
       return ToAbsl(status, 0, "JetStream");
     natsSubscription* subscription = nullptr;
     jsErrCode error = static_cast<jsErrCode>(0);
-    const natsStatus status =
-        MakeConsumer(context, options_.name, subject, after, headers_only, subscription, error);
+    const natsStatus status = MakeConsumer(context, options_.name, subject, from,
+                                           content != Content::kWhole, subscription, error);
     if (status == NATS_OK) {
       // The server sends no more than is read: flow control.
       natsSubscription_SetPendingLimits(subscription, -1, -1);

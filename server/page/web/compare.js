@@ -163,7 +163,8 @@ function show() {
   part('trouble').hidden = text === '';
   part('content').hidden = models.length === 0;
   models.forEach(showModel);
-  if (models.some(({answer}) => answer !== null)) draw();
+  part('curves').hidden = !models.some(({answer}) => answer !== null);
+  if (!part('curves').hidden) draw();
 }
 
 form.addEventListener('change', () => {

@@ -159,7 +159,7 @@ function unloaded(entries) {
   const absent = entries.filter((entry) => !entry.inMemory).length;
   if (absent === 0) return '';
   const who = absent === entries.length ? 'None of these is' : `${absent} of these ${absent === 1 ? 'is' : 'are'} not`;
-  return `${who} in memory: state and learning curve appear once a model is used or its page is opened.`;
+  return `${who} in memory: learning curves appear once a model is used or its page is opened.`;
 }
 
 // Models that have no figures, since they cannot be read.

@@ -66,13 +66,12 @@ export function showBadges(element, answer) {
   if (element.dataset.key === key) return;
   element.dataset.key = key;
   const badges = [];
-  if (!answer.inMemory) {
-    badges.push(badge('○', 'not in memory', 'mute', 'It is loaded on its next use; its state is known then.'));
-  } else if (state === 'learning' && answer.model.report.examples === '0') {
+  if (state === 'learning' && answer.model.report.examples === '0') {
     badges.push(badge('○', 'no examples yet', 'mute', 'It has learned no example yet.'));
   } else if (state in STATES) {
     badges.push(badge(STATES[state][0], state, STATES[state][1], ''));
   }
+  if (!answer.inMemory) badges.push(badge('○', 'not in memory', 'mute', 'It is loaded on its next use.'));
   if (answer.model.state === 'MODEL_STATE_FROZEN')
     badges.push(badge('❙❙', 'frozen', 'mute', 'The model predicts and does not learn.'));
   element.replaceChildren(...badges);

@@ -23,6 +23,7 @@ PROGRAMS = {
     "asyncio": {"learn": [*PYTHON, ROOT / "client/python/examples/learn_async.py"]},
     "node": {verb: ["node", ROOT / f"client/node/examples/{verb}.mjs"] for verb in ("learn", "predict", "watch")},
 }[LANGUAGE]
+PROGRAMS["perceptronctl"] = [PERCEPTRONCTL]
 # Real messages: the first 80 % to learn, the others to predict.
 MESSAGES = (ROOT / "deploy/data/sms_spam.tsv").read_bytes().splitlines(keepends=True)[1:]
 TRAIN, TEST = MESSAGES[:4459], MESSAGES[4459:]

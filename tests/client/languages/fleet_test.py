@@ -1,14 +1,16 @@
 """An example client that knows two servers of a fleet: it goes on at a model's writer once most of its rows were forwarded there, and
-at the other server when one dies.
+at the other server when one dies or answers no more.
 
     python3 fleet_test.py LANGUAGE PERCEPTROND PERCEPTRONCTL
 """
 
 import random
+import re
+import signal
 import sys
 import unittest
 
-from examples_fixture import CREATE, PERCEPTROND, TRAIN, Client, ExamplesFixture
+from examples_fixture import CREATE, LANGUAGE, PERCEPTROND, TRAIN, Client, ExamplesFixture, only_if
 from processes import Program, await_settled, free_ports, get, wait_for
 
 # Many more rows than a client sends before its first answers.
@@ -41,6 +43,13 @@ class FleetTest(ExamplesFixture):
         lines = (get(f"http://{server.metrics}/metrics") or "").splitlines()
         return next((float(line.split()[-1]) for line in lines if line.startswith(name + " ")), 0.0)
 
+    def learning_streams(self, server):
+        """How many are open."""
+        page = get(f"http://{server.metrics}/metrics")
+        started, handled = (sum(map(float, re.findall(rf'^grpc_server_{what}_total{{.*"LearnStream".*}} (\S+)$', page, re.MULTILINE)))
+                            for what in ("started", "handled"))
+        return started - handled
+
     def writer_and_follower(self):
         writes = lambda server: self.metric(server, "perceptrond_fleet_partitions_written") == 1
         writer = wait_for("a server writes the model", lambda: next(filter(writes, self.servers), None))
@@ -63,6 +72,30 @@ class FleetTest(ExamplesFixture):
         self.assertEqual(code, 0, out + error)
         self.server.address = follower.address
         self.assertEqual(self.examples("noise"), len(rows))
+
+    def leave_a_server_that_answers_no_more(self, *arguments):
+        writer, follower = self.writer_and_follower()
+        self.server.address = f"{follower.address},{writer.address}"
+        with Client(self.server, *arguments, "--producer", "p", "--batch", 64, "--window", 512) as client:
+            client.feed(TRAIN)
+            wait_for("most of the rows are learned", lambda: self.examples("mail") > len(TRAIN) - 600)
+            # Its machine may be lost as well: connections to it stay, and new ones are never answered.
+            used = next(server for server in self.servers if self.learning_streams(server))
+            used.process.send_signal(signal.SIGSTOP)
+            self.server.address = f"{used.address},{self.servers[1 - self.servers.index(used)].address}"
+            client.feed(TRAIN)
+            code, out, error = client.finish()
+        self.assertEqual(code, 0, out + error)
+        wait_for("all rows are learned", lambda: self.examples("mail") == 2 * len(TRAIN))
+
+    def test_leaves_a_server_that_answers_no_more(self):
+        self.leave_a_server_that_answers_no_more("learn", "mail", "-", *CREATE)
+
+    @only_if(LANGUAGE == "python")
+    def test_perceptronctl_leaves_a_server_that_answers_no_more(self):
+        self.server.address = self.servers[0].address
+        self.ctl("create", "mail", *CREATE)
+        self.leave_a_server_that_answers_no_more("perceptronctl", "learn", "mail", "-", "--format", "text")
 
 
 if __name__ == "__main__":

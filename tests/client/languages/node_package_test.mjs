@@ -3,67 +3,14 @@
 //   PERCEPTROND=build/bin/perceptrond node --test node_package_test.mjs
 
 import assert from 'node:assert/strict';
-import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import fs from 'node:fs';
 import { createRequire } from 'node:module';
 import net from 'node:net';
-import os from 'node:os';
 import path from 'node:path';
-import readline from 'node:readline';
 import { after, before, describe, it } from 'node:test';
-import { fileURLToPath, pathToFileURL } from 'node:url';
-
-const source = fileURLToPath(new URL('../../../client/node', import.meta.url));
-const work = fs.mkdtempSync(path.join(os.tmpdir(), 'perceptrond-node-'));
-const mail = [{ features: { free: 1, now: 2 }, label: 'spam' }, { features: { lunch: 1, now: 1 }, label: 'ham' }, { features: new Map([['free', 2]]), label: 'spam' }];
-const spam = { featureSpace: { named: {} }, labelNames: ['ham', 'spam'] };
-
-/** Packs a copy, since packing writes beside the sources, and unpacks it into node_modules. */
-function install() {
-  fs.mkdirSync(path.join(work, 'client'));
-  fs.cpSync(source, path.join(work, 'client/node'), { recursive: true, filter: (from) => path.basename(from) !== 'node_modules' });
-  fs.cpSync(path.join(source, '../../proto'), path.join(work, 'proto'), { recursive: true });
-  const [{ filename, files }] = JSON.parse(execFileSync('npm', ['pack', '--json', '--silent', '--pack-destination', work], { cwd: path.join(work, 'client/node'), encoding: 'utf8' }));
-  fs.mkdirSync(path.join(work, 'node_modules'));
-  execFileSync('tar', ['-xzf', path.join(work, filename), '-C', path.join(work, 'node_modules')]);
-  fs.renameSync(path.join(work, 'node_modules/package'), path.join(work, 'node_modules/perceptrond'));
-  fs.symlinkSync(path.join(source, 'node_modules/@grpc'), path.join(work, 'node_modules/@grpc'));
-  fs.rmSync(path.join(work, 'client'), { recursive: true });
-  fs.rmSync(path.join(work, 'proto'), { recursive: true });
-  return files.map((file) => file.path);
-}
-
-async function startServer(address) {
-  const server = spawn(process.env.PERCEPTROND, ['--address', address, '--metrics-address', 'off', '--data-dir', path.join(work, 'store')], { stdio: ['ignore', 'ignore', 'pipe'] });
-  for await (const line of readline.createInterface({ input: server.stderr })) {
-    const serving = line.match(/ info serving .*address=(\S+)/);
-    if (serving) {
-      // Whatever else it writes must not fill the pipe.
-      server.stderr.resume();
-      return { server, address: serving[1] };
-    }
-  }
-  throw new Error('the server did not start');
-}
-
-/** Resolves to a function that has aliases/prod name a model. */
-async function aliasMover(address) {
-  const load = createRequire(path.join(work, 'node_modules/perceptrond/index.mjs'));
-  const grpc = load('@grpc/grpc-js');
-  const definition = load('@grpc/proto-loader').loadSync('perceptron/v1/alias_service.proto', { includeDirs: [path.join(work, 'node_modules/perceptrond/proto')] });
-  const { AliasService } = grpc.loadPackageDefinition(definition).perceptron.v1;
-  const stub = new AliasService(address, grpc.credentials.createInsecure());
-  return (model) => new Promise((resolve, reject) => {
-    stub.updateAlias({ alias: { name: 'aliases/prod', model: `models/${model}` }, allowMissing: true }, (error) => (error ? reject(error) : resolve()));
-  });
-}
-
-async function stop(server) {
-  const ended = new Promise((resolve) => server.once('exit', resolve));
-  server.kill('SIGKILL');
-  await ended;
-}
+import { mail, setUp, source, spam, startServer, stop, tearDown, work } from './node_fixture.mjs';
 
 describe('the package', () => {
   let files;
@@ -72,21 +19,15 @@ describe('the package', () => {
   let perceptrond;
 
   before(async () => {
-    files = install();
-    perceptrond = await import(pathToFileURL(path.join(work, 'node_modules/perceptrond/index.mjs')));
-    running = await startServer('127.0.0.1:0');
-    client = new perceptrond.Client(running.address);
+    ({ files, perceptrond, running, client } = await setUp());
   });
 
-  after(async () => {
-    client.close();
-    await stop(running.server);
-    fs.rmSync(work, { recursive: true });
-  });
+  after(() => tearDown(client, running));
 
   it('has protos and types, and neither examples nor tests', () => {
     for (const file of ['index.mjs', 'index.d.ts', 'lib/client.mjs', 'proto/perceptron/v1/model.proto', 'proto/google/rpc/status.proto', 'README.md']) assert.ok(files.includes(file), file);
     assert.deepEqual(files.filter((file) => /^(examples|node_modules)|storage/.test(file)), []);
+    assert.ok(fs.existsSync(createRequire(path.join(work, 'user.mjs')).resolve('perceptrond/proto/perceptron/v1/backup_service.proto')));
   });
 
   it('creates, lists, freezes and deletes models', async () => {
@@ -135,7 +76,7 @@ describe('the package', () => {
     await client.create('challenger', spam);
     await client.learn('champion', mail, { untilConverged: true });
     await client.learn('challenger', mail.map((row) => ({ ...row, label: row.label === 'spam' ? 'ham' : 'spam' })), { untilConverged: true });
-    const move = await aliasMover(running.address);
+    const move = (model) => client.aliases.set('prod', model);
     await move('champion');
     assert.equal((await client.get('aliases/prod')).name, 'models/champion');
     assert.deepEqual((await client.predict('aliases/prod', mail)).labels, ['spam', 'ham', 'spam']);
@@ -171,7 +112,8 @@ describe('the package', () => {
     const { lastPass, passes } = await client.learn('spam', mail, { untilConverged: true, batch: 2, onProgress: (now) => seen.push(now) });
     assert.equal(lastPass.converged, true);
     assert.equal(passes, lastPass.number);
-    assert.deepEqual(seen.slice(0, 2), [{ pass: 1, sent: 2, rows: 3 }, { pass: 1, sent: 3, rows: 3 }]);
+    assert.deepEqual(seen.slice(0, 2).map(({ pass, sent, rows }) => ({ pass, sent, rows })), [{ pass: 1, sent: 2, rows: 3 }, { pass: 1, sent: 3, rows: 3 }]);
+    assert.equal(seen.at(-1).examples, 3 * passes);
     assert.equal((await client.waitUntilConverged('spam', { timeout: 30 })).name, 'models/spam');
     const { labels, scores, revision } = await client.predict('spam', mail, { batch: 2 });
     assert.deepEqual(labels, ['spam', 'ham', 'spam']);
@@ -191,7 +133,14 @@ describe('the package', () => {
     assert.match((await client.learn('places', ofFile)).totals.firstRowError, /^line 12: /);
     await assert.rejects(client.predict('places', rows, { batch: 2 }), /NON_FINITE_VALUE\): row 2: /);
     await assert.rejects(client.predict('places', ofFile, { batch: 1 }), /line 12: /);
-    await assert.rejects(client.learn('places', [rows[0], { features: new Map([[-1, 1]]), label: 1 }]), /^RangeError: row 1: index -1 is out of range/);
+    await assert.rejects(client.learn('places', [{ features: new Map([[1, 1]]), label: 1 }, { features: new Map([[-1, 1]]), label: 1 }]), /^RangeError: row 1: index -1 is out of range/);
+    const mixed = [...rows.slice(0, 2), { features: { c: 1 }, label: 'ham' }, { features: new Map([[7, 1]]), label: 'ham' }];
+    for (const batch of [100, 2]) {
+      for (const call of [() => client.learn('places', mixed, { batch }), () => client.predict('places', mixed, { batch }), () => client.explain('places', mixed)]) {
+        await assert.rejects(call(), /^RangeError: row 3: the feature 7 is a number; expected a name, as the features before it are/);
+      }
+    }
+    await assert.rejects(client.predict('places', [{ features: new Map([[7, 1]]) }, { features: { a: 1 }, line: 8 }]), /^RangeError: line 8: the feature "a" is a string; expected an index/);
   });
 
   it('learns and predicts texts, which the server splits', async () => {
@@ -220,7 +169,7 @@ describe('the package', () => {
     for (const wrong of [{}, { features: 'free' }, { features: null }, { text: 1 }, { text: 'a', features: { a: 1 } }]) {
       await assert.rejects(client.predict('spam', [mail[0], wrong]), /^RangeError: row 1: expected features/);
     }
-    await assert.rejects(client.predict('spam', [mail[0], { text: 'a' }]), /^RangeError: examples have features, texts or predictionIds, all the same/);
+    await assert.rejects(client.predict('spam', [mail[0], { text: 'a' }]), /^RangeError: row 1: a text; expected features, as the rows before it have/);
   });
 
   it('takes examples without a producer for new ones, and goes on with a named one where it was', async () => {
@@ -346,7 +295,9 @@ describe('the package', () => {
 
   it('has types that accept right programs and find mistakes', () => {
     fs.writeFileSync(path.join(work, 'user.mts'), `
-import { Client, PerceptrondError, type Example } from 'perceptrond';
+import { Client, PerceptrondError, type Example, type WritableStream } from 'perceptrond';
+
+declare const process: { stdin: AsyncIterable<Uint8Array>; stdout: WritableStream };
 
 const client = new Client('127.0.0.1:7600', { giveUpAfter: 5, onReconnect: (error) => console.log(error.reason) });
 const rows: Example[] = [{ features: { free: 1 }, label: 'spam' }, { features: new Map([[3, 0.5]]), label: -1 }];
@@ -358,7 +309,26 @@ const share: number = totals.mistakes / (lastPass?.examples ?? 1);
 for await (const model of client.watch('spam', { interval: 0.1 })) console.log(model.report.state === 'CONVERGENCE_STATE_CONVERGED', share);
 for await (const [batch, answer] of client.predictStream('spam', rows)) console.log(batch.length, answer.scores[0] * 2);
 try { await client.get('spam'); } catch (error) { if (error instanceof PerceptrondError) console.log(error.violations[0]?.field); }
-await client.learn('texts', [{ text: 'free', label: 'spam' }, { predictionId: (await client.predict('texts', [{ text: 'a' }], { ids: true })).ids[0], label: 'ham' }]);
+await client.learn('texts', [{ text: 'free', label: 'spam', weight: 2 }, { predictionId: (await client.predict('texts', [{ text: 'a' }], { ids: true })).ids[0], label: 'ham' }]);
+const [{ values, bias }] = (await client.weights('spam')).vectors;
+const { classScores } = await client.predict('spam', rows, { classScores: true, minRevision: 1 });
+console.log(values[0] * bias, classScores[0].length, (await client.aliases.set('prod', 'spam', { description: 'mail' })).previousModel);
+for await (const alias of client.aliases.list()) console.log(alias.model);
+if ((await client.aliases.challenge('prod', 'spam-2', { error: 'window' })).outcome === 'CHALLENGE_OUTCOME_CHAMPION_WON') await client.history.rollBack('spam', { revision: 3 });
+const size: number = await client.history.exportModel('spam', process.stdout, { onProgress: ({ bytes, total = 0 }) => console.log(bytes / total) });
+await client.history.importModel('spam-3', new URL('file:///tmp/spam.model'));
+await client.history.importModel('spam-4', [new Uint8Array(size)]);
+await client.history.importModel('spam-5', process.stdin);
+const stream = await client.learnStream(['spam', 'spam-2'], 'sensor');
+await stream.send(rows);
+console.log((await stream.endPass())[1].converged, (await stream.finish())[0].updates);
+console.log((await client.analyze('spam', { timeLimit: { seconds: 60 } })).separatorMargin);
+// @ts-expect-error a snapshot or a revision
+await client.history.rollBack('spam', {});
+// @ts-expect-error no such error
+await client.aliases.challenge('prod', 'spam-2', { error: 'all' });
+// @ts-expect-error bytes
+await client.history.importModel('spam', ['text']);
 // @ts-expect-error one of them
 await client.predict('spam', [{ text: 'free', features: { a: 1 } }]);
 // @ts-expect-error names of models

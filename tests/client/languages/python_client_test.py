@@ -4,6 +4,8 @@
 """
 
 import asyncio
+import functools
+import itertools
 import subprocess
 import sys
 import threading
@@ -14,7 +16,7 @@ import numpy
 import pandas
 import scipy.sparse
 
-from perceptrond import AsyncClient, Client, PerceptrondError, Row
+from perceptrond import AsyncClient, Client, PerceptrondError, Row, model_settings
 from perceptrond.producers import Producers
 from perceptrond.v1 import learner_pb2, model_pb2, report_pb2
 from python_fixture import ServedTest, texts_are_supported
@@ -92,10 +94,18 @@ class ModelsTest(ServedTest):
             self.client.get("nothing")
 
     def test_an_option_with_named_values_takes_a_name(self):
-        model = self.client.create("m", features=2, learner="logistic_regression", learner_options={"steps": "STEPS_ADAPTIVE"})
-        self.assertEqual(model.learner.logistic_regression.steps, learner_pb2.LogisticRegression.STEPS_ADAPTIVE)
-        with self.assertRaisesRegex(ValueError, "STEPS_WIDE"):
-            self.client.create("n", features=2, learner="logistic_regression", learner_options={"steps": "STEPS_WIDE"})
+        for steps in ("STEPS_ADAPTIVE", "adaptive"):
+            model = self.create("m", features=2, learner="logistic_regression", learner_options={"steps": steps}, tie_rule="positive")
+            self.assertEqual(model.learner.logistic_regression.steps, learner_pb2.LogisticRegression.STEPS_ADAPTIVE)
+            self.assertEqual(model.learner.tie_rule, learner_pb2.TIE_RULE_POSITIVE)
+            self.client.delete("m")
+        for steps in ("STEPS_WIDE", "wide", "unspecified"):
+            with self.assertRaisesRegex(ValueError, f"^LogisticRegression: steps='{steps}': there are 'constant', 'decreasing', 'adaptive'$"):
+                self.client.create("n", features=2, learner="logistic_regression", learner_options={"steps": steps})
+
+    def test_hashed_names_have_a_default_of_slots(self):
+        self.assertEqual(self.create("m", features="hashed").feature_space.hashed.bits, 20)
+        self.assertEqual(self.create("n", features="hashed", feature_options={"bits": 7}).feature_space.hashed.bits, 7)
 
     def test_an_existing_model_is_returned_only_if_that_is_ok(self):
         self.create("spam", **SPAM)
@@ -272,8 +282,20 @@ class PredictTest(ServedTest):
         self.create("spam", **SPAM)
         with self.assertRaisesRegex(ValueError, "batch=0: expected a whole number, 1 to 65,536"):
             self.client.predict("spam", MAIL, batch=0)
-        with self.assertRaisesRegex(TypeError, "the feature 7 is int; expected a name"):
-            self.client.predict("spam", [*MAIL, {7: 1.0}])
+        async def predict_async(rows, **arguments):
+            async with AsyncClient() as client:
+                await client.predict("spam", rows, **arguments)
+
+        predicts = (functools.partial(self.client.predict, "spam"), lambda rows, **arguments: asyncio.run(predict_async(rows, **arguments)))
+        for predict, batch in itertools.product(predicts, (100, 2)):
+            with self.assertRaisesRegex(TypeError, "^row 5: the feature 7 is int; expected a name, as the features before it are"):
+                predict([*MAIL, {"free": 1}, {7: 1.0}], batch=batch)
+            with self.assertRaisesRegex(TypeError, "^row 4: must be real number, not str"):
+                predict([*MAIL, {"free": "x"}], batch=batch)
+        with self.assertRaisesRegex(TypeError, "^line 8: the feature 'a' is str; expected an index"):
+            self.client.predict("spam", [Row({1: 1}, line=7), Row({"a": 1}, line=8)])
+        with self.assertRaisesRegex(TypeError, "^row 1: the feature 7 is int"):
+            self.client.explain("spam", [MAIL[0], {7: 1.0}])
         self.assertEqual((self.client.predict("spam", []).labels, self.client.learn("spam", [], []).totals.examples), ([], 0))
 
     def test_predictions_have_labels_and_scores(self):
@@ -296,6 +318,26 @@ class PredictTest(ServedTest):
         self.assertEqual(predictions.labels, [0, 1, 2])
         self.assertEqual([max(row) for row in predictions.class_scores], predictions.scores)
         self.assertEqual(len(predictions.probabilities), 3)
+
+    def test_a_class_that_is_added_while_predictions_are_made_has_its_name(self):
+        settings = {"classes": 4, "features": "named", "learner": "logistic_regression"}
+        classes = learner_pb2.Classes(max_classes=4, new_classes=learner_pb2.Classes.NEW_CLASSES_NAMED)
+
+        def rows(name):
+            yield Row({"a": 1})
+            self.client.learn(name, [{"b": 1}, {"a": 1}], ["new", "old"], passes=9)
+            yield Row({"b": 1})
+
+        async def predict_async(name):
+            async with AsyncClient() as client:
+                return await client.predict(name, rows(name), batch=1)
+
+        for name, predict in (("sync", lambda name: self.client.predict(name, rows(name), batch=1)), ("async", lambda name: asyncio.run(predict_async(name)))):
+            model = model_settings(**settings)
+            model.learner.classes.CopyFrom(classes)
+            self.create(name, settings=model)
+            self.client.learn(name, [{"a": 1}], ["old"])
+            self.assertEqual(predict(name).labels, ["old", "new"])
 
     def test_a_row_with_a_validation_error_is_an_error_with_its_field(self):
         self.create("rows", features=2)

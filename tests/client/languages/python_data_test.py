@@ -83,6 +83,28 @@ class DataTest(ServedTest):
         self.assertEqual(fitted(FRAME[["size"]].assign(weekday=FRAME["when"].dt.weekday, month=FRAME["when"].dt.month.astype(str))).predict(
             FRAME[["size"]].assign(weekday=1, month="1")).shape, (ROWS,))
 
+    def test_texts_in_a_frame_or_dict_are_warned_of_when_they_are_learned(self):
+        texts = [f"message number {row} is {answer}" for row, answer in enumerate(ANSWERS)]
+        frame = pandas.DataFrame({"text": texts, "kind": FRAME["kind"]})
+        self.create("frame", features="named", labels=["no", "yes"])
+        dicts = frame.astype(str).to_dict("records")
+        for learn in (lambda: fitted(frame), lambda: fitted(frame[["text"]]), lambda: fitted(dicts), lambda: self.client.learn("frame", frame, ANSWERS)):
+            with self.assertWarnsRegex(UserWarning, "^120 of 120 values of 'text' are different, .*give texts alone"):
+                learn()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            for few in (fitted(dicts[:10], ANSWERS[:10]), fitted(frame[["kind"]]), fitted(frame["text"])):
+                few.predict(frame["text"] if few._kind == "texts" else dicts if few._kind == "dicts" else frame[["kind"]])
+            self.client.predict("frame", frame)
+
+    def test_a_category_in_a_dict_for_a_client_is_refused_with_what_to_send(self):
+        self.create("dicts", features="named", labels=["no", "yes"])
+        said = "row 1: must be real number, not str; make a category a feature, {'country=DE': 1}, as PerceptrondClassifier and frames do"
+        rows = [{"age": 3, "country=FR": 1}, {"age": 4, "country": "DE"}]
+        for call in (lambda: self.client.learn("dicts", rows, ["no", "yes"]), lambda: self.client.predict("dicts", rows)):
+            with self.assertRaisesRegex(TypeError, said):
+                call()
+
     def test_frames_of_other_things_and_of_one_name_twice_are_refused_in_words(self):
         self.assert_refused(pandas.DataFrame({"tags": [["a"]] * ROWS}), ANSWERS, "the column 'tags' has values such as a list", TypeError)
         self.assert_refused(pandas.concat([FRAME[["kind"]]] * 2, axis=1), ANSWERS, "two features of the frame have the name 'kind=[ab]'")

@@ -65,6 +65,26 @@ class AliasTest(ManagementTest):
             learning.finish()
         self.assertEqual((self.client.report("first").examples, self.client.report("second").examples), (7, 6))
 
+    def test_predictions_have_the_labels_of_the_model_that_predicts_though_its_alias_is_moved(self):
+        self.learned("first")
+        self.create("second", features="named", labels=["bad", "good"])
+        self.client.learn("second", MAIL, ["bad", "good"], passes=3)
+
+        def rows():
+            for number in range(8):
+                if number == 4:
+                    self.alias("prod", "second")
+                yield self.row(MAIL[number % 2])
+
+        async def predict_async():
+            async with AsyncClient() as client:
+                return (await client.predict("aliases/prod", rows(), batch=1)).labels
+
+        for predict in (lambda: self.client.predict("aliases/prod", rows(), batch=1).labels, lambda: asyncio.run(predict_async())):
+            self.alias("prod", "first")
+            self.assertEqual(predict(), LABELS * 4)
+            self.assertEqual(self.client.predict("aliases/prod", MAIL).labels, ["bad", "good"])
+
     def row(self, features, label=None):
         from perceptrond import Row
         return Row(features, label)

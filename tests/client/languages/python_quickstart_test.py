@@ -19,14 +19,6 @@ from python_fixture import ServedTest
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 SCRIPT = ROOT / "client/python/examples/quickstart.py"
 FIVE_MINUTES = 300
-# What the README leaves out.
-IMPORTS = """import asyncio, pickle
-from sklearn.datasets import load_iris
-from sklearn.model_selection import cross_val_score
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import check_estimator
-X, y = load_iris(return_X_y=True)"""
 
 
 class QuickstartTest(ServedTest):
@@ -47,17 +39,20 @@ class QuickstartTest(ServedTest):
         examples = self.client.report("spam").examples
         self.assertEqual(examples % 4459, 1115)
         self.assertIn(f'perceptrond_model_examples_total{{model_name="spam"}} {examples}', get(f"http://{self.server.metrics}/metrics").splitlines())
+        # A second run says what to do before it learns.
+        again = subprocess.run([sys.executable, "-B", SCRIPT], capture_output=True, text=True, timeout=FIVE_MINUTES)
+        self.assertEqual((again.returncode, again.stdout), (1, ""))
+        self.assertEqual(again.stderr, "there is a model spam already: delete it (perceptronctl delete spam), or name another one (--model spam-2)\n")
         self.client.delete("spam")
 
-    def test_the_programs_of_the_readme_run(self):
-        programs = re.findall(r"```python\n(.*?)```", (ROOT / "client/python/README.md").read_text(), re.DOTALL)
-        program = "\n".join([IMPORTS, *programs]).replace("127.0.0.1:7600", self.server.address)
-        done = self.follow([sys.executable, "-B", "-c", program])
-        self.assertEqual(done.stdout, "['spam']\n['spam']\n['spam']\n")
-        self.await_models("spam", "spam-2")
+    def test_the_program_of_the_readme_runs(self):
+        (program,) = re.findall(r"```python\n(.*?)```", (ROOT / "client/python/README.md").read_text(), re.DOTALL)
+        done = self.follow([sys.executable, "-B", "-c", program.replace("127.0.0.1:7600", self.server.address)])
+        self.assertRegex(done.stdout, r"^\['spam'\]\n\['spam'\]\n\['spam'\]\n0\.[89]\d*\n$")
+        self.await_models("iris", "spam")
         self.client.aliases.delete("prod")
         self.client.delete("spam")
-        self.client.delete("spam-2")
+        self.client.delete("iris")
 
     def test_the_readme_leads_from_pip_install_to_the_dashboard_within_five_minutes(self):
         """The commands as they are, but for the installation of Debian's packages, in a copy: pip writes beside the sources."""

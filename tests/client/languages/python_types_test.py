@@ -12,14 +12,21 @@ import unittest
 
 PYPROJECT = sys.argv.pop(1)
 USER = """
-from perceptrond import AsyncClient, Client, PerceptrondError, Progress, Row
+import io
+
+from perceptrond import AsyncClient, Client, PerceptrondError, Progress, Row, Transfer
 from perceptrond.v1 import model_pb2
 
 def right(client: Client) -> float:
     model: model_pb2.Model = client.create("spam", features="named", labels=["ham", "spam"])
     learned = client.learn("spam", [Row({"free": 1.0}, "spam")], passes=2, progress=lambda now: print(now.sent))
     predictions = client.predict(model.name, [{"free": 1}])
+    size: int = client.history.export_model("spam", "spam.model", progress=True)
+    model = client.history.import_model("spam-2", io.BytesIO(bytes(size)), progress=seen)
     return predictions.scores[0] + learned.totals.examples
+
+def seen(now: Transfer) -> None:
+    print(now.bytes / now.total if now.total else now.complete)
 
 async def also_right(client: AsyncClient) -> int:
     async for model in client.watch("spam", interval=0.5):
@@ -30,6 +37,7 @@ def wrong(client: Client, error: PerceptrondError) -> None:
     client.learn("spam", [], passes="2")  # wrong 1
     client.predict("spam", []).score  # wrong 2
     error.reason.code  # wrong 3
+    client.history.import_model("spam", 5)  # wrong 4
 """
 
 

@@ -386,8 +386,9 @@ class CommandTest(WeightsTest):
             self.assertRegex(self.run_main("export", "--format", "onnx", name, file, expect=1), problem)
         self.assertRegex(self.run_main("export", "--format", "vw", "nothing", file, expect=1), "MODEL_NOT_FOUND")
         self.assertFalse(file.exists())
-        file.write_bytes(b"\xff\xff no")
-        self.assertRegex(self.run_main("import", "--format", "onnx", "m", file, expect=1), r"none.onnx: it is no ONNX model")
+        for form, data, problem in (("onnx", b"\xff\xff no", "ONNX model"), ("onnx", b"", "ONNX model"), ("sklearn", b"\x80\x04no", "estimator that pickle"), ("vw", b"\xff", "text")):
+            file.write_bytes(data)
+            self.assertRegex(self.run_main("import", "--format", form, "m", file, expect=1), rf"none.onnx: it is no {problem}")
 
     def test_a_name_that_is_taken_is_an_error(self):
         self.learned("taken", *whole_numbers(9, 2, 2), features=2, classes=2)

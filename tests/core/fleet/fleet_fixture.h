@@ -37,7 +37,14 @@ class FleetTest : public ::testing::Test {
     std::unique_ptr<Store> store;
   };
 
-  FleetTest() { traffic_.dimension = 12; }
+  FleetTest() {
+    traffic_.dimension = 12;
+    fleet_options_.heartbeat = absl::Milliseconds(20);
+    fleet_options_.writer_timeout = absl::Milliseconds(400);
+    fleet_options_.rank_delay = absl::Milliseconds(50);
+    fleet_options_.settle_time = absl::Milliseconds(100);
+    fleet_options_.max_lag = kMaxLag;
+  }
 
   Server& Start() {
     auto journal = std::make_unique<PausedJournal>(journal_.OpenAgain());
@@ -49,14 +56,8 @@ class FleetTest : public ::testing::Test {
   Server& Start(std::unique_ptr<Journal> journal, Store::Options options = {},
                 const std::string& address = "") {
     Server& server = servers_.emplace_back();
-    FleetOptions fleet;
-    fleet.address = address.empty() ? absl::StrCat("server", ++started_) : address;
-    fleet.heartbeat = absl::Milliseconds(20);
-    fleet.writer_timeout = absl::Milliseconds(400);
-    fleet.rank_delay = absl::Milliseconds(50);
-    fleet.settle_time = absl::Milliseconds(100);
-    fleet.max_lag = kMaxLag;
-    options.fleet = std::make_shared<FleetOptions>(fleet);
+    fleet_options_.address = address.empty() ? absl::StrCat("server", ++started_) : address;
+    options.fleet = std::make_shared<FleetOptions>(fleet_options_);
     server.store = std::make_unique<Store>(std::move(journal), options);
     return server;
   }
@@ -132,6 +133,8 @@ class FleetTest : public ::testing::Test {
   }
 
   testing::TrafficOptions traffic_;
+  // Of servers that are started from now on, but for their addresses.
+  FleetOptions fleet_options_;
   MemoryJournal journal_{MemoryJournal::Options{.partitions = kPartitions, .tail_bytes = 64 << 20}};
   std::vector<Server> servers_;
   int started_ = 0;

@@ -1,5 +1,8 @@
 // What a writer has learned while it hands its partitions over.
+#include <atomic>
+#include <chrono>
 #include <functional>
+#include <thread>
 #include <utility>
 
 #include "core/model/views.h"
@@ -58,6 +61,32 @@ TEST_F(FleetTest, CorrectRowsThatAreAcknowledgedWhileAWriterHandsOverAreCounted)
   Server& next = Start();
   ASSERT_TRUE(Eventually([&] { return next.store->fleet()->Writes(IdOf("models/m")); }));
   EXPECT_EQ(MakeReport(**next.store->Acquire("models/m")).examples(), acknowledged);
+}
+
+TEST_F(FleetTest, AServerThatAnswersLateIsWaitedForUntilItWouldBeTakenForDead) {
+  servers_.reserve(1);
+  fleet_options_.writer_timeout = absl::Seconds(2);
+  Store& store = *Start().store;
+  ASSERT_TRUE(Eventually([&] { return WrittenOnce(); }));
+  ASSERT_NO_FATAL_FAILURE(Create("models/m"));
+  const auto model = store.Acquire("models/m").value();
+  std::unique_ptr<OpenStreams::Ticket> ticket;
+  std::thread late;
+  std::atomic<bool> answered = false;
+  const auto on_ask = [&] {
+    late = std::thread([&] {
+      // Slower than a server that only has much to do.
+      std::this_thread::sleep_for(std::chrono::milliseconds(700));
+      answered = true;
+      ticket.reset();
+    });
+  };
+  ticket = store.streams().Open(
+      model->uid(), "", [](const absl::Status& /*why*/) {}, on_ask);
+  store.fleet()->Leave();
+  EXPECT_TRUE(answered);
+  ASSERT_TRUE(late.joinable());
+  late.join();
 }
 
 }  // namespace

@@ -6,22 +6,8 @@
 namespace perceptrond {
 namespace {
 
-Alias MakeAlias(const std::string& name, const std::string& model, const std::string& etag) {
-  Alias alias;
-  alias.set_name(name);
-  alias.set_model(model);
-  alias.set_etag(etag);
-  return alias;
-}
-
-storage::Snapshot MakeState(uint64_t revision, float weight) {
-  storage::Snapshot snapshot;
-  snapshot.set_revision(revision);
-  storage::StateArray& array = *snapshot.add_arrays();
-  array.set_size(3);
-  for (int i = 0; i < 3; ++i) array.add_values(weight + static_cast<float>(i));
-  return snapshot;
-}
+using testing::MakeAlias;
+using testing::MakeState;
 
 TEST_P(JournalConformance, AnAliasIsWrittenOnlyOverTheOneThatItsWriterKnows) {
   CreateModel(*journal_, "a");
@@ -85,13 +71,11 @@ TEST_P(JournalConformance, KeptSnapshotsStayWhileTheModelsOwnIsReplaced) {
   const storage::ModelHeader header = CreateModel(*journal_, "a");
   std::vector<storage::KeptSnapshot> kept(3);
   for (uint64_t number = 1; number <= 2; ++number) {
-    const auto part_bytes =
-        journal_->SaveKept(header.id(), number, MakeState(number, static_cast<float>(number)));
-    ASSERT_OK(part_bytes.status());
     kept[number].set_number(number);
-    kept[number].mutable_part_bytes()->Assign(part_bytes->begin(), part_bytes->end());
+    ASSERT_OK(journal_->SaveKept(header.id(), MakeState(number, static_cast<float>(number)),
+                                 kept[number]));
   }
-  ASSERT_OK(journal_->DeleteKept(header.id(), 2));
+  ASSERT_OK(journal_->DeleteKept(header.id(), kept[2]));
   EXPECT_EQ(Bytes(journal_->LoadKept(header.id(), kept[1]).value()), Bytes(MakeState(1, 1)));
   EXPECT_TRUE(absl::IsDataLoss(journal_->LoadKept(header.id(), kept[2]).status()));
 }

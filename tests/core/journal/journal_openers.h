@@ -23,8 +23,10 @@ using testing::CreateModel;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using testing::LastRevisions;
+using testing::MakeAlias;
 using testing::MakeEntry;
 using testing::MakeRecord;
+using testing::MakeState;
 using testing::ReadRecords;
 
 struct SharedHome {
@@ -236,6 +238,98 @@ TEST_P(Openers, OfModelsCreatedAtOnceUnderOneNameOneExists) {
   const std::string uid = one().Find("wanted")->model().uid();
   for (const std::unique_ptr<Journal>& journal : journals_)
     EXPECT_EQ(journal->Find("wanted")->model().uid(), uid);
+}
+
+// By the snapshots' bytes.
+void ExpectKept(Journal& journal, uint64_t id, const storage::KeptSnapshot& kept, float weight) {
+  const auto loaded = journal.LoadKept(id, kept);
+  ASSERT_OK(loaded.status());
+  EXPECT_EQ(loaded->SerializeAsString(), MakeState(1, weight).SerializeAsString());
+}
+
+TEST_P(Openers, ASnapshotThatASupersededWriterKeepsLeavesThatOfTheNextOne) {
+  storage::KeptSnapshot late;
+  late.set_number(1);
+  storage::KeptSnapshot next = late;
+  TakeOver(one(), "one");
+  TakeOver(two(), "two");
+  ASSERT_OK(two().SaveKept(id_, MakeState(1, 2), next));
+  // It may not know yet that it is superseded.
+  const absl::Status saved = one().SaveKept(id_, MakeState(1, 1), late);
+  ExpectKept(two(), id_, next, 2);
+  if (!saved.ok()) {
+    EXPECT_TRUE(absl::IsUnavailable(saved)) << saved;
+    return;
+  }
+  ExpectKept(two(), id_, late, 1);
+  ASSERT_OK(one().DeleteKept(id_, late));
+  EXPECT_TRUE(absl::IsDataLoss(two().LoadKept(id_, late).status()));
+  ExpectKept(one(), id_, next, 2);
+}
+
+TEST_P(Openers, AWriterKeepsASnapshotAgainUnderTheNumberOfAnUnfinishedOne) {
+  storage::KeptSnapshot kept;
+  kept.set_number(1);
+  TakeOver(one(), "one");
+  ASSERT_OK(one().SaveKept(id_, MakeState(1, 1), kept));
+  ASSERT_OK(one().SaveKept(id_, MakeState(1, 2), kept));
+  ExpectKept(two(), id_, kept, 2);
+}
+
+TEST_P(Openers, WhoIsNotTheWriterKeepsNoSnapshot) {
+  TakeOver(one(), "one");
+  storage::KeptSnapshot kept;
+  kept.set_number(1);
+  EXPECT_TRUE(absl::IsUnavailable(two().SaveKept(id_, MakeState(1, 1), kept)));
+}
+
+TEST_P(Openers, OfChangesOfOneHeaderAtOnceOneIsMade) {
+  for (int round = 0; round < 20; ++round) {
+    const storage::ModelHeader before = *one().Find("a");
+    std::atomic<int> changed = 0;
+    std::atomic<int> refused = 0;
+    std::atomic<int> winner = -1;
+    std::barrier start(kOpeners);
+    std::vector<std::thread> threads;
+    for (int i = 0; i < kOpeners; ++i) {
+      threads.emplace_back([&, i] {
+        storage::ModelHeader header = before;
+        header.mutable_model()->set_description(std::to_string(kOpeners * round + i));
+        start.arrive_and_wait();
+        const absl::Status status = journals_[i]->Replace(header, before);
+        EXPECT_TRUE(status.ok() || absl::IsAborted(status)) << status;
+        ++(status.ok() ? changed : refused);
+        if (status.ok()) winner = kOpeners * round + i;
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    ASSERT_EQ(changed, 1) << round;
+    ASSERT_EQ(refused, kOpeners - 1) << round;
+    ASSERT_OK(one().Refresh());
+    ASSERT_EQ(one().Find("a")->model().description(), std::to_string(winner));
+  }
+}
+
+TEST_P(Openers, AModelThatIsDeletedWhileItGetsAnAliasIsThereOrHasNone) {
+  for (int round = 0; round < 20; ++round) {
+    const std::string name = "models/" + std::to_string(round);
+    const Alias alias = MakeAlias("aliases/" + std::to_string(round), name, "1");
+    CreateModel(one(), name);
+    std::barrier start(2);
+    absl::Status put;
+    std::thread other([&] {
+      start.arrive_and_wait();
+      put = two().PutAlias(alias, "");
+    });
+    start.arrive_and_wait();
+    const absl::Status deleted = one().Delete(name);
+    other.join();
+    ASSERT_NE(put.ok(), deleted.ok()) << put << " " << deleted;
+    EXPECT_TRUE(put.ok() || absl::IsNotFound(put)) << put;
+    EXPECT_TRUE(deleted.ok() || absl::IsFailedPrecondition(deleted)) << deleted;
+    EXPECT_EQ(one().Find(name).ok(), put.ok());
+    EXPECT_EQ(one().aliases().Find(alias.name()).has_value(), put.ok());
+  }
 }
 
 }  // namespace

@@ -147,7 +147,7 @@ TEST_P(Recovery, AReportWithoutLoadingIsThatOfTheLastCommit) {
   // What is stored is as it was; what takes the weights is absent.
   ConvergenceReport stored = report;
   for (const char* figure :
-       {"weight_norm", "separate_prediction_weights", "state", "margin_ceiling", "margin_floor",
+       {"weight_norm", "separate_prediction_weights", "margin_ceiling", "margin_floor",
         "bound_in_use", "update_bound", "not_separable", "error_ceiling"})
     stored.GetReflection()->ClearField(&stored, stored.GetDescriptor()->FindFieldByName(figure));
   EXPECT_TRUE(MessageDifferencer::Equals(WithoutWindows(page[0].report), WithoutWindows(stored)))

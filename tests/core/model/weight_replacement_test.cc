@@ -92,6 +92,18 @@ TEST(WeightReplacementRules, RefusalsChangeNothing) {
   EXPECT_EQ(StateBytes(*lone.model), before);
 }
 
+TEST(WeightReplacementRules, TheErrorOfTheLatestExamplesBeginsAnew) {
+  LoneModel lone(Sampled(2));
+  lone.Learn(Columns().AddDense({1, 2}, 1).AddDense({2, -3}, -1).batch());
+  ASSERT_GT(MakeReport(*lone.model).window_error(), 0);
+  const NewWeights weights{{{{0}, {1}, 0.5F}}, {}, ~0U};
+  ASSERT_OK(lone.model->ReplaceWeights(weights, std::nullopt).status());
+  EXPECT_EQ(MakeReport(*lone.model).window_examples(), 0U);
+  EXPECT_EQ(MakeReport(*lone.model).drift().window_examples(), 0U);
+  lone.Learn(Columns().AddDense({1, 2}, 1).batch());
+  EXPECT_EQ(MakeReport(*lone.model).window_examples(), 1U);
+}
+
 TEST(WeightReplacementRules, NamesOfTheSeparatorGetWeightsUpToTheCap) {
   for (const bool room : {true, false}) {
     v1::Model settings = testing::NamedSettings("m", room ? 3 : 1);

@@ -116,6 +116,19 @@ TEST_F(StoreMemoryTest, TheLeastRecentlyUsedLeavesFirst) {
   EXPECT_LE(store_->stats().memory_bytes, options.memory_budget);
 }
 
+TEST_F(StoreMemoryTest, CopiesThatTakeMoreThanAllModelsLeaveNoneInMemory) {
+  Store::Options options;
+  options.memory_budget = 1 << 20;
+  Open(options);
+  Create("a", 10);
+  Create("b", 10);
+  {
+    const ModelCopyMemory copy(store_->memory(), 2 << 20);
+    EXPECT_EQ(store_->stats().models_in_memory, 0U);
+  }
+  EXPECT_OK(store_->Acquire("a").status());
+}
+
 TEST_F(StoreMemoryTest, ProducersCountAsMemoryAlsoIfAllTheySendIsRight) {
   Create("a");
   Create("b");

@@ -75,6 +75,8 @@ TEST_P(EachKernelUnit, MultipliesABlockOfRowsByColumnsAsEachAloneZerosLeftOut) {
 
 TEST_P(EachKernelUnit, RaisesToPowersOneFactorAfterTheOtherWithinTheLimit) {
   constexpr double kLimit = 1e150;
+  // Large beside some powers; and limited, beside others.
+  constexpr double kAddend = 1e140;
   std::vector<double> bases(203);
   for (double& base : bases) base = normal_(random_) * std::exp2(40 * normal_(random_));
   // 0, whose power is 0 whatever was limited before, and what leaves the limit.
@@ -83,12 +85,15 @@ TEST_P(EachKernelUnit, RaisesToPowersOneFactorAfterTheOtherWithinTheLimit) {
   bases[202] = -1e149;
   for (const uint32_t exponent : {1U, 2U, 3U, 10U}) {
     std::vector<double> powers = bases;
-    unit().powers(0.5, exponent, kLimit, powers.data(), powers.size());
+    unit().powers(0.5, exponent, 0, kLimit, powers.data(), powers.size());
+    std::vector<double> sums = bases;
+    unit().powers(0.5, exponent, kAddend, kLimit, sums.data(), sums.size());
     for (size_t i = 0; i < bases.size(); ++i) {
       double plain = 1;
       for (uint32_t e = 0; e < exponent; ++e)
         plain = std::clamp(plain * (0.5 + bases[i]), -kLimit, kLimit);
       EXPECT_EQ(std::bit_cast<uint64_t>(powers[i]), std::bit_cast<uint64_t>(plain)) << bases[i];
+      EXPECT_EQ(sums[i], std::clamp(plain + kAddend, -kLimit, kLimit)) << bases[i];
       const long double exact = std::pow(static_cast<long double>(0.5 + bases[i]), exponent);
       if (std::abs(exact) < kLimit) {
         EXPECT_NEAR(powers[i], static_cast<double>(exact), 2e-15 * std::abs(powers[i]));
@@ -114,19 +119,36 @@ TEST_P(EachKernelUnit, ComputesGaussiansWithTheSameBitsAndNearTheCLibrarys) {
   products[201] = 1 + 1e-15;
   norms[202] = 1e9;
   std::vector<double> values = products;
-  unit().gaussians(0.5, 1, norms.data(), values.data(), values.size());
+  unit().gaussians(0.5, 1, norms.data(), 0, values.data(), values.size());
+  std::vector<double> sums = products;
+  unit().gaussians(0.5, 1, norms.data(), 0.25, sums.data(), sums.size());
   std::vector<double> elsewhere = products;
-  simd::Units().back()->gaussians(0.5, 1, norms.data(), elsewhere.data(), elsewhere.size());
+  simd::Units().back()->gaussians(0.5, 1, norms.data(), 0, elsewhere.data(), elsewhere.size());
   for (size_t i = 0; i < norms.size(); ++i) {
     const double distance = std::max(0.0, 1 + norms[i] - 2 * products[i]);
     const double expected = std::exp(-0.5 * distance);
     EXPECT_NEAR(values[i], expected, 2e-15 * expected + 1e-300) << distance;
     EXPECT_EQ(std::bit_cast<uint64_t>(values[i]), std::bit_cast<uint64_t>(elsewhere[i]))
         << distance;
+    EXPECT_EQ(sums[i], values[i] + 0.25) << distance;
   }
   EXPECT_EQ(values[200], 1);
   EXPECT_EQ(values[201], 1);
   EXPECT_EQ(values[202], 0);
+}
+
+TEST_P(EachKernelUnit, AddsProductsRoundedToTheSumOfTheirLane) {
+  for (size_t size = 0; size <= kLargest; ++size) {
+    std::vector<double> a(size), b(size), expected(8);
+    // Of all digits, so that products are rounded.
+    for (double& value : a) value = std::exp2(8 * normal_(random_)) / 3.0;
+    for (double& value : b) value = static_cast<double>(normal_(random_)) / 3;
+    for (double& value : expected) value = normal_(random_);
+    std::vector<double> sums = expected;
+    unit().add_products(a.data(), b.data(), size, sums.data());
+    for (size_t i = 0; i < size; ++i) expected[i % 8] += a[i] * b[i];
+    EXPECT_EQ(sums, expected) << size;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Units, EachKernelUnit, ::testing::ValuesIn(simd::Units()),

@@ -9,7 +9,7 @@ import grpc
 
 from networks import Loopback
 from perceptrond.v1 import learning_service_pb2_grpc, model_service_pb2, model_service_pb2_grpc, prediction_service_pb2_grpc
-from processes import Program, await_jetstream, free_ports, get, logs_on_failure, wait_for
+from processes import Program, await_jetstream, await_settled, free_ports, get, logs_on_failure, wait_for
 
 # Connections that no call waits for are otherwise looked at every five seconds only.
 os.environ["GRPC_CLIENT_CHANNEL_BACKUP_POLL_INTERVAL_MS"] = "50"
@@ -261,3 +261,7 @@ class Fleet:
         settled = lambda: None not in counts() and sum(counts()) == self.partitions and \
             [self.metric(i, "perceptrond_fleet_servers") for i in range(SIZE)] == [SIZE] * SIZE
         wait_for("each partition has one writer", settled)
+
+    def await_shares(self):
+        """Waits until servers that came lately have been given their share of the partitions."""
+        await_settled([f"{self.host(i)}:{ports[2]}" for i, ports in enumerate(self._ports)], 3 * TIMEOUT_SECONDS)

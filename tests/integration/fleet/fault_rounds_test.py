@@ -107,6 +107,8 @@ class Rounds:
     def servers_restart_one_after_the_other(self, load):
         for i in range(SIZE):
             self.restart(i, signal.SIGTERM)
+            # So that the next one has a share to hand over, too.
+            self.fleet.await_shares()
 
     def all_servers_restart(self, load):
         for i in range(SIZE):

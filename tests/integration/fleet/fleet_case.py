@@ -129,6 +129,15 @@ class FleetCase(unittest.TestCase):
         self.assertEqual((failure.code, failure.retry), ("UNAVAILABLE", True), failure)
         print(f"{self.model}: server {server} refuses: {failure.reason}: {failure.message}", flush=True)
 
+    def rows_evaluated_at(self, server):
+        """Of a stream there, how many were evaluated by the server itself."""
+        evaluated_here = lambda: self.fleet.metric(server, 'perceptrond_fleet_rows_total{evaluated="here"}')
+        before = evaluated_here()
+        with Stream(self.fleet, server, self.model) as stream:
+            for _ in range(4):
+                stream.learn(1)
+        return evaluated_here() - before
+
     def predicted_throughout(self, since, servers=range(SIZE)):
         now = time.monotonic()
         gaps = [longest_gap(self.load.readers[server].times, since, now) for server in servers]

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -38,6 +39,24 @@ class AnswersOnce final : public Reactor {
   grpc::ByteBuffer message_;
   const grpc::ByteBuffer bytes_;
   const grpc::Status end_;
+};
+
+// Answers once the client has sent all, and does something before.
+class AnswersAtEnd final : public Reactor {
+ public:
+  AnswersAtEnd(Call& call, std::function<void()> at_end)
+      : call_(call), at_end_(std::move(at_end)) {}
+  void Start() { call_.StartRead(&message_); }
+  void OnReadDone(bool ok) override {
+    if (ok) return Start();
+    at_end_();
+    call_.FinishWith(ToBytes("answer"));
+  }
+
+ private:
+  Call& call_;
+  const std::function<void()> at_end_;
+  grpc::ByteBuffer message_;
 };
 
 class RelayTest : public ::testing::Test {
@@ -159,6 +178,33 @@ TEST_F(RelayTest, ACallThatIsNoStreamIsAnsweredDuringTheDrain) {
   EXPECT_TRUE(call->Read(answer));
   call->WritesDone();
   EXPECT_TRUE(call->Finish().ok());
+  EXPECT_TRUE(drain_.AwaitAllRemoved(kLong));
+}
+
+TEST_F(RelayTest, AnUploadEndsWhenTheDrainBegins) {
+  kind_ = RelayKind::kUpload;
+  method_ = Make<UntilCancel>(counts_);
+  const auto call = Begin();
+  drain_.Begin();
+  EXPECT_EQ(ReasonOf(call->Finish()), "DRAINING");
+  EXPECT_TRUE(counts_.AwaitCancelled(1));
+  EXPECT_TRUE(drain_.AwaitAllRemoved(kLong));
+}
+
+TEST_F(RelayTest, AnUploadThatWasSentWholeIsAnsweredDuringTheDrain) {
+  kind_ = RelayKind::kUpload;
+  method_ = [this](Call& call) {
+    const auto reactor = std::make_shared<AnswersAtEnd>(call, [this] { drain_.Begin(); });
+    call.Bind(reactor);
+    reactor->Start();
+  };
+  ClientCall call(front_.Connect(), "/call");
+  EXPECT_TRUE(call.Write("first"));
+  EXPECT_TRUE(call.WritesDone());
+  std::string answer;
+  EXPECT_TRUE(call.Read(answer));
+  EXPECT_EQ(answer, "answer");
+  EXPECT_TRUE(call.Finish().ok());
   EXPECT_TRUE(drain_.AwaitAllRemoved(kLong));
 }
 

@@ -139,7 +139,12 @@ TEST_F(StatusPageTest, AskingLoadsNothingUnlessItIsAskedTo) {
   Open();
   const page::ModelList list = List();
   EXPECT_FALSE(list.models(0).in_memory());
-  EXPECT_EQ(list.models(0).convergence(), "");
+  // What the journal has of it.
+  EXPECT_EQ(list.models(0).convergence(), "learning");
+  EXPECT_EQ(list.models(0).model().report().window_examples(), 50U);
+  for (const char* state : {"learning", "not in memory"})
+    EXPECT_EQ(List({{"state", state}, {"min_error", "0.1"}}).matches(), 1U) << state;
+  EXPECT_EQ(List({{"state", "converged"}}).matches(), 0U);
   EXPECT_EQ(list.models(0).model().learning_curve_size(), 0);
   const page::ModelDetail stored = Detail("m", {{"features", "5"}});
   EXPECT_FALSE(stored.in_memory());

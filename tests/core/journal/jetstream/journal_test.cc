@@ -60,5 +60,32 @@ INSTANTIATE_TEST_SUITE_P(
         SharedHome{"JetStreamOnThreeServers", [](int openers) { return OpenOn(3, openers); }}),
     [](const auto& info) { return info.param.name; });
 
+// It does not know of the other's take-over before it asks.
+TEST(FleetsJournalTest, AModelThatHasLearnedIsCreatedWhereItsOpenerStillWrites) {
+  const std::vector<std::unique_ptr<Journal>> journals = OpenOn(1, 2);
+  ASSERT_EQ(journals[0]->partitions(), 2U);
+  const auto take_over = [](Journal& journal, uint32_t partition) {
+    const auto outcome = journal.TakeOver(partition, "it", journal.LastSequence(partition).value());
+    ASSERT_OK(outcome.status());
+    ASSERT_FALSE(outcome->stale);
+  };
+  take_over(*journals[0], 0);
+  take_over(*journals[0], 1);
+  take_over(*journals[1], 1);
+  for (int i = 0; i < 3; ++i) {
+    storage::ModelHeader header;
+    header.mutable_model()->set_name("models/" + std::to_string(i));
+    ASSERT_OK(journals[0]->CreateWith(header, MakeState(1, 2), {}));
+    EXPECT_EQ(journals[0]->PartitionOf(header.id()), 0U);
+    const auto loaded = journals[1]->Load(header.id());
+    ASSERT_OK(loaded.status());
+    EXPECT_EQ((*loaded)->TakeSnapshot().value()->revision(), 1U);
+  }
+  take_over(*journals[1], 0);
+  storage::ModelHeader header;
+  header.mutable_model()->set_name("models/none");
+  EXPECT_TRUE(absl::IsUnavailable(journals[0]->CreateWith(header, MakeState(1, 2), {})));
+}
+
 }  // namespace
 }  // namespace perceptrond

@@ -1,0 +1,42 @@
+// ExampleStream: a LearnStream that takes what users give, and throws what Client throws.
+
+import { asRow } from './rows.mjs';
+import { toError } from './rpc.mjs';
+
+export class ExampleStream {
+  #stream;
+
+  constructor(stream) { this.#stream = stream; }
+
+  get nextOffset() { return this.#stream.nextOffset; }
+  get passes() { return this.#stream.passes; }
+  get totals() { return this.#stream.models.map(({ totals }) => ({ ...totals })); }
+
+  send(examples) {
+    return this.#do(() => this.#stream.send(examples.map((example, i) => asRow(example, this.nextOffset + i))));
+  }
+
+  endPass() {
+    return this.#do(async () => {
+      await this.#stream.endPass();
+      return this.#stream.lastPasses();
+    });
+  }
+
+  async finish() {
+    await this.#do(() => this.#stream.finish());
+    return this.totals;
+  }
+
+  cancel() {
+    return this.#stream.cancel();
+  }
+
+  async #do(step) {
+    try {
+      return await step();
+    } catch (error) {
+      throw toError(error);
+    }
+  }
+}

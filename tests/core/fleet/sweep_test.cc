@@ -1,0 +1,45 @@
+// When a server has its journal delete what failed deletions have left.
+#include <atomic>
+#include <memory>
+#include <utility>
+
+#include "tests/core/fleet/fleet_fixture.h"
+
+namespace perceptrond::fleet_test {
+namespace {
+
+// Counts, and fails.
+class SweptJournal final : public testing::JournalDecorator {
+ public:
+  SweptJournal(std::shared_ptr<Journal> base, std::atomic<int>& sweeps)
+      : JournalDecorator(std::move(base)), sweeps_(sweeps) {}
+  absl::Status Sweep() override {
+    ++sweeps_;
+    return absl::UnavailableError("no answer");
+  }
+
+ private:
+  std::atomic<int>& sweeps_;
+};
+
+TEST_F(FleetTest, AServerSweepsOnceItHasTakenPartitionsOver) {
+  servers_.reserve(2);
+  std::atomic<int> first = 0;
+  std::atomic<int> second = 0;
+  Start(std::make_unique<SweptJournal>(journal_.OpenAgain(), first));
+  ASSERT_TRUE(Eventually([&] { return WrittenOnce() && first > 0; }));
+  Server& next = Start(std::make_unique<SweptJournal>(journal_.OpenAgain(), second));
+  servers_.front().store.reset();
+  ASSERT_TRUE(Eventually([&] { return Written(next) == kPartitions && second > 0; }));
+}
+
+TEST_F(FleetTest, AServerSweepsFromTimeToTime) {
+  std::atomic<int> sweeps = 0;
+  fleet_options_.sweep_interval = absl::Milliseconds(1);
+  Start(std::make_unique<SweptJournal>(journal_.OpenAgain(), sweeps));
+  // More often than it takes partitions over.
+  ASSERT_TRUE(Eventually([&] { return sweeps > static_cast<int>(kPartitions); }));
+}
+
+}  // namespace
+}  // namespace perceptrond::fleet_test

@@ -1,0 +1,175 @@
+// Models that are exported and imported over a real connection, whole or in part.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "perceptron/v1/history_service.grpc.pb.h"
+#include "tests/integration/access_fixture.h"
+
+namespace perceptrond::testing {
+
+inline constexpr char kAdminToken[] = "admin-token";
+inline constexpr char kKeeperToken[] = "keeper-token";
+// Access rules with a principal more, the administrator of models with a prefix.
+inline std::string RulesWithKeeper() {
+  return absl::StrCat(AccessFile::Text(), "principal { name: 'keeper' token_sha256: '",
+                      AccessFile::Digest(kKeeperToken),
+                      "' allow { role: ADMIN models: 'spam-' } }\n");
+}
+
+// Whether a model's file, exported at another time, has as many bytes, but for those of the time.
+inline bool IsAsLong(const std::string& file, const std::string& other) {
+  constexpr size_t kTimeBytes = 16;
+  return file.size() <= other.size() + kTimeBytes && other.size() <= file.size() + kTimeBytes;
+}
+
+// An import whose pieces a test sends one by one.
+class ImportCall {
+ public:
+  ImportCall(v1::HistoryService::Stub& stub, const std::string& id,
+             const std::string& request_id = "", const std::string& token = "") {
+    if (!token.empty()) context_.AddMetadata("authorization", "Bearer " + token);
+    writer_ = stub.ImportModel(&context_, &model_);
+    request_.set_new_name("models/" + id);
+    request_.set_request_id(request_id);
+  }
+
+  // Only the first message has the names.
+  bool Send(const std::string& piece) {
+    request_.set_piece(piece);
+    const bool sent = writer_->Write(request_);
+    request_.Clear();
+    return sent;
+  }
+  // In pieces of this size, as far as the server takes them.
+  void SendAll(const std::string& bytes, size_t piece_bytes = 60 << 10) {
+    for (size_t at = 0; at < bytes.size(); at += piece_bytes) {
+      if (!Send(bytes.substr(at, piece_bytes))) return;
+    }
+  }
+  // What the next message has instead.
+  v1::ImportModelRequest& next() { return request_; }
+  void HalfClose() { writer_->WritesDone(); }
+  void Cancel() { context_.TryCancel(); }
+  // Waits for the server to end the call.
+  grpc::Status AwaitEnd() { return writer_->Finish(); }
+  grpc::Status Finish() {
+    HalfClose();
+    return AwaitEnd();
+  }
+  const v1::Model& model() const { return model_; }
+
+ private:
+  grpc::ClientContext context_;
+  v1::Model model_;
+  std::unique_ptr<grpc::ClientWriter<v1::ImportModelRequest>> writer_;
+  v1::ImportModelRequest request_;
+};
+
+// An export that a test reads piece by piece.
+class ExportCall {
+ public:
+  ExportCall(v1::HistoryService::Stub& stub, const std::string& id, const std::string& token = "") {
+    if (!token.empty()) context_.AddMetadata("authorization", "Bearer " + token);
+    v1::ExportModelRequest request;
+    request.set_name("models/" + id);
+    reader_ = stub.ExportModel(&context_, request);
+  }
+
+  // False at the end.
+  bool ReadPiece() {
+    v1::ExportModelResponse response;
+    if (!reader_->Read(&response)) return false;
+    file_ += response.piece();
+    return true;
+  }
+  grpc::Status Finish() {
+    while (ReadPiece()) {
+    }
+    return reader_->Finish();
+  }
+  const std::string& file() const { return file_; }
+
+ private:
+  grpc::ClientContext context_;
+  std::unique_ptr<grpc::ClientReader<v1::ExportModelResponse>> reader_;
+  std::string file_;
+};
+
+// What transfers need, for a server with any flags.
+template <typename Base>
+class Transfers : public Base {
+ protected:
+  template <typename... Arguments>
+  explicit Transfers(Arguments&&... arguments) : Base(std::forward<Arguments>(arguments)...) {
+    Begin();
+  }
+  void Begin() { history_ = v1::HistoryService::NewStub(this->channel_); }
+  void CrashAndRestart() {
+    this->server_.Kill();
+    RestartAfterEnd();
+  }
+  void RestartAfterEnd() {
+    this->Restart();
+    Begin();
+  }
+  // A model whose file has some 10 MB times `size`.
+  void CreateLarge(const std::string& id, int size, const std::string& token = "") {
+    constexpr uint32_t kAtOnce = 100'000;
+    v1::CreateModelRequest create;
+    create.set_model_id(id);
+    const auto dimension = static_cast<uint32_t>(size) << 20;
+    create.mutable_model()->mutable_feature_space()->mutable_dense()->set_dimension(dimension);
+    const auto authorize = [&](grpc::ClientContext& context) {
+      if (!token.empty()) context.AddMetadata("authorization", "Bearer " + token);
+    };
+    grpc::ClientContext creating;
+    authorize(creating);
+    v1::Model model;
+    const grpc::Status created = this->models_->CreateModel(&creating, create, &model);
+    ASSERT_TRUE(created.ok()) << created.error_message();
+    // Most weights are not 0, so that all are listed.
+    for (uint32_t begin = 0; begin < dimension / 4 * 3; begin += kAtOnce) {
+      v1::LearnRequest request;
+      request.set_model("models/" + id);
+      v1::ExampleColumns& columns = *request.mutable_columns();
+      for (uint32_t i = begin; i < begin + kAtOnce; ++i) {
+        columns.add_indices(i);
+        columns.add_values(1 + static_cast<float>(i % 7));
+      }
+      columns.add_row_ends(static_cast<uint32_t>(columns.indices_size()));
+      columns.add_labels(begin / kAtOnce % 2 == 0 ? 1 : -1);
+      grpc::ClientContext learning;
+      authorize(learning);
+      v1::LearnResponse learned;
+      const grpc::Status status = this->learning_->Learn(&learning, request, &learned);
+      ASSERT_TRUE(status.ok()) << status.error_message();
+    }
+  }
+  std::string Export(const std::string& id, const std::string& token = "") {
+    ExportCall call(*history_, id, token);
+    const grpc::Status status = call.Finish();
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return call.file();
+  }
+  bool Exists(const std::string& id, const std::string& token = "") {
+    grpc::ClientContext context;
+    if (!token.empty()) context.AddMetadata("authorization", "Bearer " + token);
+    v1::GetModelRequest request;
+    request.set_name("models/" + id);
+    v1::Model model;
+    const grpc::Status status = this->models_->GetModel(&context, request, &model);
+    if (!status.ok()) {
+      EXPECT_EQ(Reason(status), "MODEL_NOT_FOUND");
+    }
+    return status.ok();
+  }
+
+  std::unique_ptr<v1::HistoryService::Stub> history_;
+};
+
+}  // namespace perceptrond::testing
