@@ -6,7 +6,6 @@ the fleet goes on by itself.
 
 import contextlib
 import pathlib
-import queue
 import shutil
 import signal
 import struct
@@ -22,32 +21,10 @@ from clients import failure_of
 from fleet_case import SIZE, FleetCase, Stream, create, learn, predict
 from journal_records import fleet_pb2
 from nats_client import NatsClient
-from perceptrond.columns import pack
-from perceptrond.rows import Row
-from perceptrond.v1 import learning_service_pb2, model_service_pb2
+from perceptrond.v1 import model_service_pb2
 from processes import wait_for
 from proxy import Faults
 from replicas import Replicas
-
-
-class Stream:
-    """A stream without a producer, of messages that are answered one by one."""
-
-    def __init__(self, fleet, server, model):
-        self._requests, self._model = queue.SimpleQueue(), model
-        self._answers = fleet.stubs[server].learning.LearnStream(iter(self._requests.get, None), timeout=60)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self._requests.put(None)
-        self._answers.cancel()
-
-    def learn(self, label):
-        """The result of one row."""
-        self._requests.put(learning_service_pb2.LearnStreamRequest(model=f"models/{self._model}", columns=pack([Row({0: 1.0}, label)])))
-        return next(self._answers).results[0]
 
 
 class WithoutNats(FleetCase):
