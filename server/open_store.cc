@@ -181,6 +181,15 @@ Store::Options StoreOptions(const Options& options) {
     fleet.max_lag = options.fleet_max_lag;
     store.fleet = std::make_shared<const FleetOptions>(fleet);
     store.on_log_cut = ExitOnLostEntries;
+    store.on_namesake = [address = fleet.address](bool yields, const std::string& client_address) {
+      Log(LogLevel::kError,
+          yields
+              ? "another server of the fleet, which started earlier, has this one's address; this "
+                "one does not learn: give it a --fleet-address or --fleet-advertise of its own"
+              : "another server of the fleet, which started later, has this one's address, and "
+                "does not learn: give it a --fleet-address or --fleet-advertise of its own",
+          {{"address", address}, {"other_client_address", client_address}});
+    };
   }
   store.on_write_failure = [](const std::string& model, const absl::Status& why) {
     Log(LogLevel::kError,

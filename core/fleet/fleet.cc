@@ -13,6 +13,8 @@ namespace perceptrond {
 namespace {
 
 constexpr absl::Duration kLeaveTime = absl::Seconds(10);
+// How often it is reported that another server has this one's address.
+constexpr std::chrono::minutes kNamesakeInterval{10};
 
 std::string NewId(const std::string& address) {
   std::random_device random;
@@ -27,7 +29,8 @@ Fleet::Fleet(Journal& journal, const FleetOptions& options, Hooks hooks)
       options_(options),
       hooks_(std::move(hooks)),
       id_(NewId(options.address)),
-      members_(id_, absl::ToChronoNanoseconds(options.writer_timeout)) {
+      started_(absl::GetCurrentTimeNanos()),
+      members_(id_, absl::ToChronoNanoseconds(options.writer_timeout), options.address, started_) {
   journal_.Listen([this](absl::string_view message) {
     fleet_proto::Heartbeat heartbeat;
     if (!heartbeat.ParseFromArray(message.data(), static_cast<int>(message.size()))) return;
@@ -111,6 +114,7 @@ absl::Time Fleet::StateTimeOf(uint64_t model_id) {
 }
 
 bool Fleet::can_commit() const {
+  if (members_.MustYield(Members::Clock::now())) return false;
   return std::all_of(roles_.begin(), roles_.end(), [&](const auto& role) {
     const PartitionRole::Stats stats = role->stats();
     return stats.answers && IsInContact(stats);
@@ -140,6 +144,17 @@ void Fleet::Announce() {
   ++asked_;
 }
 
+void Fleet::CheckNamesake() {
+  const Members::Clock::time_point now = Members::Clock::now();
+  const std::optional<Members::Namesake> other = members_.FindNamesake(now);
+  if (!other.has_value() || hooks_.on_namesake == nullptr) return;
+  if (reported_.has_value() && reported_->second == other->has_precedence &&
+      now - reported_->first < kNamesakeInterval)
+    return;
+  reported_.emplace(now, other->has_precedence);
+  hooks_.on_namesake(*other);
+}
+
 void Fleet::SendHeartbeats() {
   NameThisThread("heartbeats");
   const auto due = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -148,17 +163,23 @@ void Fleet::SendHeartbeats() {
   while (true) {
     fleet_proto::Heartbeat heartbeat;
     uint64_t asked = 0;
+    bool leaving = false;
     {
       MutexLock lock(&mutex_);
       if (stopping_) return;
-      heartbeat.set_leaving(leaving_);
+      leaving = leaving_;
       asked = asked_;
     }
+    // The next server at its address may be there already.
+    if (!leaving) CheckNamesake();
+    // One that yields takes no partition over either.
+    heartbeat.set_leaving(leaving || members_.MustYield(Members::Clock::now()));
     heartbeat.set_server_id(id_);
     heartbeat.set_address(options_.address);
     heartbeat.set_client_address(options_.client_address);
     heartbeat.set_icu_version(IcuVersion());
     heartbeat.set_late(is_late());
+    heartbeat.set_started(started_);
     for (const std::unique_ptr<PartitionRole>& role : roles_) role->AddTo(heartbeat);
     if (hooks_.used_models != nullptr) {
       for (const uint64_t id : hooks_.used_models()) heartbeat.add_used_models(id);

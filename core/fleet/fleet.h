@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -54,6 +55,8 @@ class Fleet {
     Followers::OnFollowed on_followed;
     std::function<void(const std::vector<std::shared_ptr<Model>>& models)> before_hand_over;
     std::function<void(uint32_t partition, uint64_t read, uint64_t last)> on_log_cut;
+    // Another server has this one's address. Called now and then. May be null.
+    std::function<void(const Members::Namesake& other)> on_namesake;
     // The server is about to leave the fleet. May be null.
     std::function<void()> on_leave;
     // What this server tells the others in Heartbeat.used_models, and what another told. May be null.
@@ -93,7 +96,8 @@ class Fleet {
     return IsInContact(RoleOf(model_id).stats()) ? options_.writer_timeout : absl::ZeroDuration();
   }
   // Whether what is learned can be committed, as far as is known: the log of each partition was
-  // read to its end lately, and answered when it was last asked.
+  // read to its end lately, and answered when it was last asked. Not on a server whose address is
+  // another's.
   bool can_commit() const;
   // Whether clients should ask this server for predictions: its copies are not late by more than max_lag, or
   // those of all living servers are. A server that cannot read the log does not know how late it is.
@@ -123,6 +127,8 @@ class Fleet {
   PartitionRole& RoleOf(uint64_t model_id) { return *roles_[journal_.PartitionOf(model_id)]; }
   void Announce();
   void SendHeartbeats() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Reports another server with this one's address, now and then.
+  void CheckNamesake();
   void PassOnChanges() ABSL_LOCKS_EXCLUDED(mutex_);
   void Sweep() ABSL_LOCKS_EXCLUDED(mutex_);
   // Take-overs of this server.
@@ -132,8 +138,11 @@ class Fleet {
   const FleetOptions options_;
   const Hooks hooks_;
   const std::string id_;
+  const int64_t started_;
   Members members_;
   std::vector<std::unique_ptr<PartitionRole>> roles_;
+  // Used by heartbeats_ alone: what was last reported of another server with this one's address, and when.
+  std::optional<std::pair<Members::Clock::time_point, bool>> reported_;
 
   Mutex mutex_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;

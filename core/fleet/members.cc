@@ -1,6 +1,7 @@
 #include "core/fleet/members.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "core/features/names.h"
@@ -28,6 +29,8 @@ void Members::OnHeartbeat(const fleet_proto::Heartbeat& heartbeat, Clock::time_p
   member.leaving = heartbeat.leaving();
   member.address = heartbeat.address();
   member.late = heartbeat.late();
+  member.started = heartbeat.started();
+  member.client_address = heartbeat.client_address();
   for (const fleet_proto::WrittenPartition& written : heartbeat.written()) {
     Writer& writer = writers_[written.partition()];
     if (written.epoch() < writer.epoch) continue;
@@ -90,6 +93,22 @@ bool Members::HasOtherUpToDate(Clock::time_point now) const {
     const Member& member = known.second;
     return now - member.seen <= timeout_ && !member.leaving && !member.late;
   });
+}
+
+std::optional<Members::Namesake> Members::FindNamesake(Clock::time_point now) const {
+  std::optional<Namesake> found;
+  MutexLock lock(&mutex_);
+  for (const auto& [id, member] : members_) {
+    // The last heartbeat of a server that ran at this address before may come late. Others wait longer
+    // than this before they hand partitions over to a new server.
+    const bool stays =
+        now - member.seen <= timeout_ && member.seen - member.first_seen >= timeout_ / 2;
+    if (!stays || member.address != own_address_) continue;
+    const bool is_first = std::tie(member.started, id) < std::tie(own_start_, own_id_);
+    if (is_first && !member.leaving) return Namesake{member.client_address, true};
+    if (!is_first) found = Namesake{member.client_address, false};
+  }
+  return found;
 }
 
 size_t Members::alive(Clock::time_point now) const {

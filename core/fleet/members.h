@@ -37,9 +37,22 @@ class Members {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // A server that was not heard of for `timeout` counts as dead.
-  Members(std::string own_id, Clock::duration timeout)
-      : own_id_(std::move(own_id)), timeout_(timeout) {}
+  // Another server with this one's address.
+  struct Namesake {
+    // Where clients reach it; empty: not known.
+    std::string client_address;
+    // It keeps the address: this server must write nothing, as others would not reach it.
+    bool has_precedence = false;
+  };
+
+  // A server that was not heard of for `timeout` counts as dead. The own address and the time of the
+  // start, as in Heartbeat, are for FindNamesake.
+  Members(std::string own_id, Clock::duration timeout, std::string own_address = "",
+          int64_t own_start = 0)
+      : own_id_(std::move(own_id)),
+        own_address_(std::move(own_address)),
+        own_start_(own_start),
+        timeout_(timeout) {}
 
   void OnHeartbeat(const fleet_proto::Heartbeat& heartbeat, Clock::time_point now)
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -64,6 +77,14 @@ class Members {
                           Clock::time_point now) const ABSL_LOCKS_EXCLUDED(mutex_);
   // Whether another living server, which is not about to leave, is not late.
   bool HasOtherUpToDate(Clock::time_point now) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // A living server with this one's address, first one that keeps it: by what each says of its start,
+  // so that all agree. Not one that ran before this server: that is heard of no more, or leaves.
+  std::optional<Namesake> FindNamesake(Clock::time_point now) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whether one has precedence.
+  bool MustYield(Clock::time_point now) const {
+    const std::optional<Namesake> other = FindNamesake(now);
+    return other.has_value() && other->has_precedence;
+  }
   // Living servers, this one included.
   size_t alive(Clock::time_point now) const ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -74,9 +95,13 @@ class Members {
     bool leaving = false;
     std::string address = {};
     bool late = false;
+    int64_t started = 0;
+    std::string client_address = {};
   };
 
   const std::string own_id_;
+  const std::string own_address_;
+  const int64_t own_start_;
   const Clock::duration timeout_;
   mutable Mutex mutex_;
   // The others, by id.

@@ -225,7 +225,8 @@ void PartitionRole::StopWriting(bool commit, const absl::Status& why) {
 }
 
 bool PartitionRole::HasBetterWriter(Clock::time_point now) const {
-  return members_.RankOf(partition_, now, now - Steady(settings_.settle_time)) > 0;
+  return members_.MustYield(now) ||
+         members_.RankOf(partition_, now, now - Steady(settings_.settle_time)) > 0;
 }
 
 void PartitionRole::Decide() {
@@ -255,6 +256,7 @@ void PartitionRole::Decide() {
     left_ = true;
     return;
   }
+  if (members_.MustYield(now)) return;
   const Writer writer = members_.WriterOf(partition_);
   const bool own = writer.epoch > 0 && writer.epoch == own_epoch_.load(std::memory_order_relaxed);
   // The last writer was this server, which has stopped writing.

@@ -82,6 +82,9 @@ class Store {
     std::function<void(const std::string& model)> on_expired;
     // As PartitionRole::Hooks: the server must start again.
     std::function<void(uint32_t partition, uint64_t read, uint64_t last)> on_log_cut;
+    // Another server of the fleet has this one's address: whether this one does not learn for it, and where
+    // clients reach the other.
+    std::function<void(bool yields, const std::string& client_address)> on_namesake;
   };
   struct Stats {
     uint64_t commits = 0;

@@ -24,6 +24,10 @@ void Store::JoinFleet() {
       StopLearning(model->core(), WriterChangedError());
   };
   hooks.on_log_cut = options_.on_log_cut;
+  hooks.on_namesake = [this](const Members::Namesake& other) {
+    if (options_.on_namesake != nullptr)
+      options_.on_namesake(other.has_precedence, other.client_address);
+  };
   hooks.on_model_changed = [this](const storage::ModelHeader& header, bool deleted) {
     OnModelChanged(header, deleted);
   };

@@ -211,6 +211,13 @@ std::string CheckTogether(const Options& options) {
                         " the servers of a fleet must know one another: add --fleet-cert, "
                         "--fleet-key and --fleet-ca");
   }
+  const bool is_advertised = !options.fleet_advertise.empty();
+  const std::string& advertised = is_advertised ? options.fleet_advertise : options.fleet_address;
+  if (options.journal == JournalKind::kNats && IsWildcard(advertised)) {
+    return absl::StrCat(is_advertised ? "--fleet-advertise " : "--fleet-address ", advertised,
+                        " does not tell the other servers of the fleet where this one is: set "
+                        "--fleet-advertise to an address of this machine that they reach");
+  }
   if (options.fleet_replicas % 2 == 0) {
     return absl::StrCat("--fleet-replicas ", options.fleet_replicas,
                         " tolerates no more failures than ", options.fleet_replicas - 1,

@@ -55,6 +55,15 @@ bool IsLoopback(absl::string_view address) {
   return false;
 }
 
+bool IsWildcard(absl::string_view address) {
+  const std::optional<std::string> host = HostOf(address);
+  if (!host) return false;
+  in_addr v4;
+  if (inet_pton(AF_INET, host->c_str(), &v4) == 1) return v4.s_addr == INADDR_ANY;
+  in6_addr v6;
+  return inet_pton(AF_INET6, host->c_str(), &v6) == 1 && IN6_IS_ADDR_UNSPECIFIED(&v6);
+}
+
 bool IsListenedOn(const std::string& path) {
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;

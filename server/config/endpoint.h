@@ -19,6 +19,9 @@ bool IsAddress(absl::string_view address);
 // Whether only this machine can reach the address: a Unix socket, localhost, 127.0.0.0/8 or ::1.
 bool IsLoopback(absl::string_view address);
 
+// Whether it stands for all of this machine's addresses, 0.0.0.0 or ::, at which no other can reach it.
+bool IsWildcard(absl::string_view address);
+
 // Whether a process listens on the Unix socket of this path. A second server could otherwise take
 // over the path without an error. False for a file that a stopped server left.
 bool IsListenedOn(const std::string& path);

@@ -369,7 +369,7 @@ TEST_F(FleetAccessTest,
 
 TEST(FleetAddress, OneThatOtherMachinesReachNeedsCertificatesOrInsecure) {
   const std::string fleet = "--journal nats://127.0.0.1:1 --fleet-address ";
-  EXPECT_THAT(RunServer(fleet + "0.0.0.0:7602").out,
+  EXPECT_THAT(RunServer(fleet + "10.0.0.5:7602").out,
               HasSubstr("add --fleet-cert, --fleet-key and --fleet-ca; or --insecure"));
   EXPECT_THAT(RunServer(fleet + "127.0.0.1:7602 --access-file /dev/null").out,
               HasSubstr("must know one another"));

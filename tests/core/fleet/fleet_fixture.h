@@ -53,9 +53,10 @@ class FleetTest : public ::testing::Test {
     server.journal = paused;
     return server;
   }
-  Server& Start(std::unique_ptr<Journal> journal, Store::Options options = {}) {
+  Server& Start(std::unique_ptr<Journal> journal, Store::Options options = {},
+                const std::string& address = "") {
     Server& server = servers_.emplace_back();
-    fleet_options_.address = absl::StrCat("server", ++started_);
+    fleet_options_.address = address.empty() ? absl::StrCat("server", ++started_) : address;
     options.fleet = std::make_shared<FleetOptions>(fleet_options_);
     server.store = std::make_unique<Store>(std::move(journal), options);
     return server;

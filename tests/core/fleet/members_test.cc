@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -122,6 +124,63 @@ TEST(MembersTest, TheWriterIsOfTheHighestEpochAndSeenWhenItSaysSo) {
   EXPECT_TRUE(members.WriterOf(3).released);
   members.OnTakeOver(3, 11, "c:7600", kStart + seconds(3));
   EXPECT_FALSE(members.WriterOf(3).released);
+}
+
+class NamesakesTest : public ::testing::Test {
+ protected:
+  static constexpr char kAddress[] = "10.0.0.5:7602";
+
+  static Members Of(const std::string& id, int64_t started) {
+    return {id, seconds(2), kAddress, started};
+  }
+  static fleet_proto::Heartbeat At(const std::string& id, int64_t started) {
+    fleet_proto::Heartbeat heartbeat = From(id);
+    heartbeat.set_address(kAddress);
+    heartbeat.set_started(started);
+    return heartbeat;
+  }
+  static void Hear(Members& members, const fleet_proto::Heartbeat& heartbeat, int from, int to) {
+    for (int second = from; second <= to; ++second)
+      members.OnHeartbeat(heartbeat, kStart + seconds(second));
+  }
+};
+
+TEST_F(NamesakesTest, OfTwoTheOneThatStartedLaterYieldsAndBothKnow) {
+  // The ids decide where the times do not.
+  for (const auto& [first, later] : {std::pair(10, 11), std::pair(10, 10)}) {
+    Members a = Of("a", first);
+    Members b = Of("b", later);
+    Hear(a, At("b", later), 0, 2);
+    Hear(b, At("a", first), 0, 2);
+    const auto now = kStart + seconds(2);
+    ASSERT_TRUE(a.FindNamesake(now).has_value());
+    EXPECT_FALSE(a.MustYield(now));
+    EXPECT_TRUE(b.MustYield(now));
+    EXPECT_FALSE(b.MustYield(now + seconds(3))) << "it is not heard of any more";
+  }
+}
+
+TEST_F(NamesakesTest, OneThatYieldsIsReportedNevertheless) {
+  Members first = Of("a", 10);
+  fleet_proto::Heartbeat yielding = At("b", 11);
+  yielding.set_leaving(true);
+  Hear(first, yielding, 0, 2);
+  EXPECT_TRUE(first.FindNamesake(kStart + seconds(2)).has_value());
+}
+
+TEST_F(NamesakesTest, AServerThatRanAtTheAddressBeforeIsNone) {
+  Members restarted = Of("b", 11);
+  // It was killed, and its last heartbeats come late.
+  Hear(restarted, At("a", 10), 0, 0);
+  EXPECT_FALSE(restarted.FindNamesake(kStart).has_value());
+  EXPECT_FALSE(restarted.FindNamesake(kStart + seconds(2)).has_value());
+  fleet_proto::Heartbeat leaving = At("before", 9);
+  leaving.set_leaving(true);
+  Hear(restarted, leaving, 0, 9);
+  EXPECT_FALSE(restarted.FindNamesake(kStart + seconds(9)).has_value());
+  // At another address.
+  Hear(restarted, From("c"), 0, 9);
+  EXPECT_FALSE(restarted.FindNamesake(kStart + seconds(9)).has_value());
 }
 
 TEST(MembersTest, AServerIsUpToDateWhileItLivesAndStaysAndIsNotLate) {

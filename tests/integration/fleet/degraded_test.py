@@ -6,7 +6,6 @@ the fleet goes on by itself.
 
 import contextlib
 import pathlib
-import queue
 import shutil
 import signal
 import struct
@@ -19,35 +18,13 @@ import grpc
 
 import cluster
 from clients import failure_of
-from fleet_case import SIZE, FleetCase, create, learn, predict
+from fleet_case import SIZE, FleetCase, Stream, create, learn, predict
 from journal_records import fleet_pb2
 from nats_client import NatsClient
-from perceptrond.columns import pack
-from perceptrond.rows import Row
-from perceptrond.v1 import learning_service_pb2, model_service_pb2
+from perceptrond.v1 import model_service_pb2
 from processes import wait_for
 from proxy import Faults
 from replicas import Replicas
-
-
-class Stream:
-    """A stream without a producer, of messages that are answered one by one."""
-
-    def __init__(self, fleet, server, model):
-        self._requests, self._model = queue.SimpleQueue(), model
-        self._answers = fleet.stubs[server].learning.LearnStream(iter(self._requests.get, None), timeout=60)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self._requests.put(None)
-        self._answers.cancel()
-
-    def learn(self, label):
-        """The result of one row."""
-        self._requests.put(learning_service_pb2.LearnStreamRequest(model=f"models/{self._model}", columns=pack([Row({0: 1.0}, label)])))
-        return next(self._answers).results[0]
 
 
 class WithoutNats(FleetCase):
@@ -160,15 +137,6 @@ class Ways(FleetCase):
                     raise
                 return parted, failure
         self.fail("it learned without the writer")
-
-    def rows_evaluated_at(self, server):
-        """Of a stream there, how many were evaluated by the server itself."""
-        evaluated_here = lambda: self.fleet.metric(server, 'perceptrond_fleet_rows_total{evaluated="here"}')
-        before = evaluated_here()
-        with Stream(self.fleet, server, self.model) as stream:
-            for _ in range(4):
-                stream.learn(1)
-        return evaluated_here() - before
 
     def test_one_server_does_not_reach_the_writer(self):
         self.begin()

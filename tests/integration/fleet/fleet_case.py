@@ -2,6 +2,7 @@
 
 import contextlib
 import pathlib
+import queue
 import tempfile
 import time
 import unittest
@@ -44,6 +45,26 @@ def learn(fleet, server, model, offset=0):
 def predict(fleet, server, model):
     request = prediction_service_pb2.PredictRequest(model=f"models/{model}", columns=pack([Row({PROBE: 1.0}, 1)]))
     return fleet.stubs[server].predictions.Predict(request, timeout=30)
+
+
+class Stream:
+    """A stream without a producer, of messages that are answered one by one."""
+
+    def __init__(self, fleet, server, model):
+        self._requests, self._model = queue.SimpleQueue(), model
+        self._answers = fleet.stubs[server].learning.LearnStream(iter(self._requests.get, None), timeout=60)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._requests.put(None)
+        self._answers.cancel()
+
+    def learn(self, label):
+        """The result of one row."""
+        self._requests.put(learning_service_pb2.LearnStreamRequest(model=f"models/{self._model}", columns=pack([Row({0: 1.0}, label)])))
+        return next(self._answers).results[0]
 
 
 class FleetCase(unittest.TestCase):
@@ -107,6 +128,15 @@ class FleetCase(unittest.TestCase):
         self.assertIsNotNone(failure, f"server {server} learned")
         self.assertEqual((failure.code, failure.retry), ("UNAVAILABLE", True), failure)
         print(f"{self.model}: server {server} refuses: {failure.reason}: {failure.message}", flush=True)
+
+    def rows_evaluated_at(self, server):
+        """Of a stream there, how many were evaluated by the server itself."""
+        evaluated_here = lambda: self.fleet.metric(server, 'perceptrond_fleet_rows_total{evaluated="here"}')
+        before = evaluated_here()
+        with Stream(self.fleet, server, self.model) as stream:
+            for _ in range(4):
+                stream.learn(1)
+        return evaluated_here() - before
 
     def predicted_throughout(self, since, servers=range(SIZE)):
         now = time.monotonic()

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "server/access/token.h"
 #include "tests/server/config/options_fixture.h"
 
@@ -64,6 +65,20 @@ TEST_F(OpenAddressTest, AFleetWhoseClientsAreKnownNeedsCertificatesOfItsOwn) {
               AllOf(HasSubstr("--access-file"), HasSubstr("--fleet-cert")));
   EXPECT_THAT(Bad(With(With(fleet, tls_), {"--tls-client-ca", pem_})),
               AllOf(HasSubstr("--tls-client-ca"), HasSubstr("--fleet-cert")));
+}
+
+TEST_F(OpenAddressTest, AServerOfAFleetNamesAnAddressAtWhichOthersReachIt) {
+  const std::vector<std::string> fleet = {"--journal", "nats://127.0.0.1:4222", "--insecure"};
+  for (const char* address : {"0.0.0.0:7602", "[::]:7602", "[0::0]:7602"}) {
+    const std::vector<std::string> everywhere = With(fleet, {"--fleet-address", address});
+    EXPECT_THAT(Bad(everywhere), AllOf(HasSubstr(absl::StrCat("--fleet-address ", address)),
+                                       HasSubstr("set --fleet-advertise")));
+    Good(With(everywhere, {"--fleet-advertise", "10.0.0.5:7602"}));
+    EXPECT_THAT(Bad(With(everywhere, {"--fleet-advertise", address})),
+                HasSubstr(absl::StrCat("--fleet-advertise ", address)));
+    // It has no fleet.
+    Good({"--fleet-address", address, "--insecure"});
+  }
 }
 
 TEST_F(OpenAddressTest, InsecureIsASwitchOfEverySource) {

@@ -1,0 +1,62 @@
+// Servers that have one address by mistake.
+#include <atomic>
+
+#include "tests/core/fleet/fleet_fixture.h"
+
+namespace perceptrond::fleet_test {
+namespace {
+
+class NamesakeServersTest : public FleetTest {
+ protected:
+  // What a server reported of another with its address.
+  struct Reports {
+    std::atomic<int> yields = 0;
+    std::atomic<int> keeps = 0;
+  };
+
+  Server& StartAt(const std::string& address, Reports& reports) {
+    Store::Options options;
+    options.on_namesake = [&reports](bool yields, const std::string& /*client_address*/) {
+      ++(yields ? reports.yields : reports.keeps);
+    };
+    return Start(std::make_unique<PausedJournal>(journal_.OpenAgain()), options, address);
+  }
+
+  Reports first_reports_;
+  Reports second_reports_;
+};
+
+TEST_F(NamesakeServersTest, TheOneThatStartedLaterWritesNothingUntilTheOtherHasEnded) {
+  servers_.reserve(2);
+  Server& first = StartAt("one", first_reports_);
+  ASSERT_TRUE(Eventually([&] { return WrittenOnce(); }));
+  Server& second = StartAt("one", second_reports_);
+  ASSERT_TRUE(Eventually([&] { return second_reports_.yields > 0 && first_reports_.keeps > 0; }));
+  // It may have been given partitions before.
+  ASSERT_TRUE(Eventually([&] { return Written(first) == kPartitions && Written(second) == 0; }));
+  EXPECT_TRUE(first.store->fleet()->can_commit());
+  EXPECT_FALSE(second.store->fleet()->can_commit());
+  const absl::Time later = absl::Now() + absl::Milliseconds(500);
+  ASSERT_TRUE(Eventually([&] { return absl::Now() > later || Written(second) > 0; }));
+  EXPECT_EQ(Written(second), 0);
+  first.store.reset();
+  ASSERT_TRUE(Eventually([&] { return Written(second) == kPartitions; }));
+  EXPECT_TRUE(second.store->fleet()->can_commit());
+  // Not with each heartbeat.
+  EXPECT_EQ(second_reports_.yields, 1);
+  EXPECT_EQ(first_reports_.keeps, 1);
+  EXPECT_EQ(first_reports_.yields + second_reports_.keeps, 0);
+}
+
+TEST_F(NamesakeServersTest, OneThatFollowsAnotherAtItsAddressWritesAsThatDid) {
+  servers_.reserve(2);
+  Server& first = StartAt("one", first_reports_);
+  ASSERT_TRUE(Eventually([&] { return WrittenOnce(); }));
+  first.store.reset();
+  StartAt("one", second_reports_);
+  ASSERT_TRUE(Eventually([&] { return WrittenOnce(); }));
+  EXPECT_EQ(second_reports_.yields, 0);
+}
+
+}  // namespace
+}  // namespace perceptrond::fleet_test
