@@ -223,15 +223,15 @@ class AsyncTest(ManagementTest):
                 self.assertEqual((await client.history.rename("copy", "renamed")).name, "models/renamed")
                 await client.history.create_snapshot("spam", "one")
                 self.assertEqual(len(await client.history.list_snapshots("spam")), 1)
-                revision = (await client.get("spam")).revision
-                self.assertEqual((await client.history.roll_back("spam", "one")).revision, revision + 1)
-                await client.history.delete_snapshot("spam", "one")
                 self.assertEqual((await client.aliases.set("prod", "spam")).model, "models/spam")
                 self.assertEqual((await client.predict("aliases/prod", MAIL)).labels, LABELS)
                 self.assertEqual([alias.name async for alias in client.aliases.list()], ["aliases/prod"])
                 self.assertEqual((await client.aliases.challenge("prod", "other", min_examples=2)).outcome, CHALLENGER_WON)
                 self.assertEqual((await client.aliases.get("prod")).model, "models/other")
                 await client.aliases.delete("prod")
+                revision = (await client.get("spam")).revision
+                self.assertEqual((await client.history.roll_back("spam", "one")).revision, revision + 1)
+                await client.history.delete_snapshot("spam", "one")
                 self.assertIsInstance(await client.analyze("spam"), analysis_service_pb2.AnalysisResult)
                 with self.assertRaisesRegex(PerceptrondError, "NOTHING_STORED"):
                     await client.analyze("empty")
