@@ -122,12 +122,13 @@ class Ways(FleetCase):
             wait_for("the row is learned", lambda: stream.learn(1).updates == 0)
             fleet.cut_from_nats(parted, Faults.BLACK_HOLE)
             self.assertEqual([stream.learn(label).updates for label in (-1, -1, -1, 1)], [1, 1, 0, 1])
-            wait_for("it cannot commit", lambda: fleet.metric(parted, "perceptrond_fleet_contact_seconds") > 2 * cluster.TIMEOUT_SECONDS)
+            # That of the partition that lost contact first. The others lost it soon after.
+            wait_for("it cannot commit", lambda: fleet.metric(parted, "perceptrond_fleet_contact_seconds") > 4 * cluster.TIMEOUT_SECONDS)
             with Stream(fleet, parted, self.model) as later:
                 later.learn(1)
                 begin = time.monotonic()
                 self.assertEqual(later.learn(1).updates, 0)
-                self.assertLess(time.monotonic() - begin, cluster.TIMEOUT_SECONDS / 2)
+                self.assertLess(time.monotonic() - begin, cluster.TIMEOUT_SECONDS)
             fleet.fleet_ways[writer].fail(Faults.BLACK_HOLE, fleet.programs[parted].process.pid)
             try:
                 stream.learn(1)
