@@ -76,12 +76,9 @@ class FleetCase(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.stack = contextlib.ExitStack()
+        cls.addClassCleanup(cls.stack.close)
         cls.directory = pathlib.Path(cls.stack.enter_context(tempfile.TemporaryDirectory(prefix="perceptrond-degraded.")))
         cls.fleet = cls.stack.enter_context(cluster.Fleet(cls.PERCEPTROND, cls.directory, **cls.ARGUMENTS))
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.stack.close()
 
     def setUp(self):
         self.model = self._testMethodName.replace("_", "-")[:60].rstrip("-")
@@ -109,6 +106,12 @@ class FleetCase(unittest.TestCase):
         wait_for("the probe is learned", lambda: learn(self.fleet, 0, self.model) is None)
         checker.check_servers(self.fleet, self.model, load.producers, PROBE)
         checker.check_log(self.fleet, self.model, load.producers, by_revision, may_diverge)
+
+    def await_same_writer(self, fault):
+        """Calls `fault` with the model's writer, and how often it was called, until it returns that the writer is still the same. On a
+        busy machine a writer may be silent for long enough to be taken for dead: not each time."""
+        if not any(fault(self.fleet.writer(self.model), times) for times in range(3)):
+            self.fail("another server took over each time")
 
     def await_reads(self, readers=None):
         """Until each reader has asked its server often."""
