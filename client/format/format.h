@@ -94,7 +94,7 @@ class Format {
 
   // Parses one line, without its end, into *row, which is cleared first. The line may contain any
   // bytes. kNothing: an empty line, a comment or a header. INVALID_ARGUMENT: the line is malformed;
-  // *row is then unspecified.
+  // *row is then unspecified. FAILED_PRECONDITION: so is the header, and no other line can be read.
   virtual absl::StatusOr<LineKind> Parse(std::string_view line, Row* row) = 0;
 
   // Call before the first line of each file.

@@ -84,7 +84,11 @@ void ParseLine(Format& format, const FormatOptions& options, std::string_view li
   Row row;
   const absl::StatusOr<LineKind> parsed = format.Parse(line, &row);
   if (!parsed.ok()) {
-    Check(absl::IsInvalidArgument(parsed.status()) && !parsed.status().message().empty());
+    // Without its header no other line of a CSV file can be read.
+    const bool ends_all = options.kind == FormatKind::kCsv && options.header &&
+                          absl::IsFailedPrecondition(parsed.status());
+    Check((absl::IsInvalidArgument(parsed.status()) || ends_all) &&
+          !parsed.status().message().empty());
     return;
   }
   if (*parsed == LineKind::kNothing) return;
