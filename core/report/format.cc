@@ -66,15 +66,16 @@ std::string FormatValue(const pb::FieldDescriptor& field, double value) {
   return absl::StrFormat("%.*g", digits, value);
 }
 
-// Takes the plural's s, or es, from the first or else the second word of `text`: "1 examples" and "1 row
-// errors" are none.
+// Takes the plural's s, or es, from the first word of `text`, or from a second one that ends it: "1
+// examples" and "1 row errors" are none.
 void MakeSingular(absl::string_view& text, std::string& out) {
   size_t end = 0;
   for (int word = 0; word < 2; ++word) {
     const size_t begin = end < text.size() && text[end] == ' ' ? end + 1 : end;
     end = begin;
     while (end < text.size() && absl::ascii_isalpha(text[end])) ++end;
-    if (end < begin + 2 || text[end - 1] != 's') continue;
+    const bool may_be_plural = word == 0 || end == text.size();
+    if (!may_be_plural || end < begin + 2 || text[end - 1] != 's') continue;
     const size_t ending = absl::EndsWith(text.substr(0, end), "sses") ? 2 : 1;
     absl::StrAppend(&out, text.substr(0, end - ending));
     text.remove_prefix(end);

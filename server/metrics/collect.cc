@@ -41,7 +41,7 @@ std::vector<ModelMetrics> CollectModels(Store& store, size_t limit) {
     one.id = std::string(absl::StripPrefix(model.settings.name(), kModelCollection));
     one.revision = model.revision;
     one.report = std::move(model.report);
-    // Series for each of many models that nobody uses: only those of what is counted.
+    // There may be many models without use: each has series only of its counts.
     if (!model.in_memory) {
       one.report.clear_state();
       one.report.clear_window_error();

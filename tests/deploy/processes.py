@@ -38,7 +38,7 @@ def get(url):
 
 
 def free_ports(count):
-    """Ports below those that the system gives to connections and to who asks for any: nobody else takes one before its program listens.
+    """Ports below the range that the system gives to connections and to port 0, so that no other program takes one before it is used.
     All tests that run here take them in turn, so that none is given twice."""
     first, end = 20000, int(LOCAL_PORTS.read_text().split()[0])
     with open(pathlib.Path(tempfile.gettempdir()) / "perceptrond-test-ports", "a+") as turn, contextlib.ExitStack() as stack:

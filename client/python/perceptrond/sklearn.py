@@ -229,7 +229,7 @@ class PerceptrondClassifier(ClassifierMixin, BaseEstimator):
             try:
                 state["_served"] = self._pickled()
             except pickle.PicklingError:
-                # A worker process, of joblib or another pool, has nobody else to use the model.
+                # A worker process, of joblib or another pool, is the only user of its model.
                 if multiprocessing.parent_process() is not None:
                     served.discard()
                 raise

@@ -90,6 +90,14 @@ TEST(Figures, AFieldWithOptionsIsALineOfText) {
   EXPECT_EQ(FormatFigures(FullTestReport().part()), "part 3: 25.00 %");
 }
 
+TEST(Figures, OneIsSingular) {
+  perceptron::v1::ConvergenceReport report;
+  report.set_updates(1);
+  report.set_update_bound(1);
+  EXPECT_THAT(FormatReport(report),
+              ::testing::Contains(::testing::HasSubstr("at most 1 on this data")));
+}
+
 TEST(Figures, AFieldWithOptionsIsOnThePage) {
   EXPECT_THAT(Values(FullTestReport()),
               ElementsAre("mood (Mood): VERY GOOD (all is well)", "apples (Apples): 54,000",
