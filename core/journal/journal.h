@@ -330,8 +330,8 @@ class Import {
 
   // Nobody else writes to the journal from now on. FAILED_PRECONDITION: others have it open.
   virtual absl::Status ExcludeOthers() { return absl::OkStatus(); }
-  // To be called first, of a journal that was opened with ImportOptions. Until FinishImport it is opened by nobody without
-  // them, also after a crash. FAILED_PRECONDITION: it has models that are not of such a beginning, or others have it open.
+  // To be called first, of a journal opened with ImportOptions. Until FinishImport no server can open it without them, also
+  // after a crash. FAILED_PRECONDITION: it has models that are not of such a beginning, or others have it open.
   virtual absl::Status BeginImport();
   // The journal is whole. Durable on return.
   virtual absl::Status FinishImport();

@@ -1,4 +1,4 @@
-// A model's file over a real connection: whatever pieces it comes in, and whoever else sends one, it becomes a whole model
+// A model's file over a real connection: in any pieces, and beside other transfers, it becomes a whole model
 // or none.
 #include <thread>
 
