@@ -196,6 +196,11 @@ absl::Status Stream::CreateOrCheck() {
     slow.Wait = absl::ToInt64Milliseconds(kCreateTime);
     status = js_AddStream(&info, link->context, &config, &slow, &error);
     if (error == JSStreamNameExistErr) status = find();
+    // Another server creates it at this moment: not every NATS server knows of it yet.
+    if (status == NATS_NOT_FOUND || error == JSStreamNotFoundErr) {
+      return absl::UnavailableError(
+          absl::StrCat("NATS: stream ", options_.name, " is being created by another server"));
+    }
   }
   if (status != NATS_OK) {
     const absl::Status why = Failed(status, error, "stream " + options_.name, begin);
