@@ -47,7 +47,7 @@ class ServerSettingsTest(unittest.TestCase):
         with self.assertRaisesRegex(AssertionError, "other machines can reach"):
             settings(sys.argv[1], image_environment())
         (container,) = manifest("StatefulSet")["spec"]["template"]["spec"]["containers"]
-        (run,) = re.findall(r"`docker run ([^`]*)`", (ROOT / "docs/operate.md").read_text())
+        (run,) = re.findall(r"docker run ((?:.*\\\n)*.*)", (ROOT / "docs/operate.md").read_text())
         for more in ({one["name"]: one["value"] for one in container["env"]}, compose()["services"]["perceptrond"]["environment"],
                      dict(one.split("=", 1) for one in re.findall(r"-e (\S+)", run))):
             self.assertTrue(settings(sys.argv[1], image_environment() | more)["insecure"])
@@ -185,7 +185,7 @@ class ComposeTest(unittest.TestCase):
         ports = [image_environment()[name].rsplit(":", 1)[1] for name in ("PERCEPTROND_ADDRESS", "PERCEPTROND_METRICS_ADDRESS")]
         published = [f"127.0.0.1:{port}:{port}" for port in ports]
         self.assertEqual(compose()["services"]["perceptrond"]["ports"], published)
-        (run,) = re.findall(r"`docker run ([^`]*)`", (ROOT / "docs/operate.md").read_text())
+        (run,) = re.findall(r"docker run ((?:.*\\\n)*.*)", (ROOT / "docs/operate.md").read_text())
         self.assertEqual(re.findall(r"-p (\S+)", run), published)
         reached = {port.split(":")[1] for service in compose()["services"].values() for port in service["ports"]}
         for document in ("README.md", "docs/operate.md", "docs/runbook.md"):

@@ -167,7 +167,8 @@ documents "a source that names no document" core/vector/b.h '// See docs/other.m
 documents "a source that names no heading" core/vector/b.h '// See docs/page.md#its-end.\n'
 documents "a long line of prose" docs/b.md "$(printf 'word %.0s' $(seq 30))\n"
 documents "a row that lost a cell" docs/b.md 'a | b\n---|---\none | two\nthree\n'
+documents "a row after its table" docs/b.md 'a | b\n---|---\none | two\n\nthree | four\n'
 documents "a long README.md" README.md "$(printf 'line\\n%.0s' $(seq 200))"
-documents "too many words" docs/b.md "$(printf 'word\\n%.0s' $(seq 25401))"
+documents "too many words" docs/b.md "$(printf 'word\\n%.0s' $(seq 23831))"
 
 echo "$planted violations planted, all found"
