@@ -86,9 +86,13 @@ def programs_of(page):
 
 class PagesTest(unittest.TestCase):
     def follow(self, page, programs=()):
+        with tempfile.TemporaryDirectory() as directory:
+            self.follow_in(directory, page, programs)
+
+    def follow_in(self, directory, page, programs=()):
         """Runs a page's blocks, those of other programs if they are in `programs`."""
         text = page.read_text()
-        with tempfile.TemporaryDirectory() as directory, contextlib.closing(Session(directory)) as session:
+        with contextlib.closing(Session(directory)) as session:
             if not re.search(r"^perceptrond --data-dir", text, re.MULTILINE):
                 session.run(START)
             for program, commands, shown in BLOCKS.findall(text):
