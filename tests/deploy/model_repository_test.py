@@ -76,6 +76,12 @@ class ModelRepositoryTest(PagesTest):
         self.assertEqual(declared(self.config.input), exported(self.graph.input))
         self.assertEqual(declared(self.config.output), exported(self.graph.output))
 
+    def test_the_client_says_which_kind_of_model_it_needs(self):
+        messages = infer.make_messages()
+        metadata = messages.ModelMetadataResponse(name="plane", inputs=[{"name": "features", "datatype": "FP32", "shape": [-1, 2]}])
+        with self.assertRaisesRegex(SystemExit, "model plane has no input of type BYTES; expected a model of named features"):
+            infer.request_of(messages, metadata, b"Free prize")
+
     def test_the_client_of_the_page_asks_for_these_tensors(self):
         messages = infer.make_messages()
         declarations = [{"name": tensor.name, "datatype": DATATYPES[tensor.data_type], "shape": tensor.dims} for tensor in self.config.input]
