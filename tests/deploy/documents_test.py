@@ -22,7 +22,7 @@ import unittest
 from processes import free_ports
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-OTHER_PROGRAMS = {"river", "vw"}
+OTHER_PROGRAMS = {"jubaclassifier", "river", "vw"}
 BLOCKS = re.compile(r"^```sh(?: needs=(\w+))?\n(.*?)^```\n(?:```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
 START = "perceptrond --data-dir ./store 2> perceptrond.log &\n"
 END = "---- end of a block ----"
@@ -49,7 +49,8 @@ class Session:
         self.directory = pathlib.Path(directory)
         built = pathlib.Path(sys.argv[1]).resolve().parent
         (self.directory / "build").mkdir()
-        for name, target in (("deploy", ROOT / "deploy"), ("client", ROOT / "client"), ("build/bin", built), ("env", built.parent / "client/environment")):
+        for name, target in (*((name, ROOT / name) for name in ("client", "deploy", "tests")), ("build/bin", built),
+                             ("env", built.parent / "client/environment")):
             (self.directory / name).symlink_to(target)
         self.metrics = f"127.0.0.1:{free_ports(1)[0]}"
         address = f"unix:{directory}/socket"
@@ -86,9 +87,13 @@ def programs_of(page):
 
 class PagesTest(unittest.TestCase):
     def follow(self, page, programs=()):
+        with tempfile.TemporaryDirectory() as directory:
+            self.follow_in(directory, page, programs)
+
+    def follow_in(self, directory, page, programs=()):
         """Runs a page's blocks, those of other programs if they are in `programs`."""
         text = page.read_text()
-        with tempfile.TemporaryDirectory() as directory, contextlib.closing(Session(directory)) as session:
+        with contextlib.closing(Session(directory)) as session:
             if not re.search(r"^perceptrond --data-dir", text, re.MULTILINE):
                 session.run(START)
             for program, commands, shown in BLOCKS.findall(text):
