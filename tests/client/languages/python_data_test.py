@@ -105,6 +105,28 @@ class DataTest(ServedTest):
             with self.assertRaisesRegex(TypeError, said):
                 call()
 
+    def test_numbers_in_columns_of_objects_are_numbers(self):
+        frame = FRAME[["size"]].assign(width=X[:, 1], kind=FRAME["kind"].astype(str))
+        classifier = fitted(frame)
+        self.create("objects", features="named", labels=["no", "yes"])
+        self.client.learn("objects", frame, ANSWERS)
+        scores, predicted = classifier.decision_function(frame), self.client.predict("objects", frame).scores
+        for row in range(5):
+            # Its columns are of objects.
+            one = frame.iloc[row].to_frame().T
+            self.assertEqual(classifier.decision_function(one).tolist(), [scores[row]])
+            self.assertEqual(self.client.predict("objects", one).scores, predicted[row:row + 1])
+        numpy.testing.assert_array_equal(fitted(frame.astype(object)).decision_function(frame), scores)
+        numpy.testing.assert_array_equal(fitted(frame[["size", "width"]].astype(object)).coef_, fitted(frame[["size", "width"]]).coef_)
+        with self.assertRaisesRegex(ValueError, "NaN or infinity in the column 'size'"):
+            classifier.predict(frame.assign(size=[None, *frame["size"][1:]]).astype(object))
+
+    def test_numbers_among_texts_of_a_column_are_numbers(self):
+        mixed = pandas.DataFrame({"dose": ["none" if row % 3 == 0 else float(X[row, 3]) for row in range(ROWS)]})
+        self.create("mixed", features="named")
+        self.client.learn("mixed", mixed, SIGNS)
+        self.assertEqual(set(self.client.weights("mixed").vectors[0].names), {"dose", "dose=none"})
+
     def test_frames_of_other_things_and_of_one_name_twice_are_refused_in_words(self):
         self.assert_refused(pandas.DataFrame({"tags": [["a"]] * ROWS}), ANSWERS, "the column 'tags' has values such as a list", TypeError)
         self.assert_refused(pandas.concat([FRAME[["kind"]]] * 2, axis=1), ANSWERS, "two features of the frame have the name 'kind=[ab]'")
