@@ -320,6 +320,9 @@ class PerceptrondClassifier(ClassifierMixin, BaseEstimator):
         sent_labels = 2 * labels - 1 if len(self.classes_) == 2 else labels
         random, say = check_random_state(self.random_state), shown(self.verbose)
         with model.client.learn_stream(model.name, model.producer) as stream:
+            order, begin = kept, stream.next_offset
+            # Errors name a row of X, of the pass that is sent.
+            stream.number_rows(lambda offset: int(order[(offset - begin) % len(order)]))
             for number in range(1, passes + 1):
                 order = random.permutation(kept) if self.shuffle and passes > 1 else kept
                 sent = 0
@@ -335,8 +338,7 @@ class PerceptrondClassifier(ClassifierMixin, BaseEstimator):
             totals = stream.finish()
         model.revision = stream.revision
         if totals.row_errors:
-            row = order[(totals.first_row_error_offset - stream.next_offset) % len(order)]
-            raise ValueError(f"{totals.row_errors} rows were refused; the first, row {row}: {totals.first_row_error}")
+            raise ValueError(f"{totals.row_errors} of {len(order)} rows were refused; the first, {totals.first_row_error_position}: {totals.first_row_error}")
         return number
 
     def _answers(self, X: Any, of_classes: bool) -> Answers:

@@ -330,10 +330,14 @@ class InputTest(ServedTest):
 
     def test_rows_that_cannot_be_learned_are_errors_that_name_them(self):
         for error, rows, said in ((TypeError, [{"a": 1}, {"a": None}], "row 1: the value of 'a' is NoneType"), (TypeError, [{"a": 1}, "a"], "row 1 is str; expected a dict"),
-                                  (ValueError, [{"a": 1}, {"a": float("nan")}], "1 rows were refused; the first, row 1: .*NON_FINITE_VALUE"),
+                                  (ValueError, [{"a": 1}, {"a": float("nan")}], "1 of 2 rows were refused; the first, row 1: .*NON_FINITE_VALUE"),
                                   (ValueError, pandas.DataFrame({"a": ["x", "y"], "b": [1.0, float("nan")]}), "Input X contains NaN")):
             with self.subTest(said), self.assertRaisesRegex(error, said):
                 PerceptrondClassifier().fit(rows, [0, 1])
+        for random_state in range(5):
+            texts = ["\ud800" if row == 3 else "a text" for row in range(100)]
+            with self.assertRaisesRegex(ValueError, "row 3: .*surrogates not allowed"):
+                PerceptrondClassifier(random_state=random_state).fit(texts, [0, 1] * 50)
         classifier = PerceptrondClassifier(max_iter=1).fit(PEOPLE, ANSWERS)
         with self.assertRaisesRegex(ValueError, "was fitted on dicts, and X is a matrix"):
             classifier.predict([[1.0, 2.0]])
