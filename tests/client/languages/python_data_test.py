@@ -127,6 +127,25 @@ class DataTest(ServedTest):
         self.client.learn("mixed", mixed, SIGNS)
         self.assertEqual(set(self.client.weights("mixed").vectors[0].names), {"dose", "dose=none"})
 
+    def test_texts_among_features_and_features_among_texts_are_refused_by_their_row(self):
+        self.create("texts", features="text")
+        self.create("dicts", features="named")
+        texts, dicts = ["a text"] * 3 + [{"a": 1}], [{"a": 1}] * 3 + ["a text"]
+        for model, rows, said in (("texts", texts, "row 3: features; expected a text"), ("dicts", dicts, "row 3: a text; expected features")):
+            for call in (lambda: self.client.learn(model, rows, [1] * 4), lambda: self.client.predict(model, rows), lambda: self.client.predict(model, rows[:3] * 2 + rows, batch=5)):
+                with self.assertRaisesRegex(TypeError, said.replace("3", "[39]")):
+                    call()
+            self.assertEqual(self.client.report(model).examples, 0)
+
+    def test_a_name_that_a_model_cannot_have_is_named_with_its_row(self):
+        self.create("names", features="named")
+        for name, said in (("", "row 3: the name '' has 0 bytes"), ("é" * 600, "row 3: the name 'é+' has 1,200 bytes; expected 1 to 1,024: give a long text to a model of texts")):
+            rows = [{"a": 1}] * 3 + [{"b": 1, name: 1}]
+            for call in (lambda: self.client.learn("names", rows, SIGNS[:4]), lambda: self.client.predict("names", rows), lambda: fitted(rows, ANSWERS[:4])):
+                with self.assertRaisesRegex(ValueError, said):
+                    call()
+        self.assert_refused(pandas.DataFrame({"mail": ["x" * 2000] * ROWS}), ANSWERS, "the name 'mail=x+' has 2,005 bytes")
+
     def test_frames_of_other_things_and_of_one_name_twice_are_refused_in_words(self):
         self.assert_refused(pandas.DataFrame({"tags": [["a"]] * ROWS}), ANSWERS, "the column 'tags' has values such as a list", TypeError)
         self.assert_refused(pandas.concat([FRAME[["kind"]]] * 2, axis=1), ANSWERS, "two features of the frame have the name 'kind=[ab]'")
