@@ -264,6 +264,8 @@ class PerceptrondClassifier(ClassifierMixin, BaseEstimator):
         kind = self._kind if examples is None else examples.kind
         if self.features not in ("auto", "hashed"):
             raise ValueError(f'features={self.features!r}: expected "auto" or "hashed"')
+        if self.features == "hashed" and kind == TEXTS:
+            raise ValueError('features="hashed" is not for texts, whose features are hashed anyway: leave it out')
         space: Any = self.features if self.features != "auto" else {MATRIX: 0, FRAME: "named", DICTS: "named", TEXTS: "text"}[kind]
         names = [str(label) for label in self.classes_]
         named = len(set(names)) == len(names) and all(0 < len(name.encode()) <= 1024 for name in names)

@@ -166,6 +166,8 @@ class DataTest(ServedTest):
             self.client.create("none", features=4, prediction="averaged", prediction_options={"budget": 2})
         with self.assertRaisesRegex(ValueError, "learner='perceptron' has no option 'C'; it has step_size$"):
             self.client.create("none", features=4, learner_options={"C": 2})
+        with self.assertRaisesRegex(ValueError, 'features="hashed" is not for texts, .*leave it out'):
+            PerceptrondClassifier(features="hashed").fit(["a", "b"], [0, 1])
 
     def test_searches_pipelines_and_processes_work_on_frames(self):
         columns = ColumnTransformer([("numbers", StandardScaler(), ["size"]), ("kinds", OneHotEncoder(), ["kind"])])
