@@ -30,6 +30,11 @@ describe('the package', () => {
     assert.ok(fs.existsSync(createRequire(path.join(work, 'user.mjs')).resolve('perceptrond/proto/perceptron/v1/backup_service.proto')));
   });
 
+  it('is imported by CommonJS', () => {
+    fs.writeFileSync(path.join(work, 'user.cjs'), "(async () => console.log(typeof (await import('perceptrond')).Client))();");
+    assert.equal(execFileSync(process.execPath, [path.join(work, 'user.cjs')], { encoding: 'utf8' }), 'function\n');
+  });
+
   it('creates, lists, freezes and deletes models', async () => {
     assert.equal((await client.create('m', spam)).name, 'models/m');
     assert.equal((await client.create('m', { featureSpace: { dense: { dimension: 2 } } }, { existOk: true })).labelNames[1], 'spam');
