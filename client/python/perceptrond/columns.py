@@ -179,7 +179,7 @@ def append_names(column: example_pb2.NameColumn, names: Sequence[str]) -> None:
         raise TypeError(f"the feature {other!r} is {type(other).__name__}; expected a name, as others of its message are") from None
     lengths = list(map(len, names if column.text.isascii() else (name.encode() for name in names)))
     if lengths and not 0 < min(lengths) <= max(lengths) <= MOST_NAME:
-        wrong = next(place for place, length in enumerate(lengths) if not 0 < length <= MOST_NAME)
+        wrong = next(index for index, length in enumerate(lengths) if not 0 < length <= MOST_NAME)
         raise ValueError(f"the name {names[wrong][:40]!r} has {lengths[wrong]:,} bytes; expected 1 to {MOST_NAME:,}" + (": give a long text to a model of texts" if lengths[wrong] else ""))
     column.lengths.extend(lengths)
 

@@ -24,7 +24,7 @@ def as_matrix(frame: Any, learned: bool = False) -> Union[Any, NamedMatrix]:
     Works on whole columns; takes no loop over the rows."""
     for position, kind in enumerate(frame.dtypes):
         _check_kind(frame.columns[position], kind, frame, position)
-    numeric = [holds_numbers(frame.iloc[:, position]) for position in range(len(frame.columns))]
+    numeric = numeric_columns(frame)
     if all(numeric) and any(hasattr(kind, "numpy_dtype") or kind == object for kind in frame.dtypes):
         return numpy.column_stack([_numbers(frame.iloc[:, position]) for position in range(len(numeric))])
     if all(numeric):
@@ -79,7 +79,12 @@ def _check_kind(name: Any, dtype: Any, frame: Any, position: int) -> None:
         raise TypeError(f"the column {name!r} is of {kind}: make numbers of it, such as hours or weekdays, or texts by astype(str)")
 
 
-def holds_numbers(column: Any) -> bool:
+def numeric_columns(frame: Any) -> list[bool]:
+    """Whether each column is of numbers."""
+    return [_holds_numbers(frame.iloc[:, position]) for position in range(len(frame.columns))]
+
+
+def _holds_numbers(column: Any) -> bool:
     """Whether all values that are not missing are numbers: also those of a column of objects, which a row of a frame becomes.
     Booleans with missing values are not: those are no features."""
     from pandas.api.types import infer_dtype, is_bool_dtype, is_numeric_dtype
