@@ -10,7 +10,7 @@ import { LearnStream } from './learn_stream.mjs';
 import { Aliases, History } from './management.mjs';
 import { nameOf } from './names.mjs';
 import { predict } from './predict_stream.mjs';
-import { Labels, asRow, batches, positionOf } from './rows.mjs';
+import { Labels, asLabelledRow, asRow, batches, positionOf } from './rows.mjs';
 import { checkFields } from './settings.mjs';
 import { AnalysisService, Backoff, LearningService, ModelService, PerceptrondError, PredictionService, ProtocolError, isTransient, readable, toError, unary } from './rpc.mjs';
 
@@ -45,10 +45,11 @@ function outcome(models, passes, lastPasses) {
   return { ...first, others };
 }
 
-async function* asRows(examples, first = 0) {
+async function* asRows(examples, first = 0, read = asRow) {
+  if (!examples?.[Symbol.iterator] && !examples?.[Symbol.asyncIterator]) throw new RangeError('examples: expected an array, or another iterable, of examples');
   let number = 0;
   for await (const example of examples) {
-    if (number >= first) yield asRow(example, number);
+    if (number >= first) yield read(example, number);
     number += 1;
   }
 }
@@ -76,6 +77,7 @@ export class Client {
 
   constructor(server = process.env.PERCEPTROND_SERVER ?? '127.0.0.1:7600',
     { tlsCa, tokenFile = process.env.PERCEPTRONCTL_TOKEN_FILE, giveUpAfter = 60, timeout = 30, onReconnect = () => {} } = {}) {
+    if (/^https?:/.test(server)) throw new RangeError(`server ${JSON.stringify(server)} is a web address; give host:port of gRPC (perceptrond serves gRPC on port 7600, its web page on 7601)`);
     this.#settings = { server, tlsCa, tokenFile };
     [this.#giveUpAfter, this.#timeout] = [giveUpAfter, timeout];
     this.#onReconnect = (error) => onReconnect(toError(error));
@@ -170,7 +172,7 @@ export class Client {
       for (let number = stream.passes; number - before < most && !converged(); ++number) {
         const first = Math.max(offset - (number - before) * (rows ?? 0), 0);
         let sent = rows === undefined ? first : Math.min(first, rows);
-        for await (const part of batches(asRows(examples, first), batch)) {
+        for await (const part of batches(asRows(examples, first, asLabelledRow), batch)) {
           await stream.send(part);
           sent += part.length;
           onProgress({ pass: number + 1, sent, rows, ...sums(stream.totals) });

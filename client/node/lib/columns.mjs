@@ -11,6 +11,7 @@ export function pack(rows) {
   const numberOf = (name) => {
     const known = names.get(name);
     if (known !== undefined) return known;
+    checkName(name);
     names.set(name, names.size);
     return names.size - 1;
   };
@@ -23,6 +24,7 @@ function wholeColumn(rows) {
     const values = rows.map((row) => row[field]);
     if (values.every((value) => value === undefined)) continue;
     if (values.includes(undefined)) throw new RangeError('examples have features, texts or predictionIds, all the same');
+    for (const value of values) checkUnicode('text', value);
     return { [column]: values };
   }
   return undefined;
@@ -82,6 +84,36 @@ function checked(index) {
   return index;
 }
 
+// Bytes of a name, as the server has it.
+const MOST_NAME = 1024;
+
+/** Throws RangeError for half of a surrogate pair, as a text that was cut within an emoji has: protobufjs would send what is no UTF-8. */
+function checkUnicode(what, text) {
+  const lone = text.search(/\p{Surrogate}/u);
+  if (lone >= 0) throw new RangeError(`the ${what} has half of a character at ${lone}; cut texts between characters: [...text].slice(0, 100).join('')`);
+}
+
+/** Throws RangeError for a name that no model takes. */
+export function checkName(name) {
+  const bytes = Buffer.byteLength(name);
+  if (bytes < 1 || bytes > MOST_NAME) {
+    throw new RangeError(`the name ${JSON.stringify(name.slice(0, 40))} has ${bytes} bytes; expected 1 to ${MOST_NAME}${bytes > 0 ? ': give a long text to a model of texts' : ''}`);
+  }
+  checkUnicode('name', name);
+}
+
+function checkValue(feature, value) {
+  if (typeof value !== 'number') throw new RangeError(`the value of ${JSON.stringify(feature)} is ${shown(value)}; expected a number`);
+  return value;
+}
+
+const shown = (value) => (typeof value === 'bigint' ? `${value}n` : JSON.stringify(value) ?? String(value));
+
+/** Whether all rows have features, and not a text or an id. */
+export function haveFeatures(rows) {
+  return rows.every(({ text, predictionId }) => text === undefined && predictionId === undefined);
+}
+
 /**
  * Numbers the features of rows, ascending within each row, up to the first row after which fits() is false. Returns
  * {rowEnds, indices, values}.
@@ -90,7 +122,7 @@ export function number(rows, numberOf, fits = () => true) {
   const [rowEnds, indices, values] = [[], [], []];
   for (const { features } of rows) {
     const numbered = [];
-    for (const [feature, value] of features) numbered.push([numberOf(feature), value]);
+    for (const [feature, value] of features) numbered.push([numberOf(feature), checkValue(feature, value)]);
     if (!fits()) break;
     for (const [index, value] of numbered.sort(([a], [b]) => a - b)) {
       indices.push(index);
@@ -114,11 +146,17 @@ export function nameColumn(names) {
 
 /** Labels and weights of rows. */
 function packTargets(rows) {
-  const weights = rows.map(({ weight = 1 }) => weight);
+  const weights = rows.map(({ weight = 1 }) => {
+    if (typeof weight !== 'number') throw new RangeError(`the weight is ${shown(weight)}; expected a number`);
+    return weight;
+  });
   return { ...packLabels(rows.map(({ label }) => label)), weights: weights.every((weight) => weight === 1) ? [] : weights };
 }
 
 function packLabels(labels) {
+  // protobufjs would send another number.
+  const wrong = labels.find((label) => label !== undefined && typeof label !== 'string' && label !== (label | 0));
+  if (wrong !== undefined) throw new RangeError(`the label is ${shown(wrong)}; expected a whole number or a name`);
   if (labels.some((label) => label === undefined)) return { labels: [], labelNames: [] };
   if (labels.every((label) => typeof label === 'number')) return { labels, labelNames: [] };
   // The message has the names of the labels, and for each row the position of its name.

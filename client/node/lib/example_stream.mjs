@@ -1,6 +1,6 @@
 // ExampleStream: a LearnStream that takes what users give, and throws what Client throws.
 
-import { asRow } from './rows.mjs';
+import { asLabelledRow } from './rows.mjs';
 import { toError } from './rpc.mjs';
 
 export class ExampleStream {
@@ -13,7 +13,7 @@ export class ExampleStream {
   get totals() { return this.#stream.models.map(({ totals }) => ({ ...totals })); }
 
   send(examples) {
-    return this.#do(() => this.#stream.send(examples.map((example, i) => asRow(example, this.nextOffset + i))));
+    return this.#do(() => this.#stream.send(examples.map((example, i) => asLabelledRow(example, this.nextOffset + i))));
   }
 
   endPass() {

@@ -3,7 +3,7 @@
 // A name is sent once, and then its number until the table, which holds the latest names, has lost it. The copy is of
 // one stream: another one starts with an empty table.
 
-import { assemble, hasNames, nameColumn, number, pack } from './columns.mjs';
+import { assemble, checkName, hasNames, haveFeatures, nameColumn, number, pack } from './columns.mjs';
 
 /** How many names a stream's table holds by default. */
 export const NAME_TABLE_SIZE = 262144;
@@ -28,7 +28,7 @@ export class NameTable {
    * names. Messages must be sent in the order in which they are packed.
    */
   pack(rows) {
-    if (!hasNames(rows) || this.#mostNew === 0 || this.#next + this.#mostNew >= 2 ** 32) return [pack(rows), rows.length];
+    if (!hasNames(rows) || !haveFeatures(rows) || this.#mostNew === 0 || this.#next + this.#mostNew >= 2 ** 32) return [pack(rows), rows.length];
     this.#removeOldest();
     const appended = [];
     // How many of them are of the rows that fit.
@@ -36,6 +36,7 @@ export class NameTable {
     const numberOf = (name) => {
       const known = this.#numbers.get(name);
       if (known !== undefined) return known;
+      checkName(name);
       appended.push(name);
       this.#numbers.set(name, this.#next);
       return this.#next++;

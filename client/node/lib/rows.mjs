@@ -85,25 +85,40 @@ export function positionOf(row, number) {
 }
 
 /** As the streams take what a user gives: features in a Map, which is empty beside a text or an id. */
-export function asRow({ features, text, predictionId, label, weight, line }, number) {
+export function asRow(example, number) {
+  const { features, text, predictionId, label, weight, line } = example ?? {};
   const given = [typeof features === 'object' && features, typeof text === 'string', typeof predictionId === 'string'];
   if (given.filter(Boolean).length !== 1) throw new RangeError(`${positionOf({ line }, number)}: expected features (an object or a Map), a text or a predictionId`);
+  if (Array.isArray(features) || ArrayBuffer.isView(features)) {
+    throw new RangeError(`${positionOf({ line }, number)}: features are an array; expected an object of names, or a Map of indices: new Map(values.entries())`);
+  }
   return { features: features instanceof Map ? features : new Map(Object.entries(features ?? {})), text, predictionId, label, weight, line };
 }
 
-// The characters of a message of texts: so that it, and its n-grams, stay below the server's limits.
-const MOST_TEXT = 2 ** 19;
+/** The same of an example to be learned. */
+export function asLabelledRow(example, number) {
+  const row = asRow(example, number);
+  if (row.label === undefined) throw new RangeError(`${positionOf(row, number)}: the label is missing; leave such rows out`);
+  return row;
+}
 
-/** Yields the rows of an iterable in batches of at most this many; long texts make smaller ones. */
+// The characters of a message of texts, and the features of another: so that it, with its names or n-grams, stays below the
+// server's limits.
+const MOST_TEXT = 2 ** 19;
+const MOST_FEATURES = 2 ** 18;
+
+/** Yields the rows of an iterable in batches of at most this many; long ones make smaller ones. */
 export async function* batches(rows, size) {
+  // A row's part of a message.
+  const partOf = ({ text, features }) => (text === undefined ? (features?.size ?? 0) / MOST_FEATURES : text.length / MOST_TEXT);
   let batch = [];
-  let length = 0;
+  let part = 0;
   for await (const row of rows) {
-    length += row.text?.length ?? 0;
-    if (batch.length === size || (batch.length > 0 && length > MOST_TEXT)) {
+    part += partOf(row);
+    if (batch.length === size || (batch.length > 0 && part > 1)) {
       yield batch;
       batch = [];
-      length = row.text?.length ?? 0;
+      part = partOf(row);
     }
     batch.push(row);
   }

@@ -26,7 +26,13 @@ function checkValue(given, field, scopes, path) {
   const each = field.label === 'LABEL_REPEATED' && Array.isArray(given) ? given : [given];
   if (field.type === 'TYPE_MESSAGE') {
     const nested = resolve(field.typeName, scopes, 'nestedType');
-    if (nested) for (const one of each) check(one, nested, path);
+    for (const one of each) {
+      if (one !== undefined && one !== null && typeof one !== 'object') {
+        const fields = nested?.at(-1).field.map(({ name }) => name) ?? [];
+        throw new RangeError(`${path.join('.')}: ${JSON.stringify(one)}; expected an object${fields.includes(one) ? `: { ${one}: {} }` : fields.length > 0 ? ` with ${fields.join(', ')}` : ''}`);
+      }
+      if (nested) check(one, nested, path);
+    }
   } else if (field.type === 'TYPE_ENUM') {
     const names = resolve(field.typeName, scopes, 'enumType')?.at(-1).value.map((value) => value.name);
     const wrong = names && each.find((one) => typeof one === 'string' && !names.includes(one));

@@ -12,6 +12,8 @@ from .rows import Label, Row, position_of
 from .v1 import example_pb2
 
 MOST_UINT32 = 2**32 - 1
+# Bytes of a name, as the server has it.
+MOST_NAME = 1024
 _Columns = example_pb2.ExampleColumns
 
 
@@ -19,6 +21,9 @@ def pack(rows: Sequence[Row]) -> example_pb2.ExampleColumns:
     """Packs all rows into one message, with the names that occur in it. Features are all names, all indices or all texts.
     Labels are omitted unless all rows have one; weights, if all are 1."""
     if has_texts(rows):
+        # Of anything else str() would make a text.
+        if not all(isinstance(row.features, str) for row in rows):
+            raise TypeError("features among texts")
         columns = example_pb2.ExampleColumns(texts=[str(row.features) for row in rows])
         _pack_targets(rows, columns)
         return columns
@@ -71,21 +76,23 @@ def has_names(rows: Sequence[Row]) -> bool:
 class MixedFeatures(TypeError):
     """A row of another kind than those before it."""
 
-    def __init__(self, index: int, feature: Any, named: bool):
-        super().__init__(f"the feature {feature!r} is {type(feature).__name__}; expected {'a name' if named else 'an index'}, as the features before it are")
+    def __init__(self, index: int, said: str):
+        super().__init__(said)
         # The position of the row.
         self.index = index
 
 
 def find_mixed(rows: Sequence[Row]) -> Optional[MixedFeatures]:
-    """The first row whose features are not names, or not indices, as the first feature is. To be called for rows that cannot be
-    packed: it takes a step a feature."""
+    """The first row that is no text, or whose features are not names, or not indices, as those before it are. To be called for
+    rows that cannot be packed: it takes a step a feature."""
     named: Optional[bool] = None
     for index, row in enumerate(rows):
+        if isinstance(row.features, str) != has_texts(rows):
+            return MixedFeatures(index, "features; expected a text, as the rows before it" if has_texts(rows) else "a text; expected features, as the rows before it")
         for feature in row.features if isinstance(row.features, Mapping) else ():
             named = isinstance(feature, str) if named is None else named
             if isinstance(feature, str) != named:
-                return MixedFeatures(index, feature, named)
+                return MixedFeatures(index, f"the feature {feature!r} is {type(feature).__name__}; expected {'a name' if named else 'an index'}, as the features before it are")
     return None
 
 
@@ -96,7 +103,7 @@ PACKING_ERRORS = (ArithmeticError, AttributeError, TypeError, ValueError)
 def at_its_row(rows: Sequence[Row], error: Exception, number_of: Callable[[int], int]) -> Exception:
     """The error of the first row that cannot be packed, with its position. number_of: from the index of a row to its number in
     what a user gave."""
-    mixed = None if has_texts(rows) else find_mixed(rows)
+    mixed = find_mixed(rows)
     if mixed is not None:
         return TypeError(f"{position_of(rows, mixed.index, number_of(mixed.index))}: {mixed}")
     for index in range(len(rows)):
@@ -170,7 +177,11 @@ def append_names(column: example_pb2.NameColumn, names: Sequence[str]) -> None:
     except TypeError:
         other = next(name for name in names if not isinstance(name, str))
         raise TypeError(f"the feature {other!r} is {type(other).__name__}; expected a name, as others of its message are") from None
-    column.lengths.extend(map(len, names if column.text.isascii() else (name.encode() for name in names)))
+    lengths = list(map(len, names if column.text.isascii() else (name.encode() for name in names)))
+    if lengths and not 0 < min(lengths) <= max(lengths) <= MOST_NAME:
+        wrong = next(index for index, length in enumerate(lengths) if not 0 < length <= MOST_NAME)
+        raise ValueError(f"the name {names[wrong][:40]!r} has {lengths[wrong]:,} bytes; expected 1 to {MOST_NAME:,}" + (": give a long text to a model of texts" if lengths[wrong] else ""))
+    column.lengths.extend(lengths)
 
 
 def merge_packed(columns: example_pb2.ExampleColumns, field: int, numbers: bytes) -> None:

@@ -7,7 +7,7 @@ from typing import Any, Iterable, Iterator, Mapping, NamedTuple, Optional
 
 import numpy
 
-from .frames import as_matrix, warn_of_texts
+from .frames import as_matrix, numeric_columns, warn_of_texts
 from .matrices import NamedMatrix, pack_matrix
 from .rows import Row, is_missing, row_batches
 from .window import Examples
@@ -46,8 +46,7 @@ def kind_of(X: Any) -> str:
     if isinstance(X, collections.abc.Iterator):
         raise TypeError(f"X is a {type(X).__name__}, which can be read once; expected a list: list(X)")
     if hasattr(X, "columns") and hasattr(X, "dtypes"):
-        from pandas.api.types import is_bool_dtype, is_numeric_dtype
-        return MATRIX if all(is_numeric_dtype(kind) or is_bool_dtype(kind) for kind in X.dtypes) else FRAME
+        return MATRIX if all(numeric_columns(X)) else FRAME
     if getattr(X, "ndim", 1) == 1 and hasattr(X, "__len__") and len(X):
         first = next((value for value in X if not is_missing(value)), None)
         if isinstance(first, str):

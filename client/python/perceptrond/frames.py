@@ -1,5 +1,7 @@
 """Pandas frames as matrices."""
 
+import decimal
+import numbers
 import warnings
 from typing import Any, Union
 
@@ -14,17 +16,16 @@ FEWEST_VALUES = 20
 
 
 def as_matrix(frame: Any, learned: bool = False) -> Union[Any, NamedMatrix]:
-    """An array if all columns are numbers; else a NamedMatrix: a number is a feature of its column's name, any other value a
-    feature "column=value" of 1. A missing value (None, NaN) of a column that is not of numbers is no feature, one of numbers is
-    NaN. learned: the frame is not only predicted; warns of a column of texts.
+    """An array if all columns are numbers; else a NamedMatrix: a number is a feature of its column's name, any other value (also
+    a number that is a category of its column) a feature "column=value" of 1. A missing value (None, NaN) of a column that is not
+    of numbers is no feature, one of numbers is NaN. learned: the frame is not only predicted; warns of a column of texts.
 
     Raises TypeError for a column of times, lists or the like, and ValueError for two features of one name; they name the column.
     Works on whole columns; takes no loop over the rows."""
-    from pandas.api.types import is_bool_dtype, is_numeric_dtype
     for position, kind in enumerate(frame.dtypes):
         _check_kind(frame.columns[position], kind, frame, position)
-    numeric = [is_numeric_dtype(kind) or is_bool_dtype(kind) for kind in frame.dtypes]
-    if all(numeric) and any(hasattr(kind, "numpy_dtype") for kind in frame.dtypes):
+    numeric = numeric_columns(frame)
+    if all(numeric) and any(hasattr(kind, "numpy_dtype") or kind == object for kind in frame.dtypes):
         return numpy.column_stack([_numbers(frame.iloc[:, position]) for position in range(len(numeric))])
     if all(numeric):
         return frame.to_numpy(dtype=numpy.float64)
@@ -43,10 +44,14 @@ def as_matrix(frame: Any, learned: bool = False) -> Union[Any, NamedMatrix]:
             present = codes >= 0
             if learned:
                 warn_of_texts(name, len(uniques), int(present.sum()))
+            # A column of objects may have numbers among its texts.
+            as_number = [isinstance(value, _NUMBERS) and column.dtype == object for value in uniques]
+            features = [name if is_number else f"{name}={value}" for value, is_number in zip(uniques, as_number)]
+            position_of = {feature: number for number, feature in enumerate(dict.fromkeys(features), len(names))}
             rows.append(everything[present])
-            columns.append(codes[present] + len(names))
-            values.append(numpy.ones(int(present.sum())))
-            names += [f"{name}={value}" for value in uniques]
+            columns.append(numpy.array([position_of[feature] for feature in features], int)[codes[present]])
+            values.append(numpy.array([float(value) if is_number else 1.0 for value, is_number in zip(uniques, as_number)])[codes[present]])
+            names += position_of
     if len(set(names)) < len(names):
         twice = next(name for number, name in enumerate(names) if name in names[:number])
         raise ValueError(f"two features of the frame have the name {twice!r}: rename a column")
@@ -74,8 +79,26 @@ def _check_kind(name: Any, dtype: Any, frame: Any, position: int) -> None:
         raise TypeError(f"the column {name!r} is of {kind}: make numbers of it, such as hours or weekdays, or texts by astype(str)")
 
 
+def numeric_columns(frame: Any) -> list[bool]:
+    """Whether each column is of numbers."""
+    return [_holds_numbers(frame.iloc[:, position]) for position in range(len(frame.columns))]
+
+
+def _holds_numbers(column: Any) -> bool:
+    """Whether all values that are not missing are numbers: also those of a column of objects, which a row of a frame becomes.
+    Booleans with missing values are not: those are no features."""
+    from pandas.api.types import infer_dtype, is_bool_dtype, is_numeric_dtype
+    if column.dtype == object:
+        kind = infer_dtype(column, skipna=True)
+        return kind in ("decimal", "floating", "integer", "mixed-integer-float") or kind == "boolean" and not column.isna().any()
+    return bool(is_numeric_dtype(column.dtype) or is_bool_dtype(column.dtype))
+
+
+_NUMBERS = (numbers.Real, numpy.bool_, decimal.Decimal)
+
+
 def _numbers(column: Any) -> Any:
-    if hasattr(column.dtype, "numpy_dtype") and column.isna().any():
+    if (hasattr(column.dtype, "numpy_dtype") or column.dtype == object) and column.isna().any():
         return column.to_numpy(dtype=numpy.float64, na_value=numpy.nan)
     return column.to_numpy(dtype=numpy.float64)
 

@@ -100,10 +100,11 @@ class LabelReader(dict[Any, Label]):
     def __init__(self, models: Sequence[model_pb2.Model]):
         super().__init__()
         self._models = [Labels(model) for model in models]
+        self._names = [model.name for model in models]
         self._two_labels = any(not model.learner.HasField("classes") for model in models)
 
     def __missing__(self, label: Any) -> Label:
-        read = {one.read_value(label) for one in self._models}
+        read = {self._read(label, number) for number in range(len(self._models))}
         if isinstance(label, str) and all(one.accepts(label) for one in self._models):
             read = {label}
         if len(read) > 1:
@@ -116,3 +117,12 @@ class LabelReader(dict[Any, Label]):
                 warnings.warn("label 0 is read as -1", stacklevel=2)
         self[label] = sent
         return sent
+
+    def _read(self, label: Any, number: int) -> Label:
+        try:
+            return self._models[number].read_value(label)
+        except ValueError as error:
+            # Of several models it says which.
+            if len(self._models) == 1:
+                raise
+            raise ValueError(f"{self._names[number]}: {error}") from None

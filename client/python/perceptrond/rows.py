@@ -8,8 +8,10 @@ Label = Union[int, str]
 Features = Union[Mapping[str, float], Mapping[int, float], str]
 
 
-# The characters of a message of texts: so that it, and its n-grams, stay below the server's limits.
+# The characters of a message of texts, and the features of another: so that it, with its names or n-grams, stays below the
+# server's limits.
 MOST_TEXT = 1 << 19
+MOST_FEATURES = 1 << 18
 
 
 class Row(NamedTuple):
@@ -46,19 +48,16 @@ def batches(rows: Iterable[Item], size: int) -> Iterator[list[Item]]:
 
 
 def row_batches(rows: Iterable[Row], size: int) -> Iterator[list[Row]]:
-    """Yields the rows in batches of at most this many; long texts make smaller ones."""
+    """Yields the rows in batches of at most this many; long ones make smaller ones."""
     for batch in batches(rows, size):
-        if isinstance(batch[0].features, str):
-            yield from _short_enough(batch)
-        else:
-            yield batch
+        yield from _short_enough(batch, MOST_TEXT if isinstance(batch[0].features, str) else MOST_FEATURES)
 
 
-def _short_enough(batch: list[Row]) -> Iterator[list[Row]]:
+def _short_enough(batch: list[Row], most: int) -> Iterator[list[Row]]:
     begin = length = 0
     for end, row in enumerate(batch):
         length += len(row.features)
-        if length > MOST_TEXT and end > begin:
+        if length > most and end > begin:
             yield batch[begin:end]
             begin, length = end, len(row.features)
     yield batch[begin:]

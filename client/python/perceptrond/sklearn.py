@@ -264,6 +264,8 @@ class PerceptrondClassifier(ClassifierMixin, BaseEstimator):
         kind = self._kind if examples is None else examples.kind
         if self.features not in ("auto", "hashed"):
             raise ValueError(f'features={self.features!r}: expected "auto" or "hashed"')
+        if self.features == "hashed" and kind == TEXTS:
+            raise ValueError('features="hashed" is not for texts, whose features are hashed anyway: leave it out')
         space: Any = self.features if self.features != "auto" else {MATRIX: 0, FRAME: "named", DICTS: "named", TEXTS: "text"}[kind]
         names = [str(label) for label in self.classes_]
         named = len(set(names)) == len(names) and all(0 < len(name.encode()) <= 1024 for name in names)
@@ -320,6 +322,9 @@ class PerceptrondClassifier(ClassifierMixin, BaseEstimator):
         sent_labels = 2 * labels - 1 if len(self.classes_) == 2 else labels
         random, say = check_random_state(self.random_state), shown(self.verbose)
         with model.client.learn_stream(model.name, model.producer) as stream:
+            order, begin = kept, stream.next_offset
+            # Errors name a row of X, of the pass that is sent.
+            stream.number_rows(lambda offset: int(order[(offset - begin) % len(order)]))
             for number in range(1, passes + 1):
                 order = random.permutation(kept) if self.shuffle and passes > 1 else kept
                 sent = 0
@@ -335,8 +340,7 @@ class PerceptrondClassifier(ClassifierMixin, BaseEstimator):
             totals = stream.finish()
         model.revision = stream.revision
         if totals.row_errors:
-            row = order[(totals.first_row_error_offset - stream.next_offset) % len(order)]
-            raise ValueError(f"{totals.row_errors} rows were refused; the first, row {row}: {totals.first_row_error}")
+            raise ValueError(f"{totals.row_errors} of {len(order)} rows were refused; the first, {totals.first_row_error_position}: {totals.first_row_error}")
         return number
 
     def _answers(self, X: Any, of_classes: bool) -> Answers:

@@ -30,6 +30,11 @@ describe('the package', () => {
     assert.ok(fs.existsSync(createRequire(path.join(work, 'user.mjs')).resolve('perceptrond/proto/perceptron/v1/backup_service.proto')));
   });
 
+  it('is imported by CommonJS', () => {
+    fs.writeFileSync(path.join(work, 'user.cjs'), "(async () => console.log(typeof (await import('perceptrond')).Client))();");
+    assert.equal(execFileSync(process.execPath, [path.join(work, 'user.cjs')], { encoding: 'utf8' }), 'function\n');
+  });
+
   it('creates, lists, freezes and deletes models', async () => {
     assert.equal((await client.create('m', spam)).name, 'models/m');
     assert.equal((await client.create('m', { featureSpace: { dense: { dimension: 2 } } }, { existOk: true })).labelNames[1], 'spam');
@@ -51,7 +56,8 @@ describe('the package', () => {
       [{ featureSpace: { text: { value: 'VALUE_COUNTS' } } }, 'featureSpace.text.value: "VALUE_COUNTS" is no value of it; did you mean VALUE_COUNT?'],
       [{ learner: { perceptron: {}, tieRule: 'TIE_RULE_POSITIV' } }, 'learner.tieRule: "TIE_RULE_POSITIV" is no value of it; did you mean TIE_RULE_POSITIVE?'],
       [{ learner: { logisticRegression: { eta: 2 } } }, 'learner.logisticRegression.eta: there is no such setting; there are stepSize, updateThreshold, steps'],
-      [{ expireAfter: { days: 2 } }, 'expireAfter.days: there is no such setting; there are seconds, nanos']]) {
+      [{ learner: 'auto' }, 'learner: "auto"; expected an object: { auto: {} }'], [{ featureSpace: 'named' }, 'featureSpace: "named"; expected an object: { named: {} }'],
+      [{ expireAfter: '30d' }, 'expireAfter: "30d"; expected an object with seconds, nanos'], [{ expireAfter: { days: 2 } }, 'expireAfter.days: there is no such setting; there are seconds, nanos']]) {
       await assert.rejects(client.create('wrong', { ...spam, ...wrong }), { name: 'RangeError', message: said });
     }
     // What get() returns is a model's settings as well.
@@ -99,6 +105,7 @@ describe('the package', () => {
   });
 
   it('throws errors with code, reason and violations', async () => {
+    assert.throws(() => new perceptrond.Client('http://127.0.0.1:7600'), /^RangeError: server "http:.*" is a web address; give host:port/);
     await assert.rejects(client.get('nothing'), { name: 'PerceptrondError', code: 'NOT_FOUND', reason: 'MODEL_NOT_FOUND' });
     await assert.rejects(client.learn('nothing', mail), { code: 'NOT_FOUND', reason: 'MODEL_NOT_FOUND' });
     await assert.rejects(client.create('m', { featureSpace: { dense: { dimension: 0 } } }), (error) => error instanceof perceptrond.PerceptrondError
@@ -166,10 +173,39 @@ describe('the package', () => {
   });
 
   it('refuses what is no example, and names its row', async () => {
-    for (const wrong of [{}, { features: 'free' }, { features: null }, { text: 1 }, { text: 'a', features: { a: 1 } }]) {
+    for (const wrong of [null, {}, { features: 'free' }, { features: null }, { text: 1 }, { text: 'a', features: { a: 1 } }]) {
       await assert.rejects(client.predict('spam', [mail[0], wrong]), /^RangeError: row 1: expected features/);
     }
-    await assert.rejects(client.predict('spam', [mail[0], { text: 'a' }]), /^RangeError: row 1: a text; expected features, as the rows before it have/);
+    await assert.rejects(client.predict('spam', [mail[0], { features: [1, 2] }]), /^RangeError: row 1: features are an array; expected .* a Map of indices/);
+    for (const one of [mail[0], 3, undefined]) await assert.rejects(client.predict('spam', one), /^RangeError: examples: expected an array/);
+  });
+
+  it('refuses what it cannot send as it is, before the rows after it, and names its row', async () => {
+    await client.create('exact', spam);
+    await client.create('words', { featureSpace: { text: {} }, labelNames: ['ham', 'spam'] });
+    for (const [wrong, said] of [[{ text: 'a' }, 'a text; expected features, as the rows before it have'], [{ features: { a: 1 }, label: undefined }, 'the label is missing'],
+      [{ features: { a: 1 }, label: 1.5 }, 'the label is 1.5; expected a whole number or a name'], [{ features: { a: 1 }, label: 2 ** 32 + 1 }, 'the label is 4294967297'],
+      [{ features: { a: 1 }, label: null }, 'the label is null'], [{ features: { a: null } }, 'the value of "a" is null; expected a number'],
+      [{ features: { a: '1' } }, 'the value of "a" is "1"'], [{ features: { a: 1n } }, 'the value of "a" is 1n'], [{ features: { a: 1 }, weight: '2' }, 'the weight is "2"; expected a number'],
+      [{ features: { '': 1 } }, 'the name "" has 0 bytes; expected 1 to 1024'], [{ features: { ['é'.repeat(600)]: 1 } }, 'the name ".*" has 1200 bytes; expected 1 to 1024: give a long text'],
+      [{ features: { 'a\ud83d': 1 } }, 'the name has half of a character at 1']]) {
+      for (const batch of [1, 100]) {
+        if (batch === 1 && wrong.text) continue;
+        await assert.rejects(client.learn('exact', [...mail, { label: 'ham', ...wrong }], { batch }), new RegExp(`^RangeError: row 3: ${said}`));
+      }
+    }
+    const cut = [{ text: 'hi 😀', label: 'ham' }, { text: 'hi 😀'.slice(0, 4), label: 'ham' }];
+    await assert.rejects(client.learn('words', cut), /^RangeError: row 1: the text has half of a character at 3/);
+    await assert.rejects(client.predict('words', cut), /^RangeError: row 1: the text has half/);
+    await assert.rejects(client.predict('spam', [...mail, { text: 'a' }], { batch: 3 }), { code: 'INVALID_ARGUMENT' });
+    await assert.rejects(client.predict('spam', [...mail, mail[0], { text: 'a' }], { batch: 3 }), /^RangeError: row 4: a text; expected features/);
+  });
+
+  it('splits what is more than a message may have', async () => {
+    await client.create('wide', { featureSpace: { dense: { dimension: 2 ** 20 } } });
+    const wide = Array.from({ length: 24 }, (_, i) => ({ features: new Map(Array.from({ length: 100_000 }, (__, index) => [10 * index + (i % 10), 0.5])), label: i % 2 === 0 ? 1 : -1 }));
+    assert.equal((await client.learn('wide', wide)).totals.examples, 24);
+    assert.equal((await client.predict('wide', wide)).labels.length, 24);
   });
 
   it('takes examples without a producer for new ones, and goes on with a named one where it was', async () => {

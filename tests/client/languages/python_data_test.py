@@ -105,6 +105,47 @@ class DataTest(ServedTest):
             with self.assertRaisesRegex(TypeError, said):
                 call()
 
+    def test_numbers_in_columns_of_objects_are_numbers(self):
+        frame = FRAME[["size"]].assign(width=X[:, 1], kind=FRAME["kind"].astype(str))
+        classifier = fitted(frame)
+        self.create("objects", features="named", labels=["no", "yes"])
+        self.client.learn("objects", frame, ANSWERS)
+        scores, predicted = classifier.decision_function(frame), self.client.predict("objects", frame).scores
+        for row in range(5):
+            # Its columns are of objects.
+            one = frame.iloc[row].to_frame().T
+            self.assertEqual(classifier.decision_function(one).tolist(), [scores[row]])
+            self.assertEqual(self.client.predict("objects", one).scores, predicted[row:row + 1])
+        numpy.testing.assert_array_equal(fitted(frame.astype(object)).decision_function(frame), scores)
+        numpy.testing.assert_array_equal(fitted(frame[["size", "width"]].astype(object)).coef_, fitted(frame[["size", "width"]]).coef_)
+        with self.assertRaisesRegex(ValueError, "NaN or infinity in the column 'size'"):
+            classifier.predict(frame.assign(size=[None, *frame["size"][1:]]).astype(object))
+
+    def test_numbers_among_texts_of_a_column_are_numbers(self):
+        mixed = pandas.DataFrame({"dose": ["none" if row % 3 == 0 else float(X[row, 3]) for row in range(ROWS)]})
+        self.create("mixed", features="named")
+        self.client.learn("mixed", mixed, SIGNS)
+        self.assertEqual(set(self.client.weights("mixed").vectors[0].names), {"dose", "dose=none"})
+
+    def test_texts_among_features_and_features_among_texts_are_refused_by_their_row(self):
+        self.create("texts", features="text")
+        self.create("dicts", features="named")
+        texts, dicts = ["a text"] * 3 + [{"a": 1}], [{"a": 1}] * 3 + ["a text"]
+        for model, rows, said in (("texts", texts, "row 3: features; expected a text"), ("dicts", dicts, "row 3: a text; expected features")):
+            for call in (lambda: self.client.learn(model, rows, [1] * 4), lambda: self.client.predict(model, rows), lambda: self.client.predict(model, rows[:3] * 2 + rows, batch=5)):
+                with self.assertRaisesRegex(TypeError, said.replace("3", "[39]")):
+                    call()
+            self.assertEqual(self.client.report(model).examples, 0)
+
+    def test_a_name_that_a_model_cannot_have_is_named_with_its_row(self):
+        self.create("names", features="named")
+        for name, said in (("", "row 3: the name '' has 0 bytes"), ("é" * 600, "row 3: the name 'é+' has 1,200 bytes; expected 1 to 1,024: give a long text to a model of texts")):
+            rows = [{"a": 1}] * 3 + [{"b": 1, name: 1}]
+            for call in (lambda: self.client.learn("names", rows, SIGNS[:4]), lambda: self.client.predict("names", rows), lambda: fitted(rows, ANSWERS[:4])):
+                with self.assertRaisesRegex(ValueError, said):
+                    call()
+        self.assert_refused(pandas.DataFrame({"mail": ["x" * 2000] * ROWS}), ANSWERS, "the name 'mail=x+' has 2,005 bytes")
+
     def test_frames_of_other_things_and_of_one_name_twice_are_refused_in_words(self):
         self.assert_refused(pandas.DataFrame({"tags": [["a"]] * ROWS}), ANSWERS, "the column 'tags' has values such as a list", TypeError)
         self.assert_refused(pandas.concat([FRAME[["kind"]]] * 2, axis=1), ANSWERS, "two features of the frame have the name 'kind=[ab]'")
@@ -125,6 +166,8 @@ class DataTest(ServedTest):
             self.client.create("none", features=4, prediction="averaged", prediction_options={"budget": 2})
         with self.assertRaisesRegex(ValueError, "learner='perceptron' has no option 'C'; it has step_size$"):
             self.client.create("none", features=4, learner_options={"C": 2})
+        with self.assertRaisesRegex(ValueError, 'features="hashed" is not for texts, .*leave it out'):
+            PerceptrondClassifier(features="hashed").fit(["a", "b"], [0, 1])
 
     def test_searches_pipelines_and_processes_work_on_frames(self):
         columns = ColumnTransformer([("numbers", StandardScaler(), ["size"]), ("kinds", OneHotEncoder(), ["kind"])])

@@ -279,12 +279,10 @@ class InputTest(ServedTest):
         names = {name for vector in self.client.weights(by_dicts.model_name_).vectors for name in vector.names}
         self.assertLessEqual(names, {"age", "country=DE", "country=FR", "country=US", "member"})
         self.assertIn("age", names)
-        # A column of booleans with missing values has no numbers.
         expected = by_dicts._linear().coef.toarray()
-        renamed = {"member": "member=True"}
         for name, position in by_dicts._linear().names.items():
             frame = by_frame._linear()
-            self.assertEqual(frame.coef.toarray()[0, frame.names[renamed.get(name, name)]], expected[0, position], name)
+            self.assertEqual(frame.coef.toarray()[0, frame.names[name]], expected[0, position], name)
         self.assertEqual(list(by_frame.feature_names_in_), ["age", "country", "member"])
         with self.assertRaisesRegex(ValueError, "feature names"):
             by_frame.predict(pandas.DataFrame(PEOPLE).rename(columns={"age": "years"}))
@@ -332,10 +330,14 @@ class InputTest(ServedTest):
 
     def test_rows_that_cannot_be_learned_are_errors_that_name_them(self):
         for error, rows, said in ((TypeError, [{"a": 1}, {"a": None}], "row 1: the value of 'a' is NoneType"), (TypeError, [{"a": 1}, "a"], "row 1 is str; expected a dict"),
-                                  (ValueError, [{"a": 1}, {"a": float("nan")}], "1 rows were refused; the first, row 1: .*NON_FINITE_VALUE"),
+                                  (ValueError, [{"a": 1}, {"a": float("nan")}], "1 of 2 rows were refused; the first, row 1: .*NON_FINITE_VALUE"),
                                   (ValueError, pandas.DataFrame({"a": ["x", "y"], "b": [1.0, float("nan")]}), "Input X contains NaN")):
             with self.subTest(said), self.assertRaisesRegex(error, said):
                 PerceptrondClassifier().fit(rows, [0, 1])
+        for random_state in range(5):
+            texts = ["\ud800" if row == 3 else "a text" for row in range(100)]
+            with self.assertRaisesRegex(ValueError, "row 3: .*surrogates not allowed"):
+                PerceptrondClassifier(random_state=random_state).fit(texts, [0, 1] * 50)
         classifier = PerceptrondClassifier(max_iter=1).fit(PEOPLE, ANSWERS)
         with self.assertRaisesRegex(ValueError, "was fitted on dicts, and X is a matrix"):
             classifier.predict([[1.0, 2.0]])

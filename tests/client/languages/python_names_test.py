@@ -111,9 +111,11 @@ class TextTest(unittest.TestCase):
             self.assertEqual((list(packed.row_ends), packed.HasField("stream_names"), columns.count(packed)), ([], False, 2))
 
 
-    def test_long_texts_make_messages_of_fewer_rows(self):
+    def test_long_rows_make_messages_of_fewer_rows(self):
         rows = [Row("x" * length) for length in (10, 300_000, 300_000, 10, 1_000_000, 5)]
         self.assertEqual([[len(row.features) for row in batch] for batch in row_batches(rows, 3)], [[10, 300_000], [300_000], [10], [1_000_000], [5]])
+        many = [Row(dict.fromkeys(range(features), 1.0)) for features in (10, 200_000, 200_000, 10, 300_000, 5)]
+        self.assertEqual([[len(row.features) for row in batch] for batch in row_batches(many, 3)], [[10, 200_000], [200_000], [10], [300_000], [5]])
         self.assertEqual(list(row_batches([Row({"a": 1.0})] * 3, 2)), [[Row({"a": 1.0})] * 2, [Row({"a": 1.0})]])
 
 

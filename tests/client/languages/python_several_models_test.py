@@ -99,6 +99,10 @@ class SeveralModelsTest(ServedTest):
         with self.assertRaises(PerceptrondError) as raised:
             self.client.learn(["a", "a"], ROWS, LABELS)
         self.assertEqual(raised.exception.reason, "INVALID_FIELD")
+        self.create("named", features=6, labels=["no", "yes"])
+        for models in (["a", "named"], ["named", "a"]):
+            with self.assertRaisesRegex(ValueError, '^row 0: models/a: label "yes" is neither -1 nor'):
+                self.client.learn(models, ROWS[:2], ["yes", "no"])
 
 
 if __name__ == "__main__":
