@@ -175,10 +175,32 @@ absl::Status BatchBuilder::AddSparse(const Row& row) {
 }
 
 absl::Status BatchBuilder::AddNamed(const Row& row) {
-  if (absl::Status status = AppendNumbers(row); !status.ok()) return status;
+  if (absl::Status status = AppendNumbers(row); !status.ok())
+    return row.adds_repeated_names ? AddRepeated(row) : status;
   AppendValues(row);
   columns_.add_row_ends(static_cast<uint32_t>(columns_.indices_size()));
   return absl::OkStatus();
+}
+
+absl::Status BatchBuilder::AddRepeated(const Row& row) {
+  // Names of the attempt before are none of this row's.
+  ++row_;
+  added_up_.Clear();
+  added_up_.kind = RowKind::kNamed;
+  absl::flat_hash_map<std::string_view, size_t> positions;
+  for (size_t i = 0; i < row.name_count(); ++i) {
+    const float value = row.values.empty() ? 1 : row.values[i];
+    const auto [known, is_new] = positions.emplace(row.name(i), positions.size());
+    if (is_new) {
+      added_up_.AddName(row.name(i));
+      added_up_.values.push_back(value);
+    } else {
+      added_up_.values[known->second] += value;
+    }
+  }
+  if (!AllFinite(added_up_.values))
+    return Invalid("NON_FINITE_VALUE", "the values of a repeated feature add up to infinity");
+  return AddNamed(added_up_);
 }
 
 absl::Status BatchBuilder::AddText(const Row& row) {

@@ -9,7 +9,7 @@
 //
 // Malformed rows are found here, so that one does not fail its batch. All errors are
 // INVALID_ARGUMENT with one of these reasons, and leave the batch unchanged:
-//   REPEATED_INDEX, REPEATED_NAME  a feature occurs twice in a row; values are not summed
+//   REPEATED_INDEX, REPEATED_NAME  a feature occurs twice in a row (but see Row::adds_repeated_names)
 //   BAD_NAME                       a name is empty, longer than 1024 bytes or not UTF-8
 //   BAD_TEXT                       a text is longer than 1 MiB or not UTF-8
 //   MALFORMED_ROW                  the numbers of features and values differ
@@ -76,6 +76,8 @@ class BatchBuilder {
   absl::Status AddDense(const Row& row);
   absl::Status AddSparse(const Row& row);
   absl::Status AddNamed(const Row& row);
+  // A row of which a name occurs twice.
+  absl::Status AddRepeated(const Row& row);
   absl::Status AddText(const Row& row);
   absl::Status AddPredictionId(const Row& row);
   // Appends the numbers of the row's names, of which new ones are stored, to the indices.
@@ -111,6 +113,8 @@ class BatchBuilder {
   // 1 for the names which are new to the message.
   std::vector<uint32_t> is_new_;
   NumberList list_;
+  // A row that repeats names, without the repetitions.
+  Row added_up_;
   FeatureSorter sorter_;
   // Positions of label names in columns_.
   absl::flat_hash_map<std::string, int32_t> label_numbers_;

@@ -53,6 +53,8 @@ class Row {
   std::vector<float> values;
   // kText: at most 1 MiB of UTF-8. kPredictionId: the id.
   std::string text;
+  // kNamed: the values of a name that occurs again are added to those before; else it is an error.
+  bool adds_repeated_names = false;
   // The label of a row without one.
   static constexpr int kNoLabel = std::numeric_limits<int32_t>::min();
   // -1 or +1; for multiclass models the number of the class; kNoLabel: none, or label_name is set.
@@ -68,6 +70,7 @@ class Row {
     indices.clear();
     values.clear();
     text.clear();
+    adds_repeated_names = false;
     label = kNoLabel;
     label_name.clear();
     weight = 1;

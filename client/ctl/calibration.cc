@@ -14,6 +14,11 @@ namespace {
 // float32's epsilon: a probability nearer to 0 or 1 is 0 or 1 by rounding.
 constexpr double kLeastProbability = 0x1p-23;
 
+// -ln of the probability of what happened.
+double LogLoss(double probability) {
+  return -std::log(std::clamp(probability, kLeastProbability, 1 - kLeastProbability));
+}
+
 double Edge(size_t i) { return static_cast<double>(i) / Calibration::kBins; }
 
 }  // namespace
@@ -24,7 +29,7 @@ void Calibration::Add(double probability, bool happened) {
   const double right = happened ? probability : 1 - probability;
   ++total_;
   squares_ += error * error;
-  logs_ -= std::log(std::clamp(right, kLeastProbability, 1 - kLeastProbability));
+  logs_ += LogLoss(right);
   size_t i = 0;
   while (i + 1 < kBins && probability > Edge(i + 1)) ++i;
   ++bins_[i].examples;
@@ -75,6 +80,23 @@ std::string Calibration::Json() const {
                        .str());
   }
   return JsonArray(bins);
+}
+
+void ClassScores::Add(std::span<const float> probabilities, int actual) {
+  double right = 0;
+  double others = 0;
+  for (size_t k = 0; k < probabilities.size(); ++k) {
+    if (std::isnan(probabilities[k])) continue;
+    const double probability = probabilities[k];
+    if (static_cast<int>(k) == actual) {
+      right = probability;
+    } else {
+      others += probability * probability;
+    }
+  }
+  ++total_;
+  squares_ += others + (1 - right) * (1 - right);
+  logs_ += LogLoss(right);
 }
 
 }  // namespace perceptrond::client

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -52,6 +53,27 @@ class Calibration {
   double squares_ = 0;
   double logs_ = 0;
   std::array<Bin, kBins> bins_;
+};
+
+// The same scores of the probabilities of several classes. In constant memory. A plain value.
+// Preconditions of both figures: total() > 0.
+class ClassScores {
+ public:
+  // Adds an example of class `actual` and the probability of each class, by number. NaN: the class does
+  // not exist, so that its probability is 0, like that of a class that is not among them.
+  void Add(std::span<const float> probabilities, int actual);
+
+  uint64_t total() const { return total_; }
+  // The mean of the sum of (p - y)^2 over the classes, y 1 for the example's class (Brier 1950): from 0
+  // to 2. With two classes twice Calibration's.
+  double brier_score() const { return squares_ / static_cast<double>(total_); }
+  // As Calibration's.
+  double log_loss() const { return logs_ / static_cast<double>(total_); }
+
+ private:
+  uint64_t total_ = 0;
+  double squares_ = 0;
+  double logs_ = 0;
 };
 
 }  // namespace perceptrond::client

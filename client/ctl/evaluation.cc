@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/ctl/prediction.h"
+#include "client/ctl/terminal.h"
 #include "core/report/format.h"
 
 namespace perceptrond::client {
@@ -195,6 +196,19 @@ void DataMargin::Merge(const DataMargin& other) {
     smallest_ = std::min(smallest_.value_or(*other.smallest_), *other.smallest_);
 }
 
+LabelledPrediction MakeLabelled(const v1::PredictResponse& response, int row, int actual) {
+  LabelledPrediction labelled;
+  labelled.actual = actual;
+  labelled.predicted = response.predicted_labels(row);
+  labelled.score = response.scores(row);
+  if (row < response.distances_size()) labelled.distance = response.distances(row);
+  if (row < response.probabilities_size()) labelled.probability = response.probabilities(row);
+  const int classes = response.class_probabilities_size() / response.scores_size();
+  labelled.class_probabilities = {response.class_probabilities().data() + row * classes,
+                                  static_cast<size_t>(classes)};
+  return labelled;
+}
+
 void TwoLabelEvaluation::Add(const LabelledPrediction& row, v1::TieRule tie_rule) {
   confusion.undecided_are_errors = tie_rule != v1::TIE_RULE_CORRECT;
   // With TIE_RULE_POSITIVE it is a prediction of +1 like any other.
@@ -217,7 +231,7 @@ namespace {
 
 std::string ZeroScoresText(const Confusion& confusion) {
   const bool decided = confusion.undecided_positive + confusion.undecided_negative == 0;
-  return absl::StrCat("score 0: ", confusion.zero_scores, " times, ",
+  return absl::StrCat("score 0: ", Counted(confusion.zero_scores, "times"), ", ",
                       decided                          ? "predicted as +1"
                       : confusion.undecided_are_errors ? "each an error"
                                                        : "each correct",
@@ -239,8 +253,9 @@ std::string MatrixText(const Confusion& confusion, const std::vector<std::string
     if (!undecided) row.pop_back();
     absl::StrAppend(&text, " ");
     for (size_t i = 0; i < row.size(); ++i) {
-      const size_t width = std::max({rows[0][i].size(), rows[1][i].size(), rows[2][i].size()});
-      const std::string blanks(width - row[i].size(), ' ');
+      const size_t width =
+          std::max({ColumnsOf(rows[0][i]), ColumnsOf(rows[1][i]), ColumnsOf(rows[2][i])});
+      const std::string blanks(width - ColumnsOf(row[i]), ' ');
       absl::StrAppend(&text, i == 0 ? " " : "  ", i == 0 ? row[i] + blanks : blanks + row[i]);
     }
     absl::StrAppend(&text, "\n");
@@ -319,6 +334,7 @@ void PredictSummary::AddClass(const LabelledPrediction& row) {
   const int predicted = tied && row.predicted >= 0 ? kTiedClasses : row.predicted;
   classes.Add(row.actual, predicted);
   if (row.probability.has_value()) class_calibration.Add(*row.probability, predicted == row.actual);
+  if (!row.class_probabilities.empty()) class_scores.Add(row.class_probabilities, row.actual);
 }
 
 std::string PredictSummary::DecideZeroLabels() {
@@ -338,11 +354,16 @@ std::string PredictSummary::Text() const {
   if (examples == 0) return "the input contains no examples\n";
   std::string text =
       absl::StrCat(partial ? "partial: " : "", examples, " predicted at revision ", revision);
+  if (!later_model.empty()) absl::StrAppend(&text, " of ", PrintableInLine(later_model));
   if (row_errors > 0) absl::StrAppend(&text, ", ", row_errors, " with validation errors");
   if (partial) absl::StrAppend(&text, "; the rest of the input was not read");
   absl::StrAppend(&text, "\n");
   if (labelled.confusion.total() > 0) absl::StrAppend(&text, labelled.Text(label_names));
   if (classes.total() > 0) absl::StrAppend(&text, classes.Text(label_names));
+  if (class_scores.total() > 0) {
+    absl::StrAppendFormat(&text, "probabilities of all classes: Brier score %.4f, log loss %.4f\n",
+                          class_scores.brier_score(), class_scores.log_loss());
+  }
   if (class_calibration.total() > 0) {
     absl::StrAppendFormat(&text,
                           "calibration of the predicted class: expected calibration error %.4f\n",
@@ -361,6 +382,9 @@ std::string PredictSummary::Json() const {
       .Integer("revision", revision);
   if (partial) json.Bool("partial", true);
   if (classes.total() > 0) classes.AddTo(json, label_names);
+  if (class_scores.total() > 0)
+    json.Number("brierScore", class_scores.brier_score())
+        .Number("logLoss", class_scores.log_loss());
   if (class_calibration.total() > 0) {
     json.Number("expectedCalibrationError", class_calibration.expected_error())
         .Raw("calibration", class_calibration.Json());

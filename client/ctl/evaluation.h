@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "client/ctl/output.h"
 #include "client/ctl/roc_area.h"
 #include "perceptron/v1/learner.pb.h"
+#include "perceptron/v1/prediction_service.pb.h"
 
 namespace perceptrond::client {
 
@@ -112,7 +114,13 @@ struct LabelledPrediction {
   float score = 0;
   std::optional<float> distance;
   std::optional<float> probability;
+  // Several classes: of each; empty: not asked for.
+  std::span<const float> class_probabilities = {};
 };
+
+// That of a row of an answer.
+LabelledPrediction MakeLabelled(const perceptron::v1::PredictResponse& response, int row,
+                                int actual);
 
 // All that is evaluated of a model of two labels. A plain value.
 struct TwoLabelEvaluation {
@@ -138,6 +146,8 @@ struct PredictSummary {
   uint64_t row_errors = 0;
   uint64_t bad_lines = 0;
   int64_t revision = 0;
+  // The model of that revision, if it is not the one that the run began with.
+  std::string later_model;
   TwoLabelEvaluation labelled;
   // Rows with label 0, which means -1 if the others are all +1: see DecideZeroLabels().
   TwoLabelEvaluation zero_labelled;
@@ -145,6 +155,8 @@ struct PredictSummary {
   ClassConfusion classes;
   // Of the predicted class.
   Calibration class_calibration;
+  // Of all classes, for rows with their probabilities.
+  ClassScores class_scores;
   // The run ended before the end of the input.
   bool partial = false;
 

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "client/ctl/command.h"
 #include "client/ctl/dimension.h"
 #include "client/ctl/interrupt.h"
 #include "client/ctl/output.h"
@@ -101,14 +102,24 @@ absl::Status CheckFile(const std::string& command, const std::string& file) {
   if (std::filesystem::is_directory(file, error)) {
     return absl::FailedPreconditionError(absl::StrCat(file, " is a directory"));
   }
-  if (access(file.c_str(), R_OK) != 0) {
-    return UnreadableError(command, file, errno);
-  }
+  if (access(file.c_str(), R_OK) != 0) return UnreadableError(command, file, errno);
   if (!std::filesystem::is_regular_file(file, error)) return absl::OkStatus();
   const Compression* const compression = DetectCompression(StartOf(file));
   return compression == nullptr || compression->is_read
              ? absl::OkStatus()
              : CompressedError(command, file, *compression);
+}
+
+// The text's column is given if and only if there must be one.
+absl::Status CheckTextColumn(const InputOptions& options, FormatKind kind, bool takes_texts) {
+  const bool given = !options.text_column.empty();
+  if (given && kind != FormatKind::kCsv)
+    return absl::InvalidArgumentError("--text-column is for --format csv");
+  if (kind != FormatKind::kCsv || given == takes_texts) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      given ? "--text-column: the model takes features; models created with --text take texts"
+            : "the model takes texts: give --text-column with the name of their column, or its "
+              "number from 1");
 }
 
 }  // namespace
@@ -145,6 +156,9 @@ void AddInputOptions(CLI::App* command, InputOptions* options) {
       "notice");
   command->add_option("--label-column", options->label_column,
                       "csv: column of the label, by name or by number from 1");
+  command->add_option("--text-column", options->text_column,
+                      "csv: column of the text, likewise, for models created with --text; the "
+                      "other columns are not read");
   command->add_flag("--no-header,!--header", options->no_header,
                     "csv: the first line is data (default: it names the columns)");
   command
@@ -154,7 +168,7 @@ void AddInputOptions(CLI::App* command, InputOptions* options) {
   command
       ->add_option("--skip-lines", options->skip_lines,
                    "Skip this many lines at the start of each file")
-      ->check(CLI::NonNegativeNumber);
+      ->check(WholeNumber());
   command->add_flag("--skip-bad-lines", options->skip_bad_lines,
                     "Skip and count malformed lines (default: stop at the first)");
 }
@@ -178,6 +192,7 @@ absl::StatusOr<std::unique_ptr<Input>> Input::Make(const InputOptions& options,
   format.require_label = require_label;
   format.header = !options.no_header;
   format.label_column = options.label_column;
+  format.text_column = options.text_column;
   const perceptron::v1::FeatureSpace& space = ExampleSpace(model.feature_space());
   format.dense = space.has_dense();
   format.whole_texts = space.has_text();
@@ -191,6 +206,8 @@ absl::StatusOr<std::unique_ptr<Input>> Input::Make(const InputOptions& options,
     return absl::InvalidArgumentError(
         "the label's column is unknown: give --label-column with its name, or its number from 1");
   }
+  if (absl::Status status = CheckTextColumn(options, *kind, space.has_text()); !status.ok())
+    return status;
   if (std::count(options.files.begin(), options.files.end(), "-") > 1) {
     return absl::InvalidArgumentError("standard input (-) can be read only once");
   }
@@ -232,14 +249,15 @@ bool Input::Wait(int descriptor) const {
 absl::Status Input::OpenNext() {
   const std::string& file = options_.files[file_++];
   std::unique_ptr<ByteSource> source;
-  if (file == "-" && reread_) {
-    if (!standard_input_.has_value()) {
-      absl::StatusOr<std::string> content = ReadWhole("-");
-      if (!content.ok()) return content.status();
-      standard_input_ = *std::move(content);
-      sizes_[file_ - 1] = standard_input_->size();
-    }
-    source = OpenMemory(&*standard_input_);
+  const bool is_pipe = file == "-" || !sizes_[file_ - 1].has_value();
+  if (reread_ && is_pipe && !contents_.contains(file_)) {
+    absl::StatusOr<std::string> content = ReadWhole(file);
+    if (!content.ok()) return content.status();
+    sizes_[file_ - 1] = content->size();
+    contents_.emplace(file_, *std::move(content));
+  }
+  if (const auto kept = contents_.find(file_); kept != contents_.end()) {
+    source = OpenMemory(&kept->second);
   } else {
     absl::StatusOr<std::unique_ptr<ByteSource>> opened =
         OpenFile(file, [this](int descriptor) { return Wait(descriptor); });

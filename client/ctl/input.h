@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -36,6 +37,7 @@ struct InputOptions {
   int index_base = -1;
   bool zero_is_negative = false;
   std::string label_column;
+  std::string text_column;
   bool no_header = false;
   std::string delimiter = ",";
   int64_t skip_lines = 0;
@@ -62,7 +64,7 @@ class Input {
   Input(const Input&) = delete;
   Input& operator=(const Input&) = delete;
 
-  // `reread`: the files will be read more than once, so standard input is kept in memory.
+  // `reread`: the files will be read more than once, so standard input and pipes are kept in memory.
   // INVALID_ARGUMENT: incomplete options. FAILED_PRECONDITION and others: a file that is compressed
   // with something else than gzip or zstd, or cannot be read.
   static absl::StatusOr<std::unique_ptr<Input>> Make(const InputOptions& options,
@@ -124,7 +126,8 @@ class Input {
   std::vector<std::optional<uint64_t>> sizes_;
   // Number of the file being read, from 1; 0 before the first.
   size_t file_ = 0;
-  std::optional<std::string> standard_input_;
+  // What can be read only once and is needed again, by number of the file.
+  std::map<size_t, std::string> contents_;
   std::function<void()> on_wait_;
   std::atomic<bool> stopped_ = false;
   // Can be read once Stop() was called.

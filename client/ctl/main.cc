@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "client/connection.h"
 #include "client/ctl/command.h"
 #include "client/ctl/output.h"
@@ -61,8 +62,14 @@ std::string UsageMessage(const CLI::App* app, const CLI::Error& error) {
   const std::vector<CLI::App*> chosen = app->get_subcommands();
   const std::vector<std::string> left = app->remaining();
   const bool unknown = chosen.empty() && !left.empty() && !left.front().starts_with("-");
-  const std::string what =
+  std::string what =
       unknown ? absl::StrCat("unknown subcommand ", left.front()) : std::string(error.what());
+  const std::string wrong_number = "Could not convert: ";
+  if (what.starts_with(wrong_number)) {
+    // "--dimension = -5" follows.
+    what = absl::StrCat(absl::StrReplaceAll(what.substr(wrong_number.size()), {{" = ", ": "}}),
+                        " is not a number that it takes");
+  }
   const std::string command = chosen.empty() ? "" : " " + chosen.front()->get_name();
   return absl::StrCat("perceptronctl", chosen.empty() ? "" : ":", command, ": ", what,
                       "\n  hint: ", Suggestion(app), "'perceptronctl", command, " --help' lists ",

@@ -61,6 +61,7 @@ v1::PredictResponse AnswerToRow(const v1::PredictResponse& response, int row,
   answer.add_predicted_labels(response.predicted_labels(row));
   if (row < response.distances_size()) answer.add_distances(response.distances(row));
   if (row < response.probabilities_size()) answer.add_probabilities(response.probabilities(row));
+  answer.set_model(response.model());
   AddRow(response.class_scores(), row, response.scores_size(), answer.mutable_class_scores());
   AddRow(response.class_probabilities(), row, response.scores_size(),
          answer.mutable_class_probabilities());
@@ -69,6 +70,16 @@ v1::PredictResponse AnswerToRow(const v1::PredictResponse& response, int row,
   *answer.mutable_component_revisions() = response.component_revisions();
   if (error != nullptr) SetError(*error, &answer);
   return answer;
+}
+
+std::string PredictionHeader(bool multiclass, const std::vector<std::string>& names,
+                             bool has_probabilities, bool has_ids) {
+  std::string header = multiclass ? "CLASS\tSCORE\tMARGIN" : "LABEL\tSCORE\tDISTANCE";
+  if (has_probabilities) {
+    absl::StrAppend(&header, "\tP(", multiclass ? "CLASS" : PrintableInLine(LabelName(1, names)),
+                    ")");
+  }
+  return header + (has_ids ? "\tPREDICTION_ID\n" : "\n");
 }
 
 std::string PredictionLine(const v1::PredictResponse& answer,

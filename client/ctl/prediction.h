@@ -20,6 +20,10 @@ std::string LabelName(int label, const std::vector<std::string>& names);
 perceptron::v1::PredictResponse AnswerToRow(const perceptron::v1::PredictResponse& response,
                                             int row, const perceptron::v1::RowError* error);
 
+// The names of the columns of such lines.
+std::string PredictionHeader(bool multiclass, const std::vector<std::string>& names,
+                             bool has_probabilities, bool has_ids);
+
 // A line for such an answer: label, score, distance ("-" while the weights are zero) and, for
 // learners with probabilities, the probability of +1. "?" for a row with a validation error.
 std::string PredictionLine(const perceptron::v1::PredictResponse& answer,

@@ -43,8 +43,7 @@ void WipeShown() ABSL_EXCLUSIVE_LOCKS_REQUIRED(terminal_mutex) {
   progress_shown = false;
 }
 
-// An upper bound: characters from U+1100 on may be two columns wide.
-size_t ColumnsOf(unsigned char byte) {
+size_t ColumnsOfByte(unsigned char byte) {
   if ((byte & 0xC0) == 0x80) return 0;
   return byte >= 0xE1 ? 2 : 1;
 }
@@ -110,10 +109,16 @@ std::optional<WindowSize> SizeOfWindow(int descriptor) {
   return WindowSize{size.ws_col, size.ws_row};
 }
 
+size_t ColumnsOf(std::string_view text) {
+  size_t columns = 0;
+  for (const char c : text) columns += ColumnsOfByte(static_cast<unsigned char>(c));
+  return columns;
+}
+
 std::string_view CutToColumns(std::string_view line, size_t columns) {
   size_t used = 0;
   for (size_t i = 0; i < line.size(); ++i) {
-    used += ColumnsOf(static_cast<unsigned char>(line[i]));
+    used += ColumnsOfByte(static_cast<unsigned char>(line[i]));
     if (used > columns) return line.substr(0, i);
   }
   return line;

@@ -54,6 +54,8 @@ struct WindowSize {
 // Absent if the descriptor is not a terminal.
 std::optional<WindowSize> SizeOfWindow(int descriptor);
 
+// How many columns the text takes, at most: characters from U+1100 on may be two wide.
+size_t ColumnsOf(std::string_view text);
 // The longest prefix of the line that surely fits into `columns`.
 std::string_view CutToColumns(std::string_view line, size_t columns);
 // The line wrapped at blanks, continuation lines indented.

@@ -1,4 +1,4 @@
-// Formats of example files: each parses one line into one example. One file per format; labels and
+// Formats of example files: each parses one line, CSV also several, into one example. One file per format; labels and
 // numbers are parsed here for all of them.
 #pragma once
 
@@ -80,6 +80,8 @@ struct FormatOptions {
   bool header = true;
   // CSV: column of the label, by its name in the header or its number from 1. Empty: no label.
   std::string label_column;
+  // CSV: column of the text, likewise; rows are then texts, and other columns are not read.
+  std::string text_column;
   // CSV: columns are the dimensions of dense rows, not named features. Default false.
   bool dense = false;
 };
@@ -92,10 +94,16 @@ class Format {
  public:
   virtual ~Format() = default;
 
-  // Parses one line, without its end, into *row, which is cleared first. The line may contain any
-  // bytes. kNothing: an empty line, a comment or a header. INVALID_ARGUMENT: the line is malformed;
+  // Parses one line, or the lines of a record, without the end into *row, which is cleared first.
+  // They may contain any bytes. kNothing: an empty line, a comment or a header. INVALID_ARGUMENT: the line is malformed;
   // *row is then unspecified. FAILED_PRECONDITION: so is the header, and no other line can be read.
   virtual absl::StatusOr<LineKind> Parse(std::string_view line, Row* row) = 0;
+
+  // CSV, whose fields may contain line breaks within quotes: where in the line the quote is that is open at its
+  // end. npos: before the line, as `in_quotes` says. Absent: none is, and the record ends.
+  virtual std::optional<size_t> FindOpenQuote(std::string_view /*line*/, bool /*in_quotes*/) const {
+    return std::nullopt;
+  }
 
   // Call before the first line of each file.
   virtual void StartFile() {}

@@ -40,9 +40,10 @@ class Jsonl final : public Format {
     const auto status =
         google::protobuf::util::JsonStringToMessage({line.data(), line.size()}, &example_);
     if (!status.ok()) {
-      // ": Root element must be a message." of the empty path.
+      // ": Root element must be a message." of the empty path, and after a line break what was read.
       const std::string said = status.message().as_string();
       std::string_view reason = said;
+      reason = reason.substr(0, reason.find('\n'));
       while (reason.starts_with(": ")) reason.remove_prefix(2);
       while (reason.ends_with(".")) reason.remove_suffix(1);
       return absl::InvalidArgumentError(

@@ -61,6 +61,11 @@ class MemorySource final : public ByteSource {
   std::string_view rest_;
 };
 
+// By its byte order mark, which is no UTF-8.
+bool IsUtf16(std::string_view start) {
+  return start.starts_with("\xFF\xFE") || start.starts_with("\xFE\xFF");
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ByteSource>> OpenFile(const std::string& path,
@@ -92,49 +97,92 @@ absl::Status Reader::AtLine(const absl::Status& status) const {
 
 absl::StatusOr<bool> Reader::Next(Row* row) {
   while (true) {
-    std::string_view line;
-    absl::StatusOr<bool> more = NextLine(&line);
+    std::string_view record;
+    absl::StatusOr<bool> more = NextRecord(&record);
     if (!more.ok() || !*more) return more;
-    if (line_ == 1 && (compression_ = DetectCompression(line)) != nullptr) {
-      return absl::FailedPreconditionError(
-          absl::StrCat(name_, " is compressed with ", compression_->name));
-    }
-    if (line_ == 1 && line.starts_with("\xEF\xBB\xBF")) line.remove_prefix(3);
     if (line_ <= skip_lines_) continue;
-    absl::StatusOr<LineKind> kind = format_->Parse(line, row);
+    absl::StatusOr<LineKind> kind = format_->Parse(record, row);
     if (!kind.ok()) return AtLine(kind.status());
     if (*kind == LineKind::kExample) return true;
   }
 }
 
-absl::StatusOr<bool> Reader::NextLine(std::string_view* line) {
-  size_t searched = 0;
+std::string_view Reader::View(size_t from, size_t end) const {
+  const std::string_view line(buffer_.data() + begin_ + from, end - from);
+  return line.ends_with('\r') ? line.substr(0, line.size() - 1) : line;
+}
+
+absl::StatusOr<bool> Reader::NextRecord(std::string_view* record) {
+  const absl::StatusOr<std::optional<size_t>> found = FindEnd(0, kMaxLineBytes);
+  if (!found.ok()) return found.status();
+  const bool too_long = end_ - begin_ >= kMaxLineBytes;
+  if (!found->has_value() && !too_long) return false;
+  line_ += 1 + std::exchange(more_lines_, 0);
+  if (!found->has_value()) return AtLine(absl::OutOfRangeError("the line is longer than 64 MiB"));
+  const size_t first_end = **found;
+  if (line_ == 1 && (compression_ = DetectCompression(View(0, first_end))) != nullptr) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(name_, " is compressed with ", compression_->name));
+  }
+  if (line_ == 1 && IsUtf16(View(0, first_end))) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(name_, " is UTF-16; convert it to UTF-8 with iconv -f UTF-16 -t UTF-8"));
+  }
+  const size_t from = line_ == 1 && View(0, first_end).starts_with("\xEF\xBB\xBF") ? 3 : 0;
+  std::optional<size_t> quote;
+  if (line_ > skip_lines_) quote = format_->FindOpenQuote(View(from, first_end), false);
+  size_t end = first_end;
+  for (int64_t quote_line = line_; quote.has_value();) {
+    const size_t next = end + 1;
+    const absl::StatusOr<std::optional<size_t>> next_end = FindEnd(next, kMaxRecordBytes);
+    if (!next_end.ok()) return next_end.status();
+    if (!next_end->has_value()) {
+      const absl::Status status = QuotesWithoutEnd(View(from, first_end), quote_line);
+      begin_ = std::min(begin_ + first_end + 1, end_);
+      more_lines_ = 0;
+      return status;
+    }
+    end = **next_end;
+    ++more_lines_;
+    quote = format_->FindOpenQuote(View(next, end), true);
+    if (quote.has_value() && *quote != std::string_view::npos) quote_line = line_ + more_lines_;
+  }
+  *record = View(from, end);
+  begin_ = std::min(begin_ + end + 1, end_);
+  return true;
+}
+
+// Whether the other lines can be read without this record, the format says.
+absl::Status Reader::QuotesWithoutEnd(std::string_view first_line, int64_t quote_line) {
+  Row row;
+  const bool ends_file = absl::IsFailedPrecondition(format_->Parse(first_line, &row).status());
+  return AtLine(absl::Status(
+      ends_file ? absl::StatusCode::kFailedPrecondition : absl::StatusCode::kInvalidArgument,
+      absl::StrCat(
+          "the quote that begins a field",
+          quote_line == line_ ? "" : absl::StrCat(" in line ", quote_line),
+          end_ - begin_ >= kMaxRecordBytes ? " is not closed within 8 MiB" : " is never closed",
+          "; close it, and double the quotes inside")));
+}
+
+absl::StatusOr<std::optional<size_t>> Reader::FindEnd(size_t from, size_t most) {
+  size_t searched = from;
   while (true) {
     const char* const start = buffer_.data() + begin_;
     const size_t available = end_ - begin_;
-    const void* const found = std::memchr(start + searched, '\n', available - searched);
-    if (found != nullptr || (source_ended_ && available > 0)) {
-      size_t length = found != nullptr
-                          ? static_cast<size_t>(static_cast<const char*>(found) - start)
-                          : available;
-      begin_ += found != nullptr ? length + 1 : length;
-      ++line_;
-      if (length > 0 && start[length - 1] == '\r') --length;
-      *line = std::string_view(start, length);
-      return true;
+    const void* const found =
+        searched < available ? std::memchr(start + searched, '\n', available - searched) : nullptr;
+    if (found != nullptr) {
+      const auto end = static_cast<size_t>(static_cast<const char*>(found) - start);
+      return end <= most ? std::optional(end) : std::nullopt;
     }
-    if (source_ended_) return false;
-    searched = available;
+    if (source_ended_) return available > from ? std::optional(available) : std::nullopt;
+    if (available >= most) return std::nullopt;
+    searched = std::max(searched, available);
     std::memmove(buffer_.data(), start, available);
     begin_ = 0;
     end_ = available;
-    if (end_ == buffer_.size()) {
-      if (end_ >= kMaxLineBytes) {
-        ++line_;
-        return AtLine(absl::OutOfRangeError("the line is longer than 64 MiB"));
-      }
-      buffer_.resize(2 * buffer_.size());
-    }
+    if (end_ == buffer_.size()) buffer_.resize(2 * buffer_.size());
     absl::StatusOr<size_t> count = source_->Read(buffer_.data() + end_, buffer_.size() - end_);
     if (!count.ok()) return count.status();
     end_ += *count;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -49,8 +50,9 @@ std::unique_ptr<ByteSource> OpenMemory(const std::string* content);
 // Threads: one at a time.
 class Reader {
  public:
-  // Longer lines are an error, which bounds the memory.
+  // Longer lines, and records of several lines, are an error, which bounds the memory.
   static constexpr size_t kMaxLineBytes = 64 << 20;
+  static constexpr size_t kMaxRecordBytes = 8 << 20;
 
   // `name`: the file's name in error messages. Skips the first `skip_lines` lines. *format must
   // outlive the reader.
@@ -58,10 +60,10 @@ class Reader {
 
   // Reads the next example into *row; false at the end. INVALID_ARGUMENT: a malformed line, as
   // "name:line: what is wrong"; the next call reads on. FAILED_PRECONDITION: the source's bytes are
-  // compressed. Other errors: the file cannot be read.
+  // compressed or UTF-16. Other errors: the file cannot be read.
   absl::StatusOr<bool> Next(Row* row);
 
-  // Number of the line that Next() read last, from 1.
+  // Number of the line that Next() read last, from 1; of several lines the first.
   int64_t line() const { return line_; }
   // Bytes of the lines up to that line.
   uint64_t consumed() const { return read_ - (end_ - begin_); }
@@ -71,9 +73,15 @@ class Reader {
   absl::Status AtLine(const absl::Status& status) const;
 
  private:
-  // Reads the next line without its end ("\n" or "\r\n"); valid until the next call. False at the
-  // end.
-  absl::StatusOr<bool> NextLine(std::string_view* line);
+  // Reads the next line, or the lines of a record, without the end ("\n" or "\r\n"); valid until the
+  // next call. False at the end of the source. INVALID_ARGUMENT: quotes do not end; the next call goes
+  // on after the line where the record begins.
+  absl::StatusOr<bool> NextRecord(std::string_view* record);
+  // Where the line ends that begins `from` bytes after begin_: the distance of its end from there.
+  // Absent: the source has no more lines, or this one does not end within `most` bytes.
+  absl::StatusOr<std::optional<size_t>> FindEnd(size_t from, size_t most);
+  std::string_view View(size_t from, size_t end) const;
+  absl::Status QuotesWithoutEnd(std::string_view first_line, int64_t quote_line);
 
   const std::string name_;
   const std::unique_ptr<ByteSource> source_;
@@ -86,6 +94,8 @@ class Reader {
   uint64_t read_ = 0;
   bool source_ended_ = false;
   int64_t line_ = 0;
+  // Lines that were read after that one, of the same record.
+  int64_t more_lines_ = 0;
   const Compression* compression_ = nullptr;
 };
 

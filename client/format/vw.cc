@@ -1,6 +1,7 @@
 // Vowpal Wabbit: `[label [importance]] [tag]|namespace[:weight] feature[:value] ... |namespace
 // ...`. A feature is named "namespace^feature", in the default namespace "feature"; its value is
-// multiplied by the weight of its namespace. The importance becomes the weight of the example.
+// multiplied by the weight of its namespace. Values of a feature that is repeated add up. The
+// importance becomes the weight of the example.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -214,6 +215,7 @@ class Vw final : public Format {
   absl::StatusOr<LineKind> Parse(std::string_view line, Row* row) override {
     row->Clear();
     row->kind = RowKind::kNamed;
+    row->adds_repeated_names = true;
     if (line.find_first_not_of(" \t") == std::string_view::npos) return LineKind::kNothing;
     const size_t bar = line.find('|');
     if (bar == std::string_view::npos) {

@@ -11,6 +11,17 @@ namespace v1 = ::perceptron::v1;
 // 2^24: every whole number up to it is a float32.
 constexpr double kExactInFloat32 = 16777216;
 
+// Removes an analysis' verdict that a proof about all data seen contradicts: the analysis did not have
+// the examples of the proof, which are newer or no longer stored.
+void RemoveContradicted(ConvergenceReport& report) {
+  if (report.state() != v1::CONVERGENCE_STATE_NOT_SEPARABLE) return;
+  if (report.analysis().separability() != v1::SEPARABILITY_SEPARABLE) return;
+  v1::Analysis& analysis = *report.mutable_analysis();
+  analysis.clear_separability();
+  analysis.clear_margin_lower();
+  analysis.clear_margin_upper();
+}
+
 // What the norm, a running sum in float64, may be off by, relatively.
 constexpr double kNormError = 1e-12;
 
@@ -166,6 +177,7 @@ ConvergenceReport Progress::MakeStoredReport(const TheoremContext& context) cons
   ReportWindow(report);
   // No state depends on the norm.
   report.set_state(MakeReport(0, context).state());
+  RemoveContradicted(report);
   return report;
 }
 
@@ -193,6 +205,7 @@ ConvergenceReport Progress::MakeReport(double squared_norm, const TheoremContext
   if (TheoremApplies(context)) ReportTheorem(context, report);
   ReportAnalysis(context, report);
   report.set_state(State(context, report));
+  RemoveContradicted(report);
   if (report.state() == v1::CONVERGENCE_STATE_CONVERGED && IsOneDataSet(context))
     report.set_updates_left(0);
   return report;

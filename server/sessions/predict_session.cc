@@ -45,6 +45,7 @@ absl::Status MessagePredictor::Predict(const Model& model, const Request& reques
                          outcome_, message.include_class_scores());
   if (!status.ok()) return status;
   ToProto(outcome_, batch_, response);
+  if (std::exchange(named_id_, model.id()) != model.id()) response.set_model(model.name());
   const bool is_refused = refuses_row_errors_ && !outcome_.row_errors.empty();
   return message.include_prediction_ids() && !is_refused ? KeepFeatures(model, response)
                                                          : absl::OkStatus();

@@ -55,6 +55,8 @@ class MessagePredictor {
   ModelHandle handle_;
   ExampleBatch batch_;
   PredictOutcome outcome_;
+  // Model::id() of the model that the latest answer named or followed; no model has 0.
+  uint64_t named_id_ = 0;
   bool refuses_row_errors_ = false;
 };
 

@@ -96,6 +96,31 @@ TEST(BatchBuilder, RefusesWhatOccursTwiceAndLeavesTheBatchAsItWas) {
   EXPECT_TRUE(builder.empty());
 }
 
+TEST(BatchBuilder, AddsTheValuesOfRepeatedNamesWhereTheRowSaysSo) {
+  const auto add = [](BatchBuilder* builder, Row row) {
+    row.adds_repeated_names = true;
+    return builder->Add(row);
+  };
+  BatchBuilder builder;
+  ASSERT_TRUE(builder.Add(Named({"b"})).ok());
+  ASSERT_TRUE(add(&builder, Named({"a", "b", "a", "a"}, {.5F, 2, 1, .25F})).ok());
+  ASSERT_TRUE(add(&builder, Named({"c", "a", "c"})).ok());
+  ASSERT_TRUE(add(&builder, Named({"c", "a"})).ok());
+  const ExampleColumns columns = Build(&builder);
+  EXPECT_EQ(NamesIn(columns.feature_names()), (std::vector<std::string>{"b", "a", "c"}));
+  ExampleColumns expected;
+  for (const uint32_t end : {1, 3, 5, 7}) expected.add_row_ends(end);
+  for (const uint32_t index : {0, 0, 1, 1, 2, 1, 2}) expected.add_indices(index);
+  for (const float value : {1.F, 2.F, 1.75F, 1.F, 2.F, 1.F, 1.F}) expected.add_values(value);
+  for (int i = 0; i < 4; ++i) expected.add_labels(1);
+  *expected.mutable_feature_names() = columns.feature_names();
+  EXPECT_EQ(columns.ShortDebugString(), expected.ShortDebugString());
+  constexpr float kLargest = std::numeric_limits<float>::max();
+  EXPECT_EQ(ReasonOf(add(&builder, Named({"d", "d"}, {kLargest, kLargest}))), "NON_FINITE_VALUE");
+  EXPECT_EQ(ReasonOf(add(&builder, Named({"d", "", "d"}))), "BAD_NAME");
+  EXPECT_TRUE(builder.empty());
+}
+
 TEST(BatchBuilder, RefusesMalformedRows) {
   BatchBuilder builder;
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();

@@ -88,6 +88,15 @@ TEST(TwoLabelEvaluation, ReadsAsATable) {
   EXPECT_THAT(text, Not(HasSubstr("score 0:")));
 }
 
+TEST(TwoLabelEvaluation, ItsTableIsAsWideAsItsCharacters) {
+  TwoLabelEvaluation evaluation;
+  evaluation.Add({-1, -1, -1, std::nullopt, std::nullopt}, v1::TIE_RULE_MISTAKE);
+  EXPECT_THAT(evaluation.Text({"grün", "日本"}),
+              HasSubstr("  label  predicted grün  predicted 日本\n"
+                        "  grün                1               0\n"
+                        "  日本                0               0\n"));
+}
+
 TEST(TwoLabelEvaluation, AScoreOfZeroCountsAsInLearning) {
   const auto evaluate = [](v1::TieRule rule, int predicted) {
     TwoLabelEvaluation evaluation;
@@ -102,6 +111,9 @@ TEST(TwoLabelEvaluation, AScoreOfZeroCountsAsInLearning) {
   EXPECT_EQ(*mistake.confusion.retrieval().recall, 0.5);
   EXPECT_THAT(mistake.Text({}), HasSubstr("score 0: 2 times, each an error"));
   EXPECT_THAT(mistake.Text({}), HasSubstr("  -1                0             0        1\n"));
+  TwoLabelEvaluation once;
+  once.Add({1, 1, 0, std::nullopt, std::nullopt}, v1::TIE_RULE_MISTAKE);
+  EXPECT_THAT(once.Text({}), HasSubstr("score 0: 1 time, each an error"));
   const TwoLabelEvaluation positive = evaluate(v1::TIE_RULE_POSITIVE, 1);
   EXPECT_EQ(positive.confusion.errors(), 1U);
   EXPECT_EQ(positive.confusion.false_positive, 1U);
@@ -196,6 +208,42 @@ TEST(ClassConfusion, HasTheFiguresOfScikitLearn) {
   EXPECT_NEAR(ClassConfusion::Mean(by_class, &Retrieval::f1), 0.6238095238095238, 1e-15);
   EXPECT_THAT(confusion.Text({}),
               HasSubstr("mean of 3 classes: precision 61.11 %, recall 66.67 %, F1 62.38 %\n"));
+}
+
+TEST(ClassScores, HasTheFiguresOfScikitLearn) {
+  constexpr float kProbabilities[][3] = {
+      {.7F, .2F, .1F}, {.25F, .5F, .25F}, {.1F, .1F, .8F}, {.6F, .3F, .1F}, {1, 0, 0}};
+  constexpr int kLabels[] = {0, 1, 1, 2, 0};
+  ClassScores scores;
+  for (size_t i = 0; i < std::size(kLabels); ++i) scores.Add(kProbabilities[i], kLabels[i]);
+  // log_loss(labels, p), and the sum over the classes of brier_score_loss(labels == k, p[:, k]).
+  EXPECT_NEAR(scores.log_loss(), 1.1309984684835657, 1e-6);
+  EXPECT_NEAR(scores.brier_score(), 0.6470000116825105, 1e-6);
+}
+
+TEST(ClassScores, AClassWithoutAProbabilityHasZero) {
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  constexpr float kProbabilities[] = {.5F, .5F, kNan};
+  for (const int missing : {2, 7}) {
+    ClassScores scores;
+    scores.Add(kProbabilities, missing);
+    EXPECT_DOUBLE_EQ(scores.brier_score(), 1.5);
+    EXPECT_DOUBLE_EQ(scores.log_loss(), 23 * std::log(2));
+  }
+}
+
+TEST(ClassScores, OfTwoClassesTheBrierScoreIsTwiceThatOfOneProbability) {
+  ClassScores classes;
+  Calibration one;
+  for (const float probability : {.25F, .5F, .875F}) {
+    const float both[] = {1 - probability, probability};
+    for (const int label : {0, 1}) {
+      classes.Add(both, label);
+      one.Add(probability, label == 1);
+    }
+  }
+  EXPECT_DOUBLE_EQ(classes.brier_score(), 2 * one.brier_score());
+  EXPECT_DOUBLE_EQ(classes.log_loss(), one.log_loss());
 }
 
 TEST(PredictSummary, OfEqualClassScoresNeitherIsRight) {

@@ -195,19 +195,48 @@ TEST(Csv, RefusesMalformedLines) {
   }
 }
 
-TEST(Csv, RefusesBothPartsOfARecordThatALineBreakDivides) {
+TEST(Csv, FindsTheQuoteThatIsOpenAtTheEndOfALine) {
+  constexpr size_t kBefore = std::string_view::npos;
+  const auto format = Make(Options(FormatKind::kCsv));
+  for (const char* closed : {"", "a,b", "\"a\",\"\"", "a\"b", "\"\"\"\"", "\"a\"b,\"c", "a,"})
+    EXPECT_EQ(format->FindOpenQuote(closed, false), std::nullopt) << closed;
+  EXPECT_EQ(format->FindOpenQuote("\"", false), 0U);
+  EXPECT_EQ(format->FindOpenQuote("\"a\",\"b,", false), 4U);
+  EXPECT_EQ(format->FindOpenQuote("a,\"b\"\"", false), 2U);
+  for (const char* open : {"", "a,b", "\"\""})
+    EXPECT_EQ(format->FindOpenQuote(open, true), kBefore) << open;
+  for (const char* closed : {"\"", "a\",b", "\"\"\",\"\"", "a\"b"})
+    EXPECT_EQ(format->FindOpenQuote(closed, true), std::nullopt) << closed;
+  EXPECT_EQ(format->FindOpenQuote("a\",\"b", true), 3U);
+}
+
+TEST(Csv, ReadsTextsFromTheColumnThatIsGivenAndNoOtherButTheLabel) {
   FormatOptions options = Options(FormatKind::kCsv);
-  options.label_column = "y";
-  options.require_label = false;
+  options.text_column = "message";
+  options.labels.names = {"ham", "spam"};
   const auto format = Make(options);
-  EXPECT_TRUE(Nothing(format.get(), "y,a"));
-  Row row;
-  const absl::Status first = format->Parse("\"spam", &row).status();
-  EXPECT_NE(first.message().find("fields cannot contain line breaks"), std::string::npos) << first;
-  Error(format.get(), "ham\",1");
-  // The columns have no names then.
-  format->StartFile();
-  EXPECT_TRUE(absl::IsFailedPrecondition(format->Parse("y,\"a", &row).status()));
+  EXPECT_TRUE(Nothing(format.get(), "sender,y,message"));
+  const Row row = Parsed(format.get(), "Bob, spam ,\"Win, \"\"free\"\"\r\n prize!\"");
+  EXPECT_EQ(row.kind, RowKind::kText);
+  EXPECT_EQ(row.text, "Win, \"free\"\r\n prize!");
+  EXPECT_EQ(row.label, 1);
+  EXPECT_EQ(Parsed(format.get(), ",ham,").text, "");
+  Error(format.get(), "Bob,eggs,hello");
+  Error(format.get(), "Bob,ham");
+}
+
+TEST(Csv, SaysWhichColumnOfTwoRolesThereIsNot) {
+  const auto error = [](const std::string& text_column) {
+    FormatOptions options = Options(FormatKind::kCsv);
+    options.text_column = text_column;
+    Row row;
+    const absl::Status status = Make(options)->Parse("a,y", &row).status();
+    EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+    return std::string(status.message());
+  };
+  EXPECT_NE(error("b").find("no column \"b\" for the text"), std::string::npos);
+  EXPECT_NE(error("y").find("the same column"), std::string::npos);
+  EXPECT_NE(error("2").find("the same column"), std::string::npos);
 }
 
 TEST(Csv, SaysWhichColumnsThereAreIfTheLabelsIsNot) {
@@ -222,6 +251,21 @@ TEST(Csv, SaysWhichColumnsThereAreIfTheLabelsIsNot) {
       << one;
   const absl::Status many = format->Parse("a,a,a,a,a,a,a,a,a,a,a,a", &row).status();
   EXPECT_NE(many.message().find(" and 2 more"), std::string::npos) << many;
+}
+
+TEST(Csv, FeaturesNeedNamesOfTheirOwnInTheHeader) {
+  const auto error = [](const std::string& header, bool dense) {
+    FormatOptions options = Options(FormatKind::kCsv);
+    options.dense = dense;
+    Row row;
+    return Make(options)->Parse(header, &row).status();
+  };
+  EXPECT_EQ(error("a,y,b,a", false).message(),
+            "columns 1 and 4 are both named \"a\"; give each a name of its own");
+  EXPECT_EQ(error(",y,b", false).message(), "column 1 has no name; name it in the first line");
+  // No line could be read: --skip-bad-lines would skip them all.
+  EXPECT_TRUE(absl::IsFailedPrecondition(error(",y,b", false)));
+  for (const char* header : {"a,y,b,a", ",y,b"}) EXPECT_TRUE(error(header, true).ok()) << header;
 }
 
 TEST(Csv, ReadsAHeaderInEachFile) {

@@ -97,6 +97,20 @@ TEST_F(ReaderTest, RecognizesACompressedFile) {
   }
 }
 
+TEST_F(ReaderTest, RecognizesUtf16) {
+  for (const std::string& content : {std::string("\xFF\xFE"
+                                                 "1\0 \0",
+                                                 6),
+                                     std::string("\xFE\xFF\0"
+                                                 "1\0 ",
+                                                 6)}) {
+    Row row;
+    const absl::Status status = ReaderOf(content).Next(&row).status();
+    EXPECT_TRUE(absl::IsFailedPrecondition(status));
+    EXPECT_EQ(status.message(), "f is UTF-16; convert it to UTF-8 with iconv -f UTF-16 -t UTF-8");
+  }
+}
+
 TEST_F(ReaderTest, TakesNoTextForACompressedFile) {
   for (const char* content : {"BZh is a word", "7zXZ", ""}) {
     Reader reader = ReaderOf(content);
@@ -123,6 +137,79 @@ TEST_F(ReaderTest, RefusesALineWithoutEnd) {
                 format_.get(), 0);
   Row row;
   EXPECT_TRUE(absl::IsOutOfRange(reader.Next(&row).status()));
+}
+
+// Records of CSV, with line breaks within quotes.
+class CsvReaderTest : public testing::Test {
+ protected:
+  CsvReaderTest() {
+    FormatOptions options;
+    options.kind = FormatKind::kCsv;
+    options.label_column = "y";
+    options.text_column = "text";
+    format_ = *MakeFormat(options);
+  }
+  // Each example as line:text, each malformed line as its error.
+  std::vector<std::string> Read(const std::string& content, size_t step, int64_t skip = 0) {
+    Reader reader("f", std::make_unique<Trickle>(content, step), format_.get(), skip);
+    std::vector<std::string> read;
+    Row row;
+    while (true) {
+      const auto more = reader.Next(&row);
+      if (more.ok() && !*more) return read;
+      read.push_back(more.ok() ? std::to_string(reader.line()) + ":" + row.text
+                               : std::string(more.status().message()));
+      if (!more.ok() && !absl::IsInvalidArgument(more.status())) return read;
+    }
+  }
+  std::unique_ptr<Format> format_;
+};
+
+TEST_F(CsvReaderTest, ReadsLineBreaksWithinQuotesAndCountsTheFilesLines) {
+  const std::string content =
+      "\xEF\xBB\xBF\"y\",text\r\n1,\"a\nb\r\n\n\"\"c\"\"\"\r\n-1,d\n\n1,\"\n\"\n2,e\n1,\"f\ng\"";
+  for (size_t step = 1; step < 60; ++step) {
+    EXPECT_EQ(Read(content, step),
+              (std::vector<std::string>{"2:a\nb\r\n\n\"c\"", "6:d", "8:\n",
+                                        "f:10: label \"2\" is neither -1 nor +1", "11:f\ng"}))
+        << step;
+  }
+}
+
+TEST_F(CsvReaderTest, AHeaderAndSkippedLinesMayHaveQuotesToo) {
+  EXPECT_EQ(Read("a \"title\nof,\"two lines\n\"x\ny\",text,y\n0,b,1\n", 7, 2),
+            std::vector<std::string>{"5:b"});
+}
+
+TEST_F(CsvReaderTest, AQuoteWithoutEndIsAnErrorAtItsLineAndTheNextLineIsRead) {
+  for (const size_t step : {1, 1000}) {
+    EXPECT_EQ(Read("y,text\n1,a\n1,\"b\n1,c\n-1,d\n", step),
+              (std::vector<std::string>{"2:a",
+                                        "f:3: the quote that begins a field is never closed; close "
+                                        "it, and double the quotes inside",
+                                        "4:c", "5:d"}));
+  }
+  const std::vector<std::string> two = Read("y,text\n1,\"a\nb\",\"c\n", 5);
+  ASSERT_EQ(two.size(), 2U);
+  EXPECT_EQ(two[0].substr(0, 54), "f:2: the quote that begins a field in line 3 is never ");
+  // Without the header no other line can be read.
+  EXPECT_EQ(Read("y,\"text\n1,a\n", 5).size(), 1U);
+}
+
+TEST_F(CsvReaderTest, AQuoteThatIsNotClosedInTimeIsAnErrorWithoutTheRestOfTheFile) {
+  const std::string line(1000, 'b');
+  std::string content = "y,text\n1,\"a\n";
+  while (content.size() <= Reader::kMaxRecordBytes + 100) content += "1," + line + "\n";
+  const size_t lines = std::count(content.begin(), content.end(), '\n');
+  // The quote's end comes too late, and begins another that has none.
+  const std::vector<std::string> read = Read(content + "1,\"c\"\n", 1 << 16);
+  ASSERT_EQ(read.size(), lines);
+  EXPECT_EQ(
+      read[0],
+      "f:2: the quote that begins a field is not closed within 8 MiB; close it, and double the "
+      "quotes inside");
+  EXPECT_EQ(read[1], "3:" + line);
+  EXPECT_EQ(read.back(), std::to_string(lines + 1) + ":c");
 }
 
 TEST_F(ReaderTest, SaysWhichFileCannotBeOpened) {

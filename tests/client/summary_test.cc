@@ -122,7 +122,7 @@ TEST(PredictionLine, HasTheProbabilityWhereThereIsOne) {
       "{\"scores\":[-1],\"predictedLabels\":[-1],\"distances\":[-0.5],\"probabilities\":[0.25],"
       "\"classScores\":[],\"classProbabilities\":[],\"revision\":\"7\",\"epoch\":\"0\","
       "\"age\":\"0\",\"componentRevisions\":[],\"rowErrors\":[],\"predictionIds\":[],"
-      "\"nameTableSize\":0}\n");
+      "\"nameTableSize\":0,\"model\":\"\"}\n");
 }
 
 TEST(PredictionLine, SaysWhyARowWasRefusedAlsoWithDetailsThatNobodyKnows) {

@@ -39,7 +39,12 @@ expect 2 'exactly one of' create m
 expect 2 'excludes' create m --dimension 4 --named
 expect 2 'text' list -o yaml
 expect 2 'cannot open' create m --dimension 2 --start-weights /nonexistent
+expect 2 'create: --dimension: -5 is not a number that it takes' create m --dimension -5
 expect 2 'nothing to change' update m
+for number in -1 1.5 x 9223372036854775808; do
+  expect 2 "revision: $number is not a whole number from 0" rollback m --revision="$number"
+  expect 2 "skip-lines: $number is not a whole number from 0" learn m f --skip-lines="$number"
+done
 # 0 does not mean "not given".
 expect 2 'fourier.*not in range' create m --dimension 2 --fourier 0 --gamma 1
 expect 2 'fourier.*not in range' create m --dimension 2 --fourier 1048577 --gamma 1

@@ -144,6 +144,8 @@ class Taught {
     predicting_.Poll(&response);
     // Of the form.
     response.clear_name_table_size();
+    if (!response.model().empty()) CheckEqual("the model that answered", response.model(), name_);
+    response.clear_model();
     return response;
   }
   absl::Status Infer(const std::vector<FormRow>& rows, oip::ModelInferResponse& response) {

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_join.h"
 #include "inference/inference_service.grpc.pb.h"
 #include "perceptron/v1/analysis_service.grpc.pb.h"
 #include "perceptron/v1/history_service.grpc.pb.h"
@@ -195,25 +196,25 @@ TEST_F(AliasTest, AStreamOfPredictionsFollowsItAtTheNextMessage) {
   const auto stream = predictions_->PredictStream(&context);
   v1::PredictRequest request;
   *request.add_examples() = Dense(0, 1);
+  // The label, and the model if another answered before.
   const auto ask = [&](const std::string& model) {
     request.set_model(model);
     v1::PredictResponse response;
-    EXPECT_TRUE(stream->Write(request));
-    EXPECT_TRUE(stream->Read(&response));
-    return response.predicted_labels_size() == 1 ? response.predicted_labels(0) : 0;
+    EXPECT_TRUE(stream->Write(request) && stream->Read(&response));
+    return absl::StrJoin(response.predicted_labels(), "") + response.model();
   };
-  EXPECT_EQ(ask("aliases/x"), 1);
-  EXPECT_EQ(ask(""), 1);
+  EXPECT_EQ(ask("aliases/x"), "1models/a");
+  EXPECT_EQ(ask(""), "1");
   Set("x", "b");
-  EXPECT_EQ(ask(""), -1);
+  EXPECT_EQ(ask(""), "-1models/b");
   Set("x", "a");
-  EXPECT_EQ(ask("aliases/x"), 1);
+  EXPECT_EQ(ask("aliases/x"), "1models/a");
   // From a model of its own on it follows no more.
-  EXPECT_EQ(ask("models/b"), -1);
+  EXPECT_EQ(ask("models/b"), "-1models/b");
   Set("x", "b");
   Set("x", "a");
-  EXPECT_EQ(ask(""), -1);
-  EXPECT_EQ(ask("aliases/x"), 1);
+  EXPECT_EQ(ask(""), "-1");
+  EXPECT_EQ(ask("aliases/x"), "1models/a");
   ASSERT_TRUE(DeleteAlias("x").ok());
   request.clear_model();
   EXPECT_TRUE(stream->Write(request));

@@ -1,9 +1,12 @@
 // What perceptronctl takes as input, and what it says of what it cannot take.
+#include <map>
+
 #include "tests/integration/ctl_fixture.h"
 
 namespace perceptrond::testing {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -28,6 +31,17 @@ TEST_F(CtlTest, CompressedFilesAndPipesAreReadAsTheyAre) {
                 HasSubstr("errors: 0 of 4"));
     Ctl("delete m");
   }
+}
+
+TEST_F(CtlTest, EachPassHasTheExamplesOfAPipeThatIsGivenAsAFile) {
+  Ctl("create m --dimension 2");
+  const std::string pipe = dir_.path() + "/pipe";
+  ASSERT_EQ(RunCommand("mkfifo " + pipe).exit_code, 0);
+  const CommandResult learned = RunCommand("cat " + Write("and.svm", and_) + " > " + pipe + " & " +
+                                           PERCEPTRONCTL_BINARY + " --server " + server_.address() +
+                                           " learn m " + pipe + kSvmlight + " --passes 9 2>&1");
+  EXPECT_EQ(learned.exit_code, 0) << learned.out;
+  EXPECT_THAT(learned.out, HasSubstr("pass 9: 4 examples"));
 }
 
 TEST_F(CtlTest, ATruncatedFileIsNamedAfterWhatItHasIsLearned) {
@@ -91,6 +105,46 @@ TEST_F(CtlTest, ATextThatIsGivenForAFileIsSaidSo) {
   EXPECT_THAT(Ctl("predict m ./rows.svm").out, Not(HasSubstr("hint")));
 }
 
+TEST_F(CtlTest, ATextModelLearnsTheTextsOfAColumnAlsoOverSeveralLines) {
+  Ctl("create m --text --labels ham,spam");
+  const std::string csv =
+      "id,kind,message\n1,spam,\"free, \"\"prize\"\"\nfree\"\n2,ham,lunch at\n3,eggs,none\n";
+  const std::string file = Write("sms.csv", csv);
+  const std::string columns = " --label-column kind --text-column message ";
+  const CommandResult learned = Ctl("learn m --skip-bad-lines" + columns + file);
+  EXPECT_EQ(learned.exit_code, 0) << learned.out;
+  EXPECT_THAT(learned.out, HasSubstr("skipped " + file + ":5: label \"eggs\""));
+  // As from the format text, with the line break for a blank.
+  Ctl("create same --text --labels ham,spam");
+  Ctl("learn same - --format text", "spam\tfree, \"prize\" free\nham\tlunch at\n");
+  const std::string texts = "free prize\nlunch\n";
+  EXPECT_EQ(Ctl("predict m - --format text -q", texts).out,
+            Ctl("predict same - --format text -q", texts).out);
+  EXPECT_THAT(CtlOut("predict m --skip-bad-lines --text-column 3 " + file).out,
+              AllOf(HasSubstr("spam\t"), HasSubstr("\nham\t")));
+
+  EXPECT_THAT(Ctl("learn m --label-column kind " + file).out,
+              HasSubstr("the model takes texts: give --text-column"));
+  EXPECT_THAT(Ctl("learn m - --format text --text-column 1").out,
+              HasSubstr("--text-column is for --format csv"));
+  Ctl("create named --named --labels ham,spam");
+  EXPECT_THAT(Ctl("learn named" + columns + file).out,
+              HasSubstr("--text-column: the model takes features"));
+}
+
+TEST_F(CtlTest, AVowpalWabbitLineMayRepeatAFeatureWhoseValuesAddUp) {
+  Ctl("create m --named");
+  const CommandResult learned =
+      Ctl("learn m - --format vw", "1 |a x x:.5 y |b x |a x:-0.25\n-1 |b z z z\n");
+  EXPECT_EQ(learned.exit_code, 0) << learned.out;
+  const v1::Model model = Json<v1::Model>("get m --weights");
+  std::map<std::string, float> weights;
+  for (int i = 0; i < model.weights().vectors(0).values_size(); ++i)
+    weights[model.weights().vectors(0).names(i)] = model.weights().vectors(0).values(i);
+  EXPECT_EQ(weights,
+            (std::map<std::string, float>{{"a^x", 1.25F}, {"a^y", 1}, {"b^x", 1}, {"b^z", -3}}));
+}
+
 TEST_F(CtlTest, ALineOfTitlesBeforeTextsIsRecognized) {
   Ctl("create m --named --labels ham,spam");
   const std::string file = Write("sms.tsv", "Label\tMessage\nspam\tfree\nHam\tlunch\n");
@@ -107,6 +161,8 @@ TEST_F(CtlTest, AMalformedJsonLineIsOneSentence) {
   Ctl("create m --named");
   EXPECT_THAT(Ctl("learn m - --format jsonl", "[1]\n").out,
               HasSubstr("in JSON: Root element must be a message; --skip-bad-lines"));
+  EXPECT_THAT(Ctl("learn m - --format jsonl", "1 1:1\n").out,
+              HasSubstr("Parsing terminated before end of input; --skip-bad-lines"));
 }
 
 TEST_F(CtlTest, ADimensionThatIsTooSmallEndsTheRun) {

@@ -9,12 +9,13 @@
 #include <string>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "client/ctl/command.h"
+#include "client/ctl/commands/answering_model.h"
+#include "client/ctl/commands/labelled_tag.h"
 #include "client/ctl/dimension.h"
 #include "client/ctl/evaluation.h"
 #include "client/ctl/input.h"
@@ -65,13 +66,14 @@ class PredictRun {
   void OnAnswer(const PredictAnswer& answer);
   // Counts a row and prints its line.
   void OnRow(const v1::PredictResponse& response, int row, const v1::RowError* error, uint64_t tag);
-  void Evaluate(const v1::PredictResponse& response, int row, int actual);
+  // Ends the run at a labelled row if the model that answered has other labels than its label was read by.
+  bool HasOtherLabels(uint64_t tag);
+  // Notes that another model answers, from the row with this tag on.
+  void OnOtherModel(uint64_t tag);
   void PrintHeader(bool has_probabilities);
   void DrawProgress(const InputThread& input);
   void Summarize(const Outcome& outcome);
-  // The row's label or class number; Row::kNoLabel without one.
-  int ActualLabel(const Row& row);
-  void ReadNames(const v1::Model& model);
+  void ReadNames();
 
   const Globals& globals_;
   const PredictRunOptions& options_;
@@ -80,13 +82,13 @@ class PredictRun {
   PredictSummary summary_;
   RowErrors row_errors_{options_.input.skip_bad_lines};
   Connectivity connectivity_;
-  bool multiclass_ = false;
+  AnsweringModel answering_{client_, options_.name};
+  // Why the stream's answers are not taken any more.
+  absl::Status answers_error_;
   bool has_header_ = false;
   // What examples are cut to; absent: nothing is cut.
   std::optional<uint32_t> dimension_;
   uint64_t cut_ = 0;
-  // Class numbers by name when the run began.
-  absl::flat_hash_map<std::string, int> class_numbers_;
   // Answered rows, for the progress line, which another thread reads.
   std::atomic<uint64_t> answered_ = 0;
   absl::Time started_;
@@ -103,7 +105,9 @@ the class. Labels in the input are not required; if there are any, a summary on 
 has the confusion matrix, precision, recall and F1 (of +1, or of each class and their mean); for
 two labels also the AUC and the margin of the data: the smallest label x distance, negative if an
 example is wrong; and with probabilities their calibration: expected calibration error, a table
-of ten intervals, and for two labels Brier score and log loss. A score of 0 counts as in
+of ten intervals, Brier score and log loss, the mean of -ln of the label's probability. The Brier
+score is the mean of (p - y)^2, p the probability of +1 and y 1 or 0; of several classes, with
+--summary, the mean of its sum over the classes, from 0 to 2. A score of 0 counts as in
 learning: as an error, unless the model's --tie says otherwise. Label 0 means -1 if the other
 labels are all +1, else no label. The AUC is exact up to 4194304 labelled examples; of more it is
 counted in 2^20 intervals of the score, and what it may be off by is stated.
@@ -111,15 +115,15 @@ counted in 2^20 intervals of the score, and what it may be off by is stated.
 With -o json each line is a perceptron.v1.PredictResponse for one example:
   {"scores":[2.5],"predictedLabels":[1],"distances":[0.7],"probabilities":[],"classScores":[],
    "classProbabilities":[],"revision":"366","epoch":"0","age":"0","componentRevisions":[],
-   "rowErrors":[],"predictionIds":[],"nameTableSize":0}
+   "rowErrors":[],"predictionIds":[],"nameTableSize":0,"model":"models/iris"}
 distances is empty while all weights are zero; rowErrors holds the validation error of the example
 (score NaN, label 0). Classes are numbers; 'get -o json' prints their names in labelNames.
 --summary -o json prints one object, from errors on only if the input has labels:
   {"examples":"9","labelled":"9","rowErrors":"0","badLines":"0","revision":"366","errors":"1",
    "errorRate":0.11,"majorityErrorRate":0.22,"truePositives":"2",...,"zeroScores":"0",
    "precision":0.67,"recall":1,"f1":0.8,"auc":0.93,"margin":-0.7}
-Without a denominator a figure is absent. With probabilities expectedCalibrationError, calibration
-and, for two labels, brierScore and logLoss are in it; with several classes macroPrecision,
+Without a denominator a figure is absent. With probabilities brierScore, logLoss,
+expectedCalibrationError and calibration are in it; with several classes macroPrecision,
 macroRecall, macroF1, classes and confusion (predicted -1: no class yet, -2: equal scores).
 Counts are strings, like all 64-bit numbers in protobuf's JSON. 'perceptronctl learn --help'
 describes the formats and --timeout.
@@ -130,19 +134,8 @@ Examples:
   perceptronctl predict spam sms.tsv --skip-lines 1 --summary
   echo 'Win a prize now' | perceptronctl predict spam - --format text)";
 
-// The lowest bits of a tag hold the row's label plus 2, or 0 for none.
-constexpr int kLabelBits = 15;
-constexpr int kMostLabels = (1 << kLabelBits) - 2;
-static_assert(kUnknownClass < kMostLabels);
-
-uint64_t TagWithLabel(uint64_t tag, int label) {
-  const int bits = label == Row::kNoLabel || label >= kMostLabels ? 0 : label + 2;
-  return tag << kLabelBits | static_cast<uint64_t>(bits);
-}
-int LabelOf(uint64_t tag) {
-  const auto bits = static_cast<int>(tag & ((1U << kLabelBits) - 1));
-  return bits == 0 ? Row::kNoLabel : bits - 2;
-}
+// Most scores of classes that the server puts into an answer.
+constexpr size_t kMostScores = 1 << 20;
 
 int PredictRun::Run() {
   const Outcome opened = Open();
@@ -160,10 +153,18 @@ std::string PredictRun::ErrorPrefix() const { return absl::StrCat("predict ", op
 
 PredictOptions PredictRun::StreamOptions() {
   PredictOptions options;
+  // Brier score and log loss of several classes need each probability.
+  const v1::Learner& learner = answering_.model().learner();
+  options.include_class_scores =
+      options_.include_class_scores ||
+      (options_.summary_only && answering_.multiclass() && learner.has_logistic_regression());
   options.rows_per_message = options_.batch;
+  if (options.include_class_scores && answering_.multiclass()) {
+    options.rows_per_message = std::clamp<size_t>(
+        kMostScores / std::max(learner.classes().max_classes(), 1U), 1, options_.batch);
+  }
   options.compact = options_.compact;
   options.min_revision = options_.min_revision;
-  options.include_class_scores = options_.include_class_scores;
   options.include_prediction_ids = options_.include_prediction_ids;
   options.retry = globals_.StreamRetry();
   options.response_timeout = globals_.StreamTimeout();
@@ -174,15 +175,13 @@ PredictOptions PredictRun::StreamOptions() {
 }
 
 Outcome PredictRun::Open() {
-  const absl::StatusOr<v1::Model> model = client_.GetModel(options_.name);
-  if (!model.ok()) return Failed(ErrorPrefix(), model.status());
-  summary_.tie_rule = model->learner().tie_rule();
-  multiclass_ = model->learner().has_classes();
-  ReadNames(*model);
-  const v1::FeatureSpace& space = ExampleSpace(model->feature_space());
+  if (absl::Status status = answering_.Open(); !status.ok()) return Failed(ErrorPrefix(), status);
+  const v1::Model& model = answering_.model();
+  ReadNames();
+  const v1::FeatureSpace& space = ExampleSpace(model.feature_space());
   if (options_.unseen_indices == "ignore" && space.has_dense())
     dimension_ = space.dense().dimension();
-  absl::StatusOr<std::unique_ptr<Input>> input = Input::Make(options_.input, *model, false, false);
+  absl::StatusOr<std::unique_ptr<Input>> input = Input::Make(options_.input, model, false, false);
   if (!input.ok()) {
     return UsageError(absl::StrCat(ErrorPrefix(), ": ", std::string(input.status().message())));
   }
@@ -193,22 +192,10 @@ Outcome PredictRun::Open() {
   return {};
 }
 
-void PredictRun::ReadNames(const v1::Model& model) {
-  summary_.label_names.assign(model.label_names().begin(), model.label_names().end());
-  for (const std::string& name : model.label_names())
-    class_numbers_.emplace(name, static_cast<int>(class_numbers_.size()));
-  const v1::Classes& classes = model.learner().classes();
-  const bool fixed = classes.new_classes() != v1::Classes::NEW_CLASSES_NUMBERED &&
-                     classes.new_classes() != v1::Classes::NEW_CLASSES_NAMED;
-  summary_.classes_known =
-      fixed ? static_cast<int>(classes.max_classes()) : model.label_names_size();
-}
-
-int PredictRun::ActualLabel(const Row& row) {
-  if (row.label_name.empty()) return row.label;
-  if (const auto known = class_numbers_.find(row.label_name); known != class_numbers_.end())
-    return known->second;
-  return kUnknownClass;
+void PredictRun::ReadNames() {
+  summary_.tie_rule = answering_.model().learner().tie_rule();
+  summary_.label_names = answering_.label_names();
+  summary_.classes_known = answering_.classes_known();
 }
 
 Outcome PredictRun::PushAll() {
@@ -218,7 +205,7 @@ Outcome PredictRun::PushAll() {
     absl::Status status = read->status;
     if (status.ok()) {
       Row& row = read->row;
-      const uint64_t tag = TagWithLabel(read->tag, ActualLabel(row));
+      const uint64_t tag = TagWithLabel(read->tag, answering_.LabelOf(row));
       row.label = Row::kNoLabel;
       row.label_name.clear();
       if (dimension_.has_value() && DropUnseen(*dimension_, &row)) ++cut_;
@@ -244,58 +231,78 @@ Outcome PredictRun::StreamFailed(const absl::Status& status) const {
 }
 
 Outcome PredictRun::Finish(Outcome outcome) {
-  const absl::Status status = stream_->Finish();
+  absl::Status status = stream_->Finish();
+  if (!answers_error_.ok()) status = answers_error_;
   return status.ok() ? outcome : StreamFailed(status);
 }
 
 void PredictRun::OnAnswer(const PredictAnswer& answer) {
   connectivity_.OnAnswer();
+  if (!answers_error_.ok()) return;
   const v1::PredictResponse& response = answer.response;
+  const absl::StatusOr<bool> is_another = answering_.Follow(response);
+  answers_error_ = is_another.status();
+  if (is_another.ok() && *is_another) OnOtherModel(answer.tags.front());
   summary_.revision = std::max(summary_.revision, response.revision());
   int next_error = 0;
-  for (int row = 0; row < static_cast<int>(answer.tags.size()); ++row) {
+  for (int row = 0; row < static_cast<int>(answer.tags.size()) && answers_error_.ok(); ++row) {
     const bool has_error = next_error < response.row_errors_size() &&
                            response.row_errors(next_error).row() == static_cast<uint32_t>(row);
     OnRow(response, row, has_error ? &response.row_errors(next_error++) : nullptr,
           answer.tags[static_cast<size_t>(row)]);
   }
   answered_ = summary_.examples;
-  // Interactive users and followed logs need each answer at once. After a failed write the rest is
-  // not requested.
-  if (FlushOutput() != 0) input_->Stop();
+  // Interactive users and followed logs need each answer at once. After an error the rest is not
+  // requested.
+  if (FlushOutput() != 0 || !answers_error_.ok()) input_->Stop();
+}
+
+void PredictRun::OnOtherModel(uint64_t tag) {
+  const v1::Model& model = answering_.model();
+  PrintNotice(absl::StrCat(input_->Where(WithoutLabel(tag)),
+                           ": from here on another model answers: ", model.name()));
+  ReadNames();
+  summary_.later_model = model.name();
+  summary_.revision = 0;
+  has_header_ = false;
+  const v1::FeatureSpace& space = ExampleSpace(model.feature_space());
+  if (dimension_.has_value() && (!space.has_dense() || space.dense().dimension() != *dimension_)) {
+    answers_error_ = absl::FailedPreconditionError(absl::StrCat(
+        model.name(), " has another dimension than ", *dimension_,
+        ", which examples were cut to by --unseen-indices ignore; run the command again"));
+  }
+}
+
+bool PredictRun::HasOtherLabels(uint64_t tag) {
+  if (!answering_.HasNot(LabelOf(tag))) return false;
+  answers_error_ = absl::FailedPreconditionError(absl::StrCat(
+      input_->Where(WithoutLabel(tag)), ": the label is one of the model that ", options_.name,
+      " was at first, and ", answering_.model().name(),
+      " has others; give the rest of the input to another run, or leave the labels out"));
+  return true;
 }
 
 void PredictRun::OnRow(const v1::PredictResponse& response, int row, const v1::RowError* error,
                        uint64_t tag) {
+  if (HasOtherLabels(tag)) return;
   ++summary_.examples;
   if (error != nullptr) {
-    row_errors_.AddValidationError(*input_, tag >> kLabelBits, ToAbslStatus(error->status()));
-  } else if (const int actual = LabelOf(tag); actual != Row::kNoLabel) {
-    Evaluate(response, row, actual);
+    row_errors_.AddValidationError(*input_, WithoutLabel(tag), ToAbslStatus(error->status()));
+  } else if (const int actual = LabelOf(tag);
+             actual != Row::kNoLabel && answering_.has_first_labels()) {
+    const LabelledPrediction labelled = MakeLabelled(response, row, actual);
+    answering_.multiclass() ? summary_.AddClass(labelled) : summary_.AddTwoLabels(labelled);
   }
   if (options_.summary_only) return;
   // Rows with errors have a line too, so that output and input lines match.
-  const v1::PredictResponse own = AnswerToRow(response, row, error);
+  v1::PredictResponse own = AnswerToRow(response, row, error);
   if (globals_.json()) {
+    own.set_model(answering_.model().name());
     Print(PredictionJsonLine(own));
   } else {
     PrintHeader(own.probabilities_size() > 0);
-    Print(multiclass_ ? ClassPredictionLine(own, summary_.label_names)
-                      : PredictionLine(own, summary_.label_names));
-  }
-}
-
-void PredictRun::Evaluate(const v1::PredictResponse& response, int row, int actual) {
-  LabelledPrediction labelled;
-  labelled.actual = actual;
-  labelled.predicted = response.predicted_labels(row);
-  labelled.score = response.scores(row);
-  if (row < response.distances_size()) labelled.distance = response.distances(row);
-  if (row < response.probabilities_size()) labelled.probability = response.probabilities(row);
-  if (multiclass_) {
-    summary_.AddClass(labelled);
-  } else {
-    summary_.AddTwoLabels(labelled);
+    Print(answering_.multiclass() ? ClassPredictionLine(own, summary_.label_names)
+                                  : PredictionLine(own, summary_.label_names));
   }
 }
 
@@ -304,14 +311,8 @@ void PredictRun::PrintHeader(bool has_probabilities) {
   if (has_header_) return;
   has_header_ = true;
   if (isatty(STDOUT_FILENO) != 1 || IsQuiet()) return;
-  std::string header = multiclass_ ? "CLASS\tSCORE\tMARGIN" : "LABEL\tSCORE\tDISTANCE";
-  if (has_probabilities) {
-    absl::StrAppend(&header, "\tP(",
-                    multiclass_ ? "CLASS" : PrintableInLine(LabelName(1, summary_.label_names)),
-                    ")");
-  }
-  if (options_.include_prediction_ids) absl::StrAppend(&header, "\tPREDICTION_ID");
-  Print(header + "\n");
+  Print(PredictionHeader(answering_.multiclass(), summary_.label_names, has_probabilities,
+                         options_.include_prediction_ids));
 }
 
 void PredictRun::DrawProgress(const InputThread& input) {

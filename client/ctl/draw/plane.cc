@@ -82,11 +82,13 @@ float ValueIn(const Row& row, const FeatureKey& feature) {
   if (feature.named != (row.kind == RowKind::kNamed)) return 0;
   if (row.kind == RowKind::kDense)
     return feature.index < row.values.size() ? row.values[feature.index] : 0;
+  float value = 0;
   for (size_t i = 0; i < row.feature_count(); ++i) {
     const bool is = feature.named ? row.name(i) == feature.name : row.indices[i] == feature.index;
-    if (is) return ValueAt(row, i);
+    // Values of a repeated name add up.
+    if (is) value += ValueAt(row, i);
   }
-  return 0;
+  return value;
 }
 
 absl::StatusOr<FeaturePlane> FeaturePlane::Make(const PlaneFlags& flags,

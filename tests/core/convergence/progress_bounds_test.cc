@@ -148,5 +148,36 @@ TEST(ProgressBounds, AProofOfInseparabilityLowersTheCeilingAndRemovesFloorAndBou
   }
 }
 
+TEST(ProgressBounds, AProofRemovesTheVerdictOfAnAnalysisThatHadNotItsExamples) {
+  namespace v1 = ::perceptron::v1;
+  v1::Analysis analysis;
+  analysis.set_separability(v1::SEPARABILITY_SEPARABLE);
+  analysis.set_examples(2);
+  analysis.set_margin_lower(0.3);
+  analysis.set_margin_upper(0.4);
+  Progress progress;
+  progress.Add(UpdateTo(1));
+  progress.AddAnalysis(analysis);
+  EXPECT_TRUE(progress.MakeReport(1, Applies()).analysis().has_margin_lower());
+  progress.Add(UpdateTo(0));
+  // Also of one that came after the proof.
+  for (int i = 0; i < 2; ++i) {
+    // Also of a model that is not in memory.
+    for (const ConvergenceReport& report :
+         {progress.MakeReport(0, Applies()), progress.MakeStoredReport(Applies())}) {
+      EXPECT_EQ(report.state(), v1::CONVERGENCE_STATE_NOT_SEPARABLE);
+      EXPECT_EQ(report.analysis().examples(), 2U);
+      EXPECT_EQ(report.analysis().separability(), v1::SEPARABILITY_UNSPECIFIED);
+      EXPECT_FALSE(report.analysis().has_margin_lower());
+      EXPECT_FALSE(report.analysis().has_margin_upper());
+    }
+    progress.AddAnalysis(analysis);
+  }
+  analysis.set_separability(v1::SEPARABILITY_NOT_SEPARABLE);
+  progress.AddAnalysis(analysis);
+  EXPECT_EQ(progress.MakeReport(0, Applies()).analysis().separability(),
+            v1::SEPARABILITY_NOT_SEPARABLE);
+}
+
 }  // namespace
 }  // namespace perceptrond
