@@ -33,6 +33,7 @@ class Averaged final : public LinearPredictor, public PredictionWeights {
 
   void Score(const Row& row, uint64_t age, std::span<double> scores) const override;
   double squared_norm(uint64_t age) const override;
+  std::vector<ScoreTerm> Terms(uint64_t age) const override;
   PredictionWeights* weights() override { return this; }
   Hypothesis MakeHypothesis(size_t k, uint64_t age) const override;
   double FeatureWeight(size_t k, uint32_t index, uint64_t age) const override;
@@ -81,6 +82,16 @@ double Averaged::squared_norm(uint64_t age) const {
   for (const LinearWeights& one : late_) late += one.squared_norm.value();
   return std::max(0.0,
                   SquaredNorm(learned()) - 2 * share * product_.value() + share * share * late);
+}
+
+std::vector<ScoreTerm> Averaged::Terms(uint64_t age) const {
+  std::vector<ScoreTerm> terms = TermsOf(learned());
+  const size_t classes = terms.size();
+  for (size_t i = 0; i < classes; ++i) {
+    const size_t k = terms[i].score;
+    terms.push_back(TermOf(late_[k], learned().bias_input(), -Share(age), k));
+  }
+  return terms;
 }
 
 Hypothesis Averaged::MakeHypothesis(size_t k, uint64_t age) const {

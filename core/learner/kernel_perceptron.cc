@@ -183,6 +183,15 @@ double KernelExpansion::squared_norm(uint64_t /*age*/) const {
   return std::max(0.0, augmented_squared_norm() - bias_weight * bias_weight);
 }
 
+std::vector<ScoreTerm> KernelExpansion::Terms(uint64_t /*age*/) const {
+  std::vector<ScoreTerm> terms(rows_.size());
+  for (size_t i = 0; i < terms.size(); ++i) {
+    terms[i].vector = rows_.row(i);
+    terms[i].coefficient = rows_.coefficient(i);
+  }
+  return terms;
+}
+
 // Every update adds one row, and the oldest are removed first.
 std::vector<SupportExample> KernelExpansion::SupportExamples(const Row& row) const {
   const Kernel::Example example(row);

@@ -96,6 +96,7 @@ class KernelExpansion final : public Predictor, public SupportExpansion {
   uint64_t ScoreCost(uint64_t features) const override;
   int32_t Label(std::span<const double> scores) const override { return decision_.Label(scores); }
   double squared_norm(uint64_t age) const override;
+  std::vector<ScoreTerm> Terms(uint64_t age) const override;
   std::vector<SupportExample> SupportExamples(const Row& row) const override;
 
   const DecisionRule& decision() const { return decision_; }

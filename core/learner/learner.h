@@ -18,6 +18,22 @@
 
 namespace perceptrond {
 
+// A part of a score, linear in one vector: coefficient (vector . x + bias), or coefficient
+// K(vector, x) of a kernel. Valid until the learner changes.
+struct ScoreTerm {
+  Row vector;
+  double bias = 0;
+  double coefficient = 1;
+  // The score that it is added to. A class without a term does not exist.
+  uint32_t score = 0;
+  // The score that it is subtracted from.
+  std::optional<uint32_t> rival;
+  // The first term of a member: the scores begin anew.
+  bool first_of_member = false;
+  // The label of the scores by the terms so far gets this many votes.
+  std::optional<double> votes;
+};
+
 // The decision function of a learner: scores and labels for rows without labels.
 //
 // A row has K scores. With two labels K is 1 and the score's sign is the label. With several
@@ -61,6 +77,10 @@ class Predictor {
   // ||theta||^2 of the vectors that score, all K together and without their biases; 0 if no vectors
   // do. O(K) unless the learner's banner says otherwise.
   virtual double squared_norm(uint64_t age) const = 0;
+
+  // All that a row's scores are made of, in order: their sum, or what their votes decide
+  // (core/learner/voted.cc and weighted_majority.h). O(terms).
+  virtual std::vector<ScoreTerm> Terms(uint64_t age) const = 0;
 };
 
 inline void Predictor::ScoreRows(const Batch& batch, size_t first, size_t max_features,

@@ -11,6 +11,7 @@ class NewestWeights final : public LinearPredictor, public PredictionWeights {
 
   PredictionWeights* weights() override { return this; }
   double squared_norm(uint64_t /*age*/) const override { return SquaredNorm(learned()); }
+  std::vector<ScoreTerm> Terms(uint64_t /*age*/) const override { return TermsOf(learned()); }
   double FeatureWeight(size_t k, uint32_t index, uint64_t /*age*/) const override {
     return learned().scale() * learned()[k].weights[index];
   }
@@ -51,6 +52,24 @@ Hypothesis MakeHypothesis(const ScoreVectors& vectors, size_t k) {
   for (float& weight : hypothesis.weights) weight = static_cast<float>(weight * vectors.scale());
   hypothesis.bias *= vectors.scale();
   return hypothesis;
+}
+
+ScoreTerm TermOf(const LinearWeights& vector, double bias_input, double coefficient, size_t score) {
+  ScoreTerm term;
+  term.vector = {nullptr, vector.weights.data(), vector.weights.size()};
+  term.bias = vector.bias_weight * bias_input;
+  term.coefficient = coefficient;
+  term.score = static_cast<uint32_t>(score);
+  return term;
+}
+
+std::vector<ScoreTerm> TermsOf(const ScoreVectors& vectors) {
+  std::vector<ScoreTerm> terms;
+  for (size_t k = 0; k < vectors.count(); ++k) {
+    if (vectors.is_multiclass() && !vectors.Has(static_cast<int32_t>(k))) continue;
+    terms.push_back(TermOf(vectors[k], vectors.bias_input(), vectors.scale(), k));
+  }
+  return terms;
 }
 
 std::unique_ptr<LinearPredictor> MakeLinearPredictor(const LearnerSettings& settings,

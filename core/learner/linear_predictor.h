@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "core/learner/learner.h"
 #include "core/learner/linear_rule.h"
@@ -61,6 +62,9 @@ class LinearPredictor : public Predictor {
 
 // Vector k as it scores, rounded to float32. O(size()).
 Hypothesis MakeHypothesis(const ScoreVectors& vectors, size_t k);
+// One term for each class that exists. O(K).
+std::vector<ScoreTerm> TermsOf(const ScoreVectors& vectors);
+ScoreTerm TermOf(const LinearWeights& vector, double bias_input, double coefficient, size_t score);
 
 // The wrappers, one a file: core/learner/averaged.cc, pocket.cc and voted.cc.
 std::unique_ptr<LinearPredictor> MakeAveraged(const LearnerSettings& settings,

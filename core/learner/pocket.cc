@@ -34,6 +34,7 @@ class Pocket final : public LinearPredictor, public PredictionWeights {
 
   void Score(const Row& row, uint64_t age, std::span<double> scores) const override;
   double squared_norm(uint64_t age) const override { return SquaredNorm(Best(age)); }
+  std::vector<ScoreTerm> Terms(uint64_t age) const override { return TermsOf(Best(age)); }
   PredictionWeights* weights() override { return this; }
   Hypothesis MakeHypothesis(size_t k, uint64_t age) const override {
     return perceptrond::MakeHypothesis(Best(age), k);

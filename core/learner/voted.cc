@@ -47,6 +47,7 @@ class Voted final : public LinearPredictor {
   void Score(const Row& row, uint64_t age, std::span<double> scores) const override;
   uint64_t ScoreCost(uint64_t features) const override;
   double squared_norm(uint64_t /*age*/) const override { return 0; }
+  std::vector<ScoreTerm> Terms(uint64_t age) const override;
   void AfterUpdate(const LinearUpdate& update) override;
   void Resize() override;
   size_t arrays_per_vector() const override { return 1; }
@@ -198,6 +199,28 @@ void Voted::VoteOnClass(const Row& row, uint64_t age, std::span<double> scores) 
   for (double& score : scores) {
     if (all > 0) score /= all;
   }
+}
+
+std::vector<ScoreTerm> Voted::Terms(uint64_t age) const {
+  std::vector<ScoreTerm> terms = TermsOf(below_);
+  Survival survival(below_age_);
+  const auto end_hypothesis = [&](uint64_t superseded) {
+    const double survived = survival.Until(superseded);
+    if (!terms.empty()) terms.back().votes = survived;
+  };
+  for (size_t i = 0; i < updates_.size(); ++i) {
+    const Kept& update = kept_[i];
+    end_hypothesis(update.age);
+    ScoreTerm& moved = terms.emplace_back();
+    moved.vector = updates_.row(i);
+    moved.bias = below_.bias_input() * below_.bias_input();
+    moved.coefficient = updates_.coefficient(i);
+    if (!below_.is_multiclass()) continue;
+    moved.score = static_cast<uint32_t>(update.label);
+    if (update.rival >= 0) moved.rival = static_cast<uint32_t>(update.rival);
+  }
+  end_hypothesis(age);
+  return terms;
 }
 
 void Voted::Resize() { below_.Grow(learned().size()); }

@@ -118,6 +118,19 @@ void WeightedMajority::Score(const Row& row, uint64_t /*age*/, std::span<double>
   ToScores(SpanOf(votes), scores);
 }
 
+std::vector<ScoreTerm> WeightedMajority::Terms(uint64_t /*age*/) const {
+  std::vector<ScoreTerm> terms;
+  for (const MemberState& member : members_) {
+    if (member.learner == nullptr) continue;
+    std::vector<ScoreTerm> own = member.learner->predictor().Terms(updates_);
+    if (own.empty()) continue;
+    own.front().first_of_member = true;
+    own.back().votes = member.vote;
+    terms.insert(terms.end(), own.begin(), own.end());
+  }
+  return terms;
+}
+
 uint64_t WeightedMajority::ScoreCost(uint64_t features) const {
   uint64_t cost = 0;
   for (size_t m = 0; m < kMembers; ++m) {

@@ -71,6 +71,7 @@ class WeightedMajority final : public Learner,
   int32_t Label(std::span<const double> scores) const override { return decision_.Label(scores); }
   // Shares of votes are no product with a vector.
   double squared_norm(uint64_t /*age*/) const override { return 0; }
+  std::vector<ScoreTerm> Terms(uint64_t age) const override;
 
   const BatchEvaluation* batch_evaluation() const override {
     return decision_.is_multiclass ? nullptr : this;

@@ -125,51 +125,96 @@ std::vector<WeightList> ListWeights(const ModelReader& reader) {
 
 namespace {
 
-// Indices that one page of weights looks at.
-constexpr size_t kIndicesAPage = size_t{1} << 20;
+// Fills a page until it is full.
+class WeightPageBuilder {
+ public:
+  WeightPageBuilder(const ModelReader& reader, WeightPosition from, size_t limit, size_t max_bytes)
+      : reader_(reader), from_(from), limit_(limit), max_bytes_(max_bytes) {}
 
-// Appends the weight of an index, if it is not 0, and returns the bytes that it takes.
-size_t AppendWeight(const ModelReader& reader, double value, uint32_t index, WeightList& list) {
-  const auto weight = static_cast<float>(value);
-  if (weight == 0) return 0;
-  list.values.push_back(weight);
-  if (!reader.core().has_names()) {
-    list.indices.push_back(index);
-    return sizeof(float) + sizeof(uint32_t);
+  // Adds vectors up to the `vectors`-th. size(v): the places in vector v; bias(v): its constant;
+  // weight(v, i): the index and the weight of place i.
+  template <typename Size, typename Bias, typename WeightAt>
+  WeightPage Build(size_t vectors, const Size& size, const Bias& bias, const WeightAt& weight) {
+    WeightPage page;
+    page.vectors = vectors;
+    for (; from_.vector < vectors; ++from_.vector, from_.index = 0) {
+      WeightList& list = page.lists.emplace_back();
+      list.revision = reader_.revision();
+      list.bias = bias(from_.vector);
+      bytes_ += sizeof(WeightList);
+      for (const size_t end = size(from_.vector); from_.index < end; ++from_.index, ++looked_at_) {
+        if (IsFull()) {
+          page.next = from_;
+          return page;
+        }
+        Append(weight(from_.vector, from_.index), list);
+      }
+    }
+    return page;
   }
-  list.names.emplace_back(reader.state().names.Name(index));
-  return sizeof(float) + sizeof(std::string) + list.names.back().size();
-}
+
+ private:
+  // Indices that one page looks at.
+  static constexpr size_t kIndicesAPage = size_t{1} << 20;
+
+  bool IsFull() const {
+    return count_ >= limit_ || bytes_ >= max_bytes_ || looked_at_ >= kIndicesAPage;
+  }
+  // Unless it is 0.
+  void Append(const Weight& weight, WeightList& list) {
+    const auto value = static_cast<float>(weight.value);
+    if (value == 0) return;
+    ++count_;
+    list.values.push_back(value);
+    if (!reader_.core().has_names()) {
+      list.indices.push_back(weight.index);
+      bytes_ += sizeof(float) + sizeof(uint32_t);
+      return;
+    }
+    list.names.emplace_back(reader_.state().names.Name(weight.index));
+    bytes_ += sizeof(float) + sizeof(std::string) + list.names.back().size();
+  }
+
+  const ModelReader& reader_;
+  WeightPosition from_;
+  const size_t limit_;
+  const size_t max_bytes_;
+  size_t count_ = 0;
+  size_t bytes_ = 0;
+  size_t looked_at_ = 0;
+};
 
 }  // namespace
 
 WeightPage ListWeightPage(const ModelReader& reader, WeightPosition from, size_t limit,
                           size_t max_bytes) {
-  WeightPage page;
   const Learner& learner = *reader.state().learner;
   const FeatureWeights* const weights = learner.feature_weights();
-  if (weights == nullptr) return page;
+  if (weights == nullptr) return {};
   const uint64_t age = reader.core().Age();
-  page.vectors = learner.predictor().scores();
-  size_t bytes = 0;
-  size_t looked_at = 0;
-  for (size_t count = 0; from.vector < page.vectors; ++from.vector, from.index = 0) {
-    WeightList& list = page.lists.emplace_back();
-    list.revision = reader.revision();
-    list.bias = ConstantOf(learner, from.vector, age);
-    bytes += sizeof(WeightList);
-    for (; from.index < learner.size(); ++from.index, ++looked_at) {
-      if (count >= limit || bytes >= max_bytes || looked_at >= kIndicesAPage) {
-        page.next = from;
-        return page;
-      }
-      const auto index = static_cast<uint32_t>(from.index);
-      const size_t added =
-          AppendWeight(reader, weights->FeatureWeight(from.vector, index, age), index, list);
-      bytes += added;
-      count += added > 0 ? 1 : 0;
-    }
-  }
+  return WeightPageBuilder(reader, from, limit, max_bytes)
+      .Build(
+          learner.predictor().scores(), [&](size_t /*k*/) { return learner.size(); },
+          [&](size_t k) { return ConstantOf(learner, k, age); },
+          [&](size_t k, size_t i) {
+            const auto index = static_cast<uint32_t>(i);
+            return Weight{index, weights->FeatureWeight(k, index, age)};
+          });
+}
+
+WeightPage ListTermPage(const ModelReader& reader, WeightPosition from, size_t limit,
+                        size_t max_bytes) {
+  const std::vector<ScoreTerm> terms =
+      reader.state().learner->predictor().Terms(reader.core().Age());
+  WeightPage page = WeightPageBuilder(reader, from, limit, max_bytes)
+                        .Build(
+                            terms.size(), [&](size_t term) { return terms[term].vector.size; },
+                            [&](size_t term) { return terms[term].bias; },
+                            [&](size_t term, size_t i) {
+                              const Row& vector = terms[term].vector;
+                              return Weight{vector.index(i), vector.value(i)};
+                            });
+  for (size_t i = 0; i < page.lists.size(); ++i) page.terms.push_back(terms[from.vector + i]);
   return page;
 }
 

@@ -146,6 +146,8 @@ struct WeightPosition {
 struct WeightPage {
   // Of consecutive vectors, the first from where the page begins.
   std::vector<WeightList> lists;
+  // Of ListTermPage: what each list is the vector of. Their rows are not valid.
+  std::vector<ScoreTerm> terms;
   // The vectors of the model.
   size_t vectors = 0;
   // Where the next page begins; absent: there is none.
@@ -155,6 +157,9 @@ struct WeightPage {
 // as many indices as are looked at in some 10 ms. O(indices looked at).
 WeightPage ListWeightPage(const ModelReader& reader, WeightPosition from, size_t limit,
                           size_t max_bytes);
+// The same for the vectors of all terms (Predictor::Terms), which every model has.
+WeightPage ListTermPage(const ModelReader& reader, WeightPosition from, size_t limit,
+                        size_t max_bytes);
 
 // How many weights the model predicts with, of all classes together. O(1).
 size_t CountWeights(const ModelReader& reader);

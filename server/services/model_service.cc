@@ -34,6 +34,7 @@ constexpr size_t kDefaultPageSize = 100;
 constexpr size_t kMaxPageSize = 1000;
 constexpr absl::string_view kModelList = "ListModels";
 constexpr absl::string_view kWeightList = "ListWeights ";
+constexpr absl::string_view kTermList = "ListWeights.terms ";
 constexpr size_t kDefaultWeightPageSize = 1 << 14;
 constexpr size_t kMaxWeightPageSize = 1 << 16;
 // A client of gRPC receives at most 4 MiB unless it asks for more.
@@ -65,6 +66,14 @@ absl::Status CheckLinear(const Model& model) {
                    absl::StrCat("model \"", model.name(), "\" has the learner ", learner.name,
                                 ", which predicts without a weight vector; ask for another view"),
                    {{"model", model.name()}, {"learner", std::string(learner.name)}});
+}
+
+void CopyTerm(const ScoreTerm& term, v1::ScoreTerm& proto) {
+  proto.set_coefficient(term.coefficient);
+  proto.set_score(term.score);
+  if (term.rival.has_value()) proto.set_rival(*term.rival);
+  proto.set_first_of_member(term.first_of_member);
+  if (term.votes.has_value()) proto.set_votes(*term.votes);
 }
 
 // RESOURCE_EXHAUSTED (ANSWER_TOO_LARGE).
@@ -116,18 +125,19 @@ absl::Status Get(Store& store, const v1::GetModelRequest& request, v1::Model& re
   return AddAllWeights(reader, *response.mutable_weights());
 }
 
-// Where the next page of weights begins, and the state that the pages are of.
-std::string WeightToken(const ModelReader& reader, const WeightPosition& position) {
-  return MakePageToken(absl::StrCat(kWeightList, reader.core().uid),
+// Where the next page of a list begins, and the state that the pages are of.
+std::string WeightToken(absl::string_view list, const ModelReader& reader,
+                        const WeightPosition& position) {
+  return MakePageToken(absl::StrCat(list, reader.core().uid),
                        absl::StrCat(position.vector, " ", position.index, " ",
                                     reader.core().Fingerprint(reader.state())));
 }
 
 // ABORTED (REVISION_MISMATCH) if the model is in another state now.
-absl::StatusOr<WeightPosition> ReadWeightToken(const ModelReader& reader,
+absl::StatusOr<WeightPosition> ReadWeightToken(absl::string_view list, const ModelReader& reader,
                                                const std::string& token) {
   const absl::StatusOr<std::string> text =
-      ReadPageToken(absl::StrCat(kWeightList, reader.core().uid), token);
+      ReadPageToken(absl::StrCat(list, reader.core().uid), token);
   if (!text.ok()) return text.status();
   WeightPosition position;
   if (text->empty()) return position;
@@ -153,17 +163,21 @@ absl::Status ListModelWeights(Store& store, const v1::ListWeightsRequest& reques
   if (!limit.ok()) return limit.status();
   const absl::StatusOr<std::shared_ptr<Model>> model = store.Acquire(request.model());
   if (!model.ok()) return model.status();
-  if (absl::Status status = CheckLinear(**model); !status.ok()) return status;
+  if (absl::Status status = request.terms() ? absl::OkStatus() : CheckLinear(**model); !status.ok())
+    return status;
+  const absl::string_view kind = request.terms() ? kTermList : kWeightList;
   const ModelReader reader(**model, ComponentAccess::kNone);
-  const absl::StatusOr<WeightPosition> from = ReadWeightToken(reader, request.page_token());
+  const absl::StatusOr<WeightPosition> from = ReadWeightToken(kind, reader, request.page_token());
   if (!from.ok()) return from.status();
-  const WeightPage page = ListWeightPage(reader, *from, *limit, kMaxWeightBytes / 3);
+  const auto list_page = request.terms() ? ListTermPage : ListWeightPage;
+  const WeightPage page = list_page(reader, *from, *limit, kMaxWeightBytes / 3);
   for (const WeightList& list : page.lists)
     ToProto(list, *response.mutable_weights()->add_vectors());
+  for (const ScoreTerm& term : page.terms) CopyTerm(term, *response.add_terms());
   response.set_first_vector(static_cast<uint32_t>(from->vector));
   response.set_vectors(static_cast<uint32_t>(page.vectors));
   response.set_revision(static_cast<int64_t>(reader.revision()));
-  if (page.next.has_value()) response.set_next_page_token(WeightToken(reader, *page.next));
+  if (page.next.has_value()) response.set_next_page_token(WeightToken(kind, reader, *page.next));
   return absl::OkStatus();
 }
 

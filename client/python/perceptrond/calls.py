@@ -100,9 +100,11 @@ def state_name(model: model_pb2.Model) -> str:
 class WeightPages:
     """The pages of ListWeights put together."""
 
-    def __init__(self, model: str):
-        self.request = model_service_pb2.ListWeightsRequest(model=name_of(model), page_size=65536)
+    def __init__(self, model: str, terms: bool = False):
+        self.request = model_service_pb2.ListWeightsRequest(model=name_of(model), page_size=65536, terms=terms)
         self.weights = learner_pb2.Weights()
+        # One for each vector, if asked for.
+        self.terms: list[model_service_pb2.ScoreTerm] = []
         self.revision = 0
 
     def add(self, page: model_service_pb2.ListWeightsResponse) -> bool:
@@ -111,6 +113,7 @@ class WeightPages:
             self.weights.vectors.add()
         for number, vector in enumerate(page.weights.vectors, start=page.first_vector):
             self.weights.vectors[number].MergeFrom(vector)
+        self.terms[page.first_vector:] = page.terms
         self.request.page_token, self.revision = page.next_page_token, page.revision
         return bool(page.next_page_token)
 

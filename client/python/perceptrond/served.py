@@ -83,6 +83,13 @@ class ServedModel:
     def weights(self) -> learner_pb2.Weights:
         return self.client.weights(self.name)
 
+    def terms(self) -> calls.WeightPages:
+        """All that its scores are made of."""
+        pages = calls.WeightPages(self.name, terms=True)
+        while pages.add(self.client._call(self.client._models.ListWeights, pages.request)):
+            pass
+        return pages
+
     def report(self) -> report_pb2.ConvergenceReport:
         return self.client.report(self.name)
 

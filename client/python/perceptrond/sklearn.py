@@ -25,6 +25,7 @@ from .datasets import check_batch
 from .errors import PerceptrondError
 from .estimator_input import DICTS, FRAME, MATRIX, TEXTS, Input, class_numbers, find, plain_labels, read
 from .linear import LinearModel
+from .local import LocalModel, linear_model, local_model
 from .progress import Progress, shown
 from .served import Answers, ServedModel, shared_client
 from .settings import api_name, model_settings
@@ -38,17 +39,14 @@ EXPECTED_FAILURES = {
 EXPECTED_OF_AVERAGES = {"check_estimators_pickle": "the server averages in float64, and a pickle has weights in float32: scores may differ in the seventh digit"}
 EXPECTED_WITHOUT_SAMPLE_WEIGHTS = dict.fromkeys(("check_sample_weights_list", "check_sample_weights_not_overwritten"),
                                                 "the learner takes no example weights: the server refuses those that are not 1")
-EXPECTED_OF_VOTES = {"check_estimators_pickle": "votes and kernels have no weight vector to pickle, and the server does not export their terms; publish() keeps the model there"}
 _WITHOUT_SAMPLE_WEIGHTS = {"margin_perceptron", "passive_aggressive", "arow", "kernel_perceptron", "auto"}
-_OF_VOTES = {"kernel_perceptron", "auto"}
 
 
 def expected_failures(learner: str, prediction: Optional[str] = None) -> dict[str, str]:
     """The checks of check_estimator that an estimator with these settings fails, and why."""
     rule = api_name(learner)
     return {**EXPECTED_FAILURES, **(EXPECTED_WITHOUT_SAMPLE_WEIGHTS if rule in _WITHOUT_SAMPLE_WEIGHTS else {}),
-            **(EXPECTED_OF_AVERAGES if prediction == "averaged" else {}),
-            **(EXPECTED_OF_VOTES if rule in _OF_VOTES or prediction == "voted" else {})}
+            **(EXPECTED_OF_AVERAGES if prediction == "averaged" else {})}
 
 
 class PerceptrondClassifier(ClassifierMixin, BaseEstimator):
@@ -60,8 +58,8 @@ class PerceptrondClassifier(ClassifierMixin, BaseEstimator):
 
     fit() creates a model under a fresh name ("sklearn-..."), which is deleted with the estimator, when it is fitted again, at the
     end of the process, and by the server once it was not used for 7 days. So clones and folds never share a model. A pickle has the settings and
-    the weights, and predicts without a server; of hashed names it needs the package xxhash. There is none of texts, kernels and
-    votes, whose models publish() keeps. Examples are learned exactly once a pass, also across restarts of the server.
+    what the scores are made of, and predicts without a server; of hashed names it needs the package xxhash. There is none of texts,
+    whose models publish() keeps. Examples are learned exactly once a pass, also across restarts of the server.
 
     server: as Client's. Default: $PERCEPTROND_SERVER, else 127.0.0.1:7600.
     model: a name that partial_fit() and publish() use. Default: partial_fit() creates a model as fit() does.
@@ -82,7 +80,7 @@ class PerceptrondClassifier(ClassifierMixin, BaseEstimator):
 
     # Of fitted ones.
     _kind: str
-    _served: Union[ServedModel, LinearModel]
+    _served: Union[ServedModel, LocalModel]
 
     def __init__(self, server: Optional[str] = None, *, model: Optional[str] = None, learner: str = "perceptron",
                  learner_options: Optional[Mapping[str, Any]] = None, prediction: Optional[str] = None,
@@ -145,7 +143,8 @@ class PerceptrondClassifier(ClassifierMixin, BaseEstimator):
             self._served = self._bind(self._settings(examples))
             self.n_iter_ = 0
         if not isinstance(self._served, ServedModel):
-            raise ValueError("an unpickled estimator has weights, and no model on a server that learns; publish() makes one")
+            raise ValueError("an unpickled estimator has no model on a server that learns; " + (
+                "publish() makes one" if isinstance(self._served, LinearModel) else "publish the estimator before it is pickled"))
         self.n_iter_ += self._learn(self._served, X, examples, labels, sample_weight, 1)
         return self
 
@@ -155,7 +154,7 @@ class PerceptrondClassifier(ClassifierMixin, BaseEstimator):
         it. It is not deleted with the estimator. ALREADY_EXISTS if there is such a model.
 
         Of an unpickled estimator it makes a model that starts with the weights: its report begins anew, without the convergence
-        theorem, since it does not begin at zero."""
+        theorem, since it does not begin at zero. ValueError if it predicts by votes or a kernel."""
         check_is_fitted(self)
         name = model or self.model
         if name is None:
@@ -163,6 +162,9 @@ class PerceptrondClassifier(ClassifierMixin, BaseEstimator):
         if isinstance(self._served, ServedModel):
             self._served = self._served.copy(name)
             return self
+        if not isinstance(self._served, LinearModel):
+            raise ValueError("an unpickled estimator that predicts by votes or a kernel has no weights that a model could start with: "
+                             "publish the estimator before it is pickled")
         settings = self._settings(None)
         settings.learner.starting_weights.CopyFrom(self._served.weights())
         client = self._client()
@@ -227,7 +229,7 @@ class PerceptrondClassifier(ClassifierMixin, BaseEstimator):
         served = state.get("_served")
         if isinstance(served, ServedModel):
             try:
-                state["_served"] = self._pickled()
+                state["_served"] = self._pickled(served)
             except pickle.PicklingError:
                 # A worker process, of joblib or another pool, is the only user of its model.
                 if multiprocessing.parent_process() is not None:
@@ -235,18 +237,16 @@ class PerceptrondClassifier(ClassifierMixin, BaseEstimator):
                 raise
         return state
 
-    def _pickled(self) -> LinearModel:
+    def _pickled(self, served: ServedModel) -> LocalModel:
         if self._kind == TEXTS:
             raise _unpicklable(f"of {self._kind}", "the server makes its features")
-        try:
-            linear = self._linear()
-        except PerceptrondError as error:
-            if error.reason != "NOT_LINEAR":
-                raise
-            raise _unpicklable("whose model predicts by votes or a kernel", "it has no weight vector") from None
-        if linear.hashed and importlib.util.find_spec("xxhash") is None:
+        found = served.client.get(served.name)
+        if found.feature_space.HasField("map"):
+            raise _unpicklable("of a model with a feature map", "the server makes its features")
+        local = local_model(served, found, self._columns())
+        if local.hashed and importlib.util.find_spec("xxhash") is None:
             raise _unpicklable("of hashed features", "the package xxhash (Debian's python3-xxhash), which predicts without a server, is not installed")
-        return linear
+        return local
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_served")
@@ -348,27 +348,26 @@ class PerceptrondClassifier(ClassifierMixin, BaseEstimator):
         check_batch(self.batch_size, "batch_size")
         examples = self._read(X, reset=False)
         classes = len(self.classes_) if of_classes and len(self.classes_) > 2 else 0
-        if isinstance(self._served, LinearModel):
+        if not isinstance(self._served, ServedModel):
             return self._served.answers(examples.examples, classes)
         batch = min(self.batch_size, 2**20 // classes) if classes else self.batch_size
         return self._served.answers(examples.messages(batch), classes)
 
-    def _linear(self) -> LinearModel:
-        assert isinstance(self._served, ServedModel)
-        if self._kind == MATRIX:
-            return LinearModel(self._served.weights(), self.n_features_in_)
-        space = self._served.client.get(self._served.name).feature_space
-        return LinearModel(self._served.weights(), 1 << space.hashed.bits, hashed=True) if space.HasField("hashed") else LinearModel(self._served.weights())
+    def _columns(self) -> int:
+        return self.n_features_in_ if self._kind == MATRIX else 0
 
     def _exported(self) -> LinearModel:
         if not hasattr(self, "_served") or self._kind != MATRIX:
             raise AttributeError("only an estimator that was fitted on a matrix has coef_ and intercept_")
         try:
-            return self._served if isinstance(self._served, LinearModel) else self._linear()
+            local = linear_model(self._served, self._columns()) if isinstance(self._served, ServedModel) else self._served
         except PerceptrondError as error:
             if error.reason != "NOT_LINEAR":
                 raise
-            raise AttributeError("a model that predicts by votes or a kernel has no coef_ and intercept_") from None
+            local = None
+        if not isinstance(local, LinearModel):
+            raise AttributeError("a model that predicts by votes or a kernel has no coef_ and intercept_")
+        return local
 
 
 def _unpicklable(which: str, why: str) -> pickle.PicklingError:

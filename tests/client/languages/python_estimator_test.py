@@ -83,9 +83,12 @@ class CheckEstimatorTest(ServedTest):
             estimator = PerceptrondClassifier(learner=learner, max_iter=2)
             with self.subTest(learner), contextlib.nullcontext() if "check_sample_weights_list" not in expected_failures(learner) else self.assertRaises(PerceptrondError):
                 check_sample_weights_not_overwritten("", estimator)
+
+    def test_pickles_of_votes_and_kernels_pass(self):
+        X, y = load_iris(return_X_y=True)
         for settings in ({"learner": "kernel_perceptron"}, {"learner": "auto"}, {"prediction": "voted"}):
-            with self.assertRaises(pickle.PicklingError):
-                check_estimators_pickle("", PerceptrondClassifier(max_iter=2, **settings))
+            check_estimators_pickle("", PerceptrondClassifier(max_iter=2, **settings))
+            self.assertFalse(hasattr(PerceptrondClassifier(max_iter=1, **settings).fit(X, y == 0), "coef_"))
 
     def test_what_is_expected_to_fail_fails_and_only_for_the_reason_given(self):
         check_sample_weights_invariance("", PerceptrondClassifier(), kind="ones")
@@ -279,9 +282,10 @@ class InputTest(ServedTest):
         names = {name for vector in self.client.weights(by_dicts.model_name_).vectors for name in vector.names}
         self.assertLessEqual(names, {"age", "country=DE", "country=FR", "country=US", "member"})
         self.assertIn("age", names)
-        expected = by_dicts._linear().coef.toarray()
-        for name, position in by_dicts._linear().names.items():
-            frame = by_frame._linear()
+        by_dicts, by_frame = (pickle.loads(pickle.dumps(classifier)) for classifier in (by_dicts, by_frame))
+        linear, frame = by_dicts._served, by_frame._served
+        expected = linear.coef.toarray()
+        for name, position in linear.names.items():
             self.assertEqual(frame.coef.toarray()[0, frame.names[name]], expected[0, position], name)
         self.assertEqual(list(by_frame.feature_names_in_), ["age", "country", "member"])
         with self.assertRaisesRegex(ValueError, "feature names"):
