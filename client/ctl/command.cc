@@ -80,6 +80,15 @@ CLI::Validator Between(double least, double most) {
   return CLI::Validator(check, absl::StrCat("FLOAT in [", from, " - ", to, "]"));
 }
 
+CLI::Validator WholeNumber() {
+  const auto check = [](const std::string& text) -> std::string {
+    int64_t value = 0;
+    if (absl::SimpleAtoi(text, &value) && value >= 0) return "";
+    return absl::StrCat(text, " is not a whole number from 0 on");
+  };
+  return CLI::Validator(check, "NONNEGATIVE");
+}
+
 namespace {
 
 // Reads nothing if the path is empty.

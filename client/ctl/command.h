@@ -36,6 +36,9 @@ void AddMessageFlags(CLI::App* command, size_t* batch, bool* compact);
 // Accepts numbers in [least, most], both finite. Unlike CLI::Range it does not accept NaN.
 CLI::Validator Between(double least, double most);
 
+// Accepts whole numbers from 0 on. Unlike CLI::NonNegativeNumber it refuses others in words.
+CLI::Validator WholeNumber();
+
 // The --tls* flags: how to connect to a server that uses TLS. Must outlive the parsing of `app`.
 class TlsFlags {
  public:

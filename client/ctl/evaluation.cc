@@ -107,7 +107,7 @@ std::string ClassConfusion::Text(const std::vector<std::string>& names) const {
     }
     absl::StrAppend(&text, "; ", RetrievalText(retrieval), "\n");
   }
-  absl::StrAppend(&text, "mean of ", by_class.size(), " classes: precision ",
+  absl::StrAppend(&text, "mean of ", Counted(by_class.size(), "classes"), ": precision ",
                   Percent(Mean(by_class, &Retrieval::precision)), ", recall ",
                   Percent(Mean(by_class, &Retrieval::recall)), ", F1 ",
                   Percent(Mean(by_class, &Retrieval::f1)), "\n");
@@ -217,7 +217,7 @@ namespace {
 
 std::string ZeroScoresText(const Confusion& confusion) {
   const bool decided = confusion.undecided_positive + confusion.undecided_negative == 0;
-  return absl::StrCat("score 0: ", confusion.zero_scores, " times, ",
+  return absl::StrCat("score 0: ", Counted(confusion.zero_scores, "times"), ", ",
                       decided                          ? "predicted as +1"
                       : confusion.undecided_are_errors ? "each an error"
                                                        : "each correct",

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "client/ctl/command.h"
 #include "client/ctl/dimension.h"
 #include "client/ctl/interrupt.h"
 #include "client/ctl/output.h"
@@ -154,7 +155,7 @@ void AddInputOptions(CLI::App* command, InputOptions* options) {
   command
       ->add_option("--skip-lines", options->skip_lines,
                    "Skip this many lines at the start of each file")
-      ->check(CLI::NonNegativeNumber);
+      ->check(WholeNumber());
   command->add_flag("--skip-bad-lines", options->skip_bad_lines,
                     "Skip and count malformed lines (default: stop at the first)");
 }

@@ -40,6 +40,8 @@ expect 2 'excludes' create m --dimension 4 --named
 expect 2 'text' list -o yaml
 expect 2 'cannot open' create m --dimension 2 --start-weights /nonexistent
 expect 2 'nothing to change' update m
+expect 2 'revision: -1 is not a whole number from 0 on' rollback m --revision -1
+expect 2 'skip-lines: x is not a whole number from 0 on' learn m f.svm --skip-lines x
 # 0 does not mean "not given".
 expect 2 'fourier.*not in range' create m --dimension 2 --fourier 0 --gamma 1
 expect 2 'fourier.*not in range' create m --dimension 2 --fourier 1048577 --gamma 1

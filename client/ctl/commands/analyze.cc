@@ -218,7 +218,7 @@ void AddAnalyze(CLI::App* app, const Globals* globals, Action* action) {
   command
       ->add_option("--if-revision", options->expected_revision,
                    "With --replace-weights: only if the model is still at this revision")
-      ->check(CLI::NonNegativeNumber)
+      ->check(WholeNumber())
       ->needs(replace);
   options->limits.AddTo(command);
   command->footer(

@@ -341,7 +341,7 @@ void AddRollback(CLI::App* app, const Globals* globals, Action* action) {
       ->add_option("--revision", options->revision,
                    "Instead of ID: a revision from that of the oldest snapshot on, for as long as\n"
                    "the server holds the updates between (its --max-history-bytes)")
-      ->check(CLI::NonNegativeNumber)
+      ->check(WholeNumber())
       ->excludes(id);
   command->add_option("--expected-revision", options->expected_revision,
                       "Only if the model is at this revision");

@@ -48,13 +48,13 @@ void AddProducerFlags(CLI::App* command, LearnRunOptions* options) {
           "--start-offset", options->start_offset,
           "With --producer: offset of the first example. With 0 a repeated file is learned "
           "from where it stopped (default: after the producer's last example)")
-      ->check(CLI::NonNegativeNumber)
+      ->check(WholeNumber())
       ->needs("--producer");
   command
       ->add_option("--passes-before", options->passes_before,
                    "With --start-offset: number of passes before that example (default 0 with "
                    "--start-offset 0)")
-      ->check(CLI::NonNegativeNumber)
+      ->check(WholeNumber())
       ->needs("--start-offset");
 }
 
