@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -20,6 +21,10 @@ namespace {
 
 absl::Status Misfit(const RowTarget& target, const std::string& what) {
   return absl::FailedPreconditionError(target.prefix + what);
+}
+
+bool HasIndices(const Row& row) {
+  return row.kind == RowKind::kSparse || row.kind == RowKind::kDense;
 }
 
 bool NamesNewClasses(const v1::Model& model) {
@@ -53,11 +58,10 @@ absl::Status CheckKind(const Row& row, const RowTarget& target) {
 }
 
 absl::Status CheckDimension(const Row& row, const RowTarget& target, int index_base) {
+  const std::optional<uint64_t> limit = IndexLimit(target.space);
+  if (!HasIndices(row) || !limit.has_value()) return absl::OkStatus();
   const bool hashed = target.space.has_hashed();
-  const bool has_indices = row.kind == RowKind::kSparse || row.kind == RowKind::kDense;
-  if (!has_indices || (!hashed && !target.space.has_dense())) return absl::OkStatus();
-  const uint64_t dimension = hashed ? uint64_t{1} << std::min(target.space.hashed().bits(), 63U)
-                                    : target.space.dense().dimension();
+  const uint64_t dimension = *limit;
   const uint64_t needed = NeededDimension(row);
   const bool exact = row.kind == RowKind::kDense && !hashed;
   if (exact ? needed == dimension : needed <= dimension) return absl::OkStatus();
@@ -93,15 +97,22 @@ absl::Status CheckSameLabels(const v1::Model& first, const v1::Model& other) {
   return absl::OkStatus();
 }
 
-bool DropUnseen(uint32_t dimension, Row* row) {
+std::optional<uint64_t> IndexLimit(const v1::FeatureSpace& space) {
+  if (space.has_hashed()) return uint64_t{1} << std::min(space.hashed().bits(), 63U);
+  if (space.has_dense()) return space.dense().dimension();
+  return std::nullopt;
+}
+
+bool DropUnseen(uint64_t limit, Row* row) {
+  if (!HasIndices(*row)) return false;
   if (row->kind == RowKind::kDense) {
-    if (row->values.size() <= dimension) return false;
-    row->values.resize(dimension);
+    if (row->values.size() <= limit) return false;
+    row->values.resize(limit);
     return true;
   }
   size_t kept = 0;
   for (size_t i = 0; i < row->indices.size(); ++i) {
-    if (row->indices[i] >= dimension) continue;
+    if (row->indices[i] >= limit) continue;
     row->indices[kept] = row->indices[i];
     // Without values all are 1.
     if (!row->values.empty()) row->values[kept] = row->values[i];

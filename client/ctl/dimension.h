@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -33,7 +34,10 @@ absl::Status CheckDimension(const Row& row, const RowTarget& target, int index_b
 absl::Status CheckSameLabels(const perceptron::v1::Model& first,
                              const perceptron::v1::Model& other);
 
-// Removes what is beyond the dimension. False: there was nothing.
-bool DropUnseen(uint32_t dimension, Row* row);
+// The dimension or the number of slots of an ExampleSpace(), which indices are below; absent: it takes none.
+std::optional<uint64_t> IndexLimit(const perceptron::v1::FeatureSpace& space);
+
+// Removes what is not below the limit. False: there was nothing.
+bool DropUnseen(uint64_t limit, Row* row);
 
 }  // namespace perceptrond::client

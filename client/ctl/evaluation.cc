@@ -108,7 +108,7 @@ std::string ClassConfusion::Text(const std::vector<std::string>& names) const {
     }
     absl::StrAppend(&text, "; ", RetrievalText(retrieval), "\n");
   }
-  absl::StrAppend(&text, "mean of ", by_class.size(), " classes: precision ",
+  absl::StrAppend(&text, "mean of ", Counted(by_class.size(), "classes"), ": precision ",
                   Percent(Mean(by_class, &Retrieval::precision)), ", recall ",
                   Percent(Mean(by_class, &Retrieval::recall)), ", F1 ",
                   Percent(Mean(by_class, &Retrieval::f1)), "\n");

@@ -202,6 +202,7 @@ ConvergenceReport Progress::MakeReport(double squared_norm, const TheoremContext
   ReportWindow(report);
   ReportDrift(report);
   ReportErrorCeiling(context, report);
+  if (ProofsApply(context)) ReportProofs(context, report);
   if (TheoremApplies(context)) ReportTheorem(context, report);
   ReportAnalysis(context, report);
   report.set_state(State(context, report));
@@ -231,12 +232,22 @@ void Progress::ReportErrorCeiling(const TheoremContext& context, ConvergenceRepo
   if (ceiling < 1) report.set_error_ceiling(ceiling);
 }
 
+// What the updates from zero proved of the data seen. It holds whatever the weights are now: replaced, or those
+// of a run that a rollback took back to its start.
+void Progress::ReportProofs(const TheoremContext& context, ConvergenceReport& report) const {
+  if (counters_.has_margin_ceiling() && std::isfinite(counters_.margin_ceiling()))
+    report.set_margin_ceiling(counters_.margin_ceiling());
+  const bool refuted =
+      counters_.not_separable() || IsCeilingBelow(report, context.margin_of_interest);
+  // Without the theorem they are not sought.
+  const bool sought = TheoremApplies(context);
+  if (counters_.not_separable() || sought) report.set_not_separable(counters_.not_separable());
+  if (context.margin_of_interest > 0 && (refuted || sought)) report.set_margin_refuted(refuted);
+}
+
 void Progress::ReportTheorem(const TheoremContext& context, ConvergenceReport& report) const {
-  report.set_not_separable(counters_.not_separable());
   const auto k = static_cast<double>(run_updates());
   if (k > 0) {
-    if (counters_.has_margin_ceiling() && std::isfinite(counters_.margin_ceiling()))
-      report.set_margin_ceiling(counters_.margin_ceiling());
     const double scaled = report.weight_norm() / context.step_size;
     const double in_use =
         scaled * scaled / (k * context.squared_norm_ratio * counters_.squared_radius());
@@ -248,10 +259,6 @@ void Progress::ReportTheorem(const TheoremContext& context, ConvergenceReport& r
   const bool contradicted = counters_.not_separable() || IsCeilingBelow(report, floor);
   if (floor > 0 && !contradicted)
     ReportFloor(floor, counters_.floor_squared_radius(), context, report);
-  if (context.margin_of_interest > 0) {
-    report.set_margin_refuted(counters_.not_separable() ||
-                              IsCeilingBelow(report, context.margin_of_interest));
-  }
 }
 
 void Progress::ReportFloor(double floor, double squared_radius, const TheoremContext& context,

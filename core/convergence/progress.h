@@ -122,6 +122,7 @@ class Progress {
   ConvergenceReport CountedReport() const;
   void ReportWindow(ConvergenceReport& report) const;
   void ReportDrift(ConvergenceReport& report) const;
+  void ReportProofs(const TheoremContext& context, ConvergenceReport& report) const;
   void ReportTheorem(const TheoremContext& context, ConvergenceReport& report) const;
   void ReportErrorCeiling(const TheoremContext& context, ConvergenceReport& report) const;
   void ReportAnalysis(const TheoremContext& context, ConvergenceReport& report) const;
@@ -146,10 +147,13 @@ class Progress {
   bool IsOneDataSet(const TheoremContext& context) const {
     return ComponentsUnchanged(context) && counters_.component_changes() == 0;
   }
+  // What the updates proved of the data seen is known.
+  bool ProofsApply(const TheoremContext& context) const {
+    return context.applies && IsOneDataSet(context) && counters_.weighted_updates() == 0;
+  }
   // The theorem holds for the run so far.
   bool TheoremApplies(const TheoremContext& context) const {
-    return context.applies && IsOneDataSet(context) && counters_.weighted_updates() == 0 &&
-           counters_.weight_replacements() == 0;
+    return ProofsApply(context) && counters_.weight_replacements() == 0;
   }
   // It also holds for whatever the run may yet do on the data seen. Examples that count less than 1
   // have caused no update so far, but would take more than the bound allows.

@@ -198,7 +198,7 @@ ValidationError JoinedExamples::ErrorOf(size_t i) const {
       return {
           codes_[i], "prediction_id",
           "has expired: the prediction was older than the model's stored_predictions.max_age, or "
-          "newer ones took its room; send the features"};
+          "newer ones took its room; send the features, unless its label was learned before"};
     default:
       return {
           ValidationCode::kUnknownPrediction, "prediction_id",

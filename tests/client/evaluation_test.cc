@@ -110,6 +110,9 @@ TEST(TwoLabelEvaluation, AScoreOfZeroCountsAsInLearning) {
   EXPECT_EQ(mistake.confusion.total(), 3U);
   EXPECT_EQ(*mistake.confusion.retrieval().recall, 0.5);
   EXPECT_THAT(mistake.Text({}), HasSubstr("score 0: 2 times, each an error"));
+  TwoLabelEvaluation one;
+  one.Add({1, -1, 0, std::nullopt, std::nullopt}, v1::TIE_RULE_MISTAKE);
+  EXPECT_THAT(one.Text({}), HasSubstr("score 0: 1 time, each an error"));
   EXPECT_THAT(mistake.Text({}), HasSubstr("  -1                0             0        1\n"));
   TwoLabelEvaluation once;
   once.Add({1, 1, 0, std::nullopt, std::nullopt}, v1::TIE_RULE_MISTAKE);

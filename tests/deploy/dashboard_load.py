@@ -26,6 +26,8 @@ OTHERS = ["other0", "other1", "other2"]
 HOPELESS = "hopeless"
 # So do its members' mistakes and votes.
 AUTO = "auto"
+# Its labels come later, or too late.
+DELAYED = "delayed"
 # An answer with their weights has 40 KB, for which the server reserves 64 KiB, or 1 MB. A client may take a second to receive the first
 # (--write-timeout), and a quarter of a minute for the second: enough time for WIDEST_CALLS of them to exceed the memory budget.
 WIDE = "wide"
@@ -75,6 +77,7 @@ class Load:
         self.call("create", TWIN, "--dimension", DIMENSION)
         self.call("create", HOPELESS, "--dimension", DIMENSION, "--store-updates", 100)
         self.call("create", AUTO, "--dimension", DIMENSION, "--learner", "auto")
+        self.call("create", DELAYED, "--dimension", DIMENSION, "--keep-predictions", "2s")
         for name, dimension in DIMENSIONS.items():
             self.call("create", name, "--dimension", dimension, "--store-updates", 0)
             self.learn("+1" + "".join(f" {i}:1" for i in range(dimension)) + "\n", "--unnumbered", model=name)
@@ -196,8 +199,19 @@ class Load:
         """Members of `auto` that are wrong, lose votes and are retired."""
         self.learn(self.rows(2000, 1) + self.rows(500, chance=True), "--unnumbered", model=AUTO)
 
+    def later_labels(self):
+        """Every other prediction gets its label; the others expire."""
+        path = self.directory / "labels.csv"
+        (self.directory / "unlabelled.svm").write_text(self.rows(40))
+        predicted = self.call("predict", DELAYED, self.directory / "unlabelled.svm", "--index-base", 0, "--ids", "--quiet").stdout
+        path.write_text("".join(line.split("\t")[-1] + ",1\n" for line in predicted.splitlines()[::2]))
+        self.seen("perceptrond_predictions_waiting > 0")
+        # Some may have expired by now.
+        self.call("learn", DELAYED, path, "--format", "ids", "--quiet", expect=(0, 3))
+
     def again(self):
-        for step in (self.slow_clients, self.connections, self.malformed, self.unary, self.others, self.busy, self.members, self.drift, self.unary):
+        for step in (self.slow_clients, self.connections, self.malformed, self.unary, self.others, self.busy, self.members, self.later_labels, self.drift,
+                     self.unary):
             step()
 
     def journal(self):

@@ -129,7 +129,7 @@ TEST_F(PredictByAliasTest, AnotherDimensionThanExamplesWereCutToEndsTheRun) {
       options + " --unseen-indices ignore", "1:1 2:1\n", [this] { Expect("alias prod two"); },
       "1:1 2:1\n");
   EXPECT_EQ(cut.exit_code, 1);
-  EXPECT_THAT(cut.err, HasSubstr("models/two has another dimension than 1"));
+  EXPECT_THAT(cut.err, HasSubstr("models/two has not the dimension 1"));
   Expect("alias prod one");
   const Result whole = Predict(
       options, "1:1\n", [this] { Expect("alias prod two"); }, "1:1 2:1\n");

@@ -206,6 +206,12 @@ TEST_F(CtlTest, AnIndexBeyondTheSlotsEndsTheRun) {
   EXPECT_THAT(stopped.out,
               HasSubstr("standard input:3: feature 5 needs 5 slots, but the model has 4"));
   EXPECT_EQ(Get("h").report().examples(), 2U);
+  const std::string predict = "predict h - --unseen-indices ignore" + kSvmlight;
+  const CommandResult ignored = Ctl(predict, "1 1:1 5:1\n1 1:1\n");
+  EXPECT_EQ(ignored.exit_code, 0) << ignored.out;
+  EXPECT_THAT(ignored.out,
+              HasSubstr("1 example has features beyond the model's number of slots 4"));
+  EXPECT_THAT(ignored.out, HasSubstr("2 predicted at revision"));
   const CommandResult refused = Ctl("learn h - --unseen-indices refuse" + kSvmlight, rows);
   EXPECT_EQ(refused.exit_code, 3);
   EXPECT_THAT(refused.out, HasSubstr("; the file's count from 1 (INDEX_OUT_OF_RANGE)"));

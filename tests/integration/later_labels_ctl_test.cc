@@ -51,7 +51,9 @@ TEST_F(CtlLaterLabelsTest, IdsNeedAModelThatKeepsPredictions) {
               HasSubstr("create it with stored_predictions"));
   EXPECT_THAT(Ctl("create n --dimension 2 --keep-predictions soon").out,
               HasSubstr("no time above 0"));
-  EXPECT_EQ(Ctl("create n --dimension 2 --durable-predictions").exit_code, 2);
+  EXPECT_THAT(CtlOut("create n --dimension 2 --keep-predictions 7d").out,
+              HasSubstr("kept for their labels 168h"));
+  EXPECT_EQ(Ctl("create o --dimension 2 --durable-predictions").exit_code, 2);
 }
 
 }  // namespace

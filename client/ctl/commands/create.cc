@@ -13,7 +13,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
-#include "absl/time/time.h"
 #include "client/connection.h"
 #include "client/ctl/command.h"
 #include "client/ctl/commands/expire_after.h"
@@ -75,15 +74,11 @@ absl::Status ReadWeights(const std::string& path, v1::Weights* weights) {
 // What is wrong with the flags; empty: nothing.
 std::string SetKept(const CreateOptions& options, v1::Model* model) {
   if (options.keep_predictions.empty()) return "";
-  absl::Duration age;
-  if (!absl::ParseDuration(options.keep_predictions, &age) || age <= absl::ZeroDuration()) {
-    return absl::StrCat("--keep-predictions ", options.keep_predictions,
-                        " is no time above 0, such as 90s, 30m or 24h");
-  }
   v1::StoredPredictions& kept = *model->mutable_stored_predictions();
-  kept.mutable_max_age()->set_seconds(absl::ToInt64Seconds(age));
-  kept.mutable_max_age()->set_nanos(
-      static_cast<int32_t>(absl::ToInt64Nanoseconds(age % absl::Seconds(1))));
+  if (std::string wrong =
+          SetDuration("--keep-predictions", options.keep_predictions, kept.mutable_max_age());
+      !wrong.empty())
+    return wrong;
   kept.set_max_bytes(options.keep_predictions_mib << 20);
   kept.set_durable(options.durable_predictions);
   return "";
@@ -134,7 +129,7 @@ void AddKeptFlags(CLI::App* command, CreateOptions* options) {
   auto* const keep = command->add_option(
       "--keep-predictions", options->keep_predictions,
       "Keep the features of predictions for labels that come later ('predict --ids'), for this "
-      "time: 30m, 24h; at most 8760h (default: not)");
+      "time: 30m, 24h, 7d; at most 365d (default: not)");
   command
       ->add_option("--keep-predictions-mib", options->keep_predictions_mib,
                    "The most memory that waiting predictions take; the oldest are removed first "

@@ -9,7 +9,8 @@
 
 namespace perceptrond::client {
 
-std::string SetExpireAfter(const std::string& text, perceptron::v1::Model* model) {
+std::string SetDuration(const std::string& flag, const std::string& text,
+                        google::protobuf::Duration* duration) {
   absl::Duration time;
   absl::string_view days = text;
   double number = 0;
@@ -17,12 +18,15 @@ std::string SetExpireAfter(const std::string& text, perceptron::v1::Model* model
   if (in_days) time = number * absl::Hours(24);
   if ((!in_days && !absl::ParseDuration(text, &time)) || time <= absl::ZeroDuration() ||
       time == absl::InfiniteDuration()) {
-    return absl::StrCat("--expire-after ", text, " is no time above 0, such as 90s, 12h or 30d");
+    return absl::StrCat(flag, " ", text, " is no time above 0, such as 90s, 12h or 30d");
   }
-  model->mutable_expire_after()->set_seconds(absl::ToInt64Seconds(time));
-  model->mutable_expire_after()->set_nanos(
-      static_cast<int32_t>(absl::ToInt64Nanoseconds(time % absl::Seconds(1))));
+  duration->set_seconds(absl::ToInt64Seconds(time));
+  duration->set_nanos(static_cast<int32_t>(absl::ToInt64Nanoseconds(time % absl::Seconds(1))));
   return "";
+}
+
+std::string SetExpireAfter(const std::string& text, perceptron::v1::Model* model) {
+  return SetDuration("--expire-after", text, model->mutable_expire_after());
 }
 
 }  // namespace perceptrond::client

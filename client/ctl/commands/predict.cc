@@ -86,8 +86,9 @@ class PredictRun {
   // Why the stream's answers are not taken any more.
   absl::Status answers_error_;
   bool has_header_ = false;
+  bool hashed_ = false;
   // What examples are cut to; absent: nothing is cut.
-  std::optional<uint32_t> dimension_;
+  std::optional<uint64_t> index_limit_;
   uint64_t cut_ = 0;
   // Answered rows, for the progress line, which another thread reads.
   std::atomic<uint64_t> answered_ = 0;
@@ -179,8 +180,8 @@ Outcome PredictRun::Open() {
   const v1::Model& model = answering_.model();
   ReadNames();
   const v1::FeatureSpace& space = ExampleSpace(model.feature_space());
-  if (options_.unseen_indices == "ignore" && space.has_dense())
-    dimension_ = space.dense().dimension();
+  hashed_ = space.has_hashed();
+  if (options_.unseen_indices == "ignore") index_limit_ = IndexLimit(space);
   absl::StatusOr<std::unique_ptr<Input>> input = Input::Make(options_.input, model, false, false);
   if (!input.ok()) {
     return UsageError(absl::StrCat(ErrorPrefix(), ": ", std::string(input.status().message())));
@@ -208,7 +209,7 @@ Outcome PredictRun::PushAll() {
       const uint64_t tag = TagWithLabel(read->tag, answering_.LabelOf(row));
       row.label = Row::kNoLabel;
       row.label_name.clear();
-      if (dimension_.has_value() && DropUnseen(*dimension_, &row)) ++cut_;
+      if (index_limit_.has_value() && DropUnseen(*index_limit_, &row)) ++cut_;
       status = stream_->Push(row, tag);
       if (status.ok()) {
         if (redraw_timer_.Due()) DrawProgress(input);
@@ -265,10 +266,9 @@ void PredictRun::OnOtherModel(uint64_t tag) {
   summary_.later_model = model.name();
   summary_.revision = 0;
   has_header_ = false;
-  const v1::FeatureSpace& space = ExampleSpace(model.feature_space());
-  if (dimension_.has_value() && (!space.has_dense() || space.dense().dimension() != *dimension_)) {
+  if (index_limit_.has_value() && IndexLimit(ExampleSpace(model.feature_space())) != index_limit_) {
     answers_error_ = absl::FailedPreconditionError(absl::StrCat(
-        model.name(), " has another dimension than ", *dimension_,
+        model.name(), " has not the ", hashed_ ? "number of slots " : "dimension ", *index_limit_,
         ", which examples were cut to by --unseen-indices ignore; run the command again"));
   }
 }
@@ -336,9 +336,9 @@ void PredictRun::Summarize(const Outcome& outcome) {
   if (summary_.partial && summary_.examples == 0) return;
   FlushOutput();
   if (cut_ > 0) {
-    PrintNotice(absl::StrCat(Counted(cut_, "examples"), cut_ == 1 ? " has" : " have",
-                             " features beyond the model's dimension ", *dimension_,
-                             ", which were ignored"));
+    PrintNotice(absl::StrCat(
+        Counted(cut_, "examples"), cut_ == 1 ? " has" : " have", " features beyond the model's ",
+        hashed_ ? "number of slots " : "dimension ", *index_limit_, ", which were ignored"));
   }
   if (const std::string notice = summary_.DecideZeroLabels(); !notice.empty()) PrintNotice(notice);
   if (!options_.summary_only && IsQuiet()) return;
@@ -373,8 +373,8 @@ void AddPredict(CLI::App* app, const Globals* globals, Action* action) {
   command
       ->add_option(
           "--unseen-indices", options->unseen_indices,
-          "Dense models: what to do with an example that has indices beyond the dimension: "
-          "refuse it, as a validation error, or ignore these indices")
+          "What to do with an example that has indices beyond the dimension, or the slots of "
+          "--hash-bits: refuse it, as a validation error, or ignore these indices")
       ->check(CLI::IsMember({"refuse", "ignore"}))
       ->capture_default_str();
   command->add_option("--min-revision", options->min_revision,

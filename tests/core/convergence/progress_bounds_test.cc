@@ -69,6 +69,43 @@ TEST(ProgressBounds, AFloorThatTheCeilingContradictedStaysAway) {
   EXPECT_FALSE(report.has_update_bound());
 }
 
+// A model with the proof that no margin exceeds 0.1, beside an earlier pass with one of 0.5.
+Progress Contradicted() {
+  Progress progress;
+  PassSummary pass;
+  pass.set_margin(0.5);
+  progress.AddPass(pass, 4);
+  for (const double norm : {1.0, 0.2}) progress.Add(UpdateTo(norm));
+  return progress;
+}
+
+void ExpectProof(const ConvergenceReport& report) {
+  EXPECT_NEAR(report.margin_ceiling(), 0.1, 1e-9);
+  EXPECT_TRUE(report.margin_refuted());
+  EXPECT_EQ(report.state(), ::perceptron::v1::CONVERGENCE_STATE_REFUTED);
+  EXPECT_FALSE(report.has_margin_floor());
+  EXPECT_FALSE(report.has_update_bound());
+}
+
+TEST(ProgressBounds, AProofStandsAfterARollbackToTheStart) {
+  const Progress now = Contradicted();
+  Progress progress(RollBackCounters(now.counters(), Progress().counters()));
+  ExpectProof(progress.MakeReport(0, Applies(0.5)));
+  progress.Add(UpdateTo(1));
+  ExpectProof(progress.MakeReport(1, Applies(0.5)));
+}
+
+TEST(ProgressBounds, AProofOfTheDataStandsAfterTheWeightsAreReplaced) {
+  Progress progress = Contradicted();
+  progress.AddWeightReplacement(3);
+  ExpectProof(progress.MakeReport(1, Applies(0.5)));
+  progress.Add(UpdateTo(0));
+  const ConvergenceReport report = progress.MakeReport(0, Applies(0.5));
+  ExpectProof(report);
+  EXPECT_FALSE(report.has_not_separable());
+  EXPECT_FALSE(report.has_bound_in_use());
+}
+
 TEST(ProgressBounds, ComingBackToZeroProvesThatNothingSeparatesForGood) {
   Progress progress;
   progress.Add(UpdateTo(1));

@@ -180,8 +180,10 @@ TEST_F(HistoryTest, ARollbackUndoesAWeightReplacementForTheTheorem) {
   weights.vectors.push_back({{0}, {9}, 0});
   ASSERT_OK(Get(kName)->ReplaceWeights(weights, std::nullopt).status());
   ASSERT_OK(store_->committer().Commit(Get(kName)));
-  EXPECT_FALSE(store_->Get(kName)->report.has_margin_ceiling());
+  EXPECT_FALSE(store_->Get(kName)->report.has_bound_in_use());
+  EXPECT_EQ(store_->Get(kName)->report.margin_ceiling(), ceiling);
   ASSERT_OK(History().RollBack(kName, {"k"}, std::nullopt));
+  EXPECT_TRUE(store_->Get(kName)->report.has_bound_in_use());
   EXPECT_EQ(store_->Get(kName)->report.margin_ceiling(), ceiling);
   EXPECT_EQ(store_->Get(kName)->report.updates(), 3U);
 }
