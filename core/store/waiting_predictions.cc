@@ -318,7 +318,7 @@ std::vector<WaitingPredictions::Found> ClaimedPredictions::Claim(
   first = std::min(first, ids.size());
   std::vector<WaitingPredictions::Found> found(first);
   for (WaitingPredictions::Found& one : all_.Claim(model_id_, ids.subspan(first))) {
-    if (one.code == ValidationCode::kNone) {
+    if (one.code == ValidationCode::kNone || one.unanswered) {
       rows_.push_back(rows[found.size()]);
       ids_.emplace_back(ids[found.size()]);
       if (one.number != 0) kept_.push_back({rows_.back(), one.number});

@@ -74,6 +74,8 @@ class WaitingPredictions {
     std::string example;
     // KeptPrediction::number if the journal keeps it; else 0.
     uint64_t number = 0;
+    // The server that keeps it did not answer: it may be claimed there, and is to be released.
+    bool unanswered = false;
   };
   // The same on another server of a fleet: claims, joins or releases by text, in one call.
   struct Exchange {

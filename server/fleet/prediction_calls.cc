@@ -68,9 +68,11 @@ class JoinCall final : public WriterCall, public std::enable_shared_from_this<Jo
   void End(const absl::Status& /*why*/) override { context_.TryCancel(); }
 
  private:
+  // It may answer the next time: the fleet takes it for alive.
   void Answer(bool ok) {
     std::vector<Found> found(claimed_);
     fleet::JoinResponse response;
+    for (Found& one : found) one.unanswered = !ok;
     if (ok && ParseMessage(response_, std::numeric_limits<size_t>::max(), response).ok()) {
       const size_t answered = std::min<size_t>(found.size(), response.predictions_size());
       for (size_t i = 0; i < answered; ++i) {

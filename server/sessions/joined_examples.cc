@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "core/error/error.h"
 #include "core/features/name_table.h"
 #include "perceptron/v1/learning_service.pb.h"
@@ -60,6 +61,14 @@ void CopyRow(const Batch& batch, size_t i, const FeatureSpace& space, v1::Exampl
     example.mutable_sparse()->mutable_indices()->Add(row.indices, row.indices + row.size);
     CopyValues(row, *example.mutable_sparse());
   }
+}
+
+// UNAVAILABLE, with RetryInfo.
+absl::Status KeeperUnreachable() {
+  return WithRetry(MakeError(absl::StatusCode::kUnavailable, "KEEPER_UNREACHABLE",
+                             "the server of the fleet that keeps the predictions did not answer in "
+                             "time, and nothing of the message was learned: try again"),
+                   absl::Milliseconds(100));
 }
 
 absl::Status LengthMismatch(absl::string_view field, int count, int rows) {
@@ -151,6 +160,8 @@ absl::Status JoinedExamples::Read(const NestedExamples& examples, bool has_colum
     id_rows.push_back(i);
   }
   const std::vector<WaitingPredictions::Found> found = claimed.Claim(ids, known, id_rows);
+  if (std::any_of(found.begin(), found.end(), [](const auto& one) { return one.unanswered; }))
+    return KeeperUnreachable();
   codes_.assign(rows, ValidationCode::kNone);
   std::string message;
   const auto append = [&message](absl::string_view example) {

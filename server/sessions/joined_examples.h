@@ -36,7 +36,8 @@ bool NamesPredictions(const RequestWithExamples<Message>& request) {
 class JoinedExamples {
  public:
   // Claims the predictions that rows from `first` on name: the rows before were learned already, and
-  // get no features. INVALID_ARGUMENT (BOTH_FORMS, TOO_MANY_EXAMPLES, MALFORMED_COLUMNS).
+  // get no features. INVALID_ARGUMENT (BOTH_FORMS, TOO_MANY_EXAMPLES, MALFORMED_COLUMNS); UNAVAILABLE
+  // (KEEPER_UNREACHABLE).
   template <typename Message>
   absl::Status Read(const RequestWithExamples<Message>& request, size_t first,
                     ClaimedPredictions& claimed) {

@@ -76,9 +76,33 @@ TEST_F(LaterLabelsFleetTest, PredictionsEndWithTheServerThatKeepsThem) {
   Member& follower = servers_.FollowerOf("m");
   const std::vector<std::string> kept = Predict(follower);
   follower.process.Kill();
-  const grpc::Status status = Learn(writer, kept);
+  grpc::Status status = Learn(writer, kept);
+  // Until the fleet takes it for dead.
+  for (const absl::Time end = absl::Now() + kLong;
+       Reason(status) == "KEEPER_UNREACHABLE" && absl::Now() < end;)
+    status = Learn(writer, kept);
   EXPECT_EQ(Reason(status), "UNKNOWN_PREDICTION");
   EXPECT_THAT(status.error_message(), ::testing::HasSubstr("lost with the server that kept it"));
+}
+
+// Stopped, and not ended: it is not taken for dead at once.
+TEST_F(LaterLabelsFleetTest, AServerThatDoesNotAnswerLeavesItsPredictionsToBeLearnedLater) {
+  Member& writer = servers_.WriterOf("m");
+  Member& follower = servers_.FollowerOf("m");
+  const std::vector<std::string> kept = Predict(follower);
+  follower.process.Signal(SIGSTOP);
+  const grpc::Status status = Learn(writer, kept);
+  follower.process.Signal(SIGCONT);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(Reason(status), "KEEPER_UNREACHABLE");
+  EXPECT_EQ(writer.Get("m").report().examples(), 0U);
+  grpc::Status again;
+  for (const absl::Time end = absl::Now() + kLong; absl::Now() < end;) {
+    again = Learn(writer, kept);
+    if (again.ok()) break;
+  }
+  EXPECT_TRUE(again.ok()) << again.error_message();
+  EXPECT_EQ(writer.Get("m").report().examples(), 2U);
 }
 
 TEST_F(LaterLabelsFleetTest, AFleetRefusesDurablePredictionsAndStreamsOfSeveralModels) {
