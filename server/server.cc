@@ -78,7 +78,8 @@ absl::Status Server::Parts::AddServices() {
                         *workers,
                         *memory,
                         options.max_message_bytes,
-                        {options.max_in_flight_messages, options.max_in_flight_bytes}};
+                        {options.max_in_flight_messages, options.max_in_flight_bytes},
+                        std::min(Backend::kTransferTime, options.receive_timeout)};
   AddModelService(router, backend);
   AddAliasService(router, backend);
   AddHistoryService(router, backend);

@@ -305,7 +305,7 @@ class PartitionLog {
   virtual absl::StatusOr<std::unique_ptr<JournalTail>> Tail(uint32_t partition, uint64_t after) = 0;
   // Writes to disk what earlier commits wrote without sync.
   virtual absl::Status Sync() = 0;
-  // Deletes what no model has in the partitions that this opener writes: deletions that failed have left it.
+  // Deletes what no model has in the partitions that this opener writes: failed deletions and unfinished copies leave it.
   virtual absl::Status Sweep() { return absl::OkStatus(); }
   // Passes a small message to the other openers that listen at this moment. It may be lost.
   virtual absl::Status Announce(absl::string_view /*message*/) { return absl::OkStatus(); }

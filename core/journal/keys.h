@@ -54,6 +54,8 @@ inline std::string OfModel(char kind, uint64_t id) {
 inline std::string Header(absl::string_view name) { return "h" + std::string(name); }
 // Exists as long as the model, and is found by its id alone.
 inline std::string Alive(uint64_t id) { return OfModel('a', id); }
+// Exists while the state of a model that is to come is written.
+inline std::string Unfinished(uint64_t id) { return OfModel('b', id); }
 inline std::string Counters(uint64_t id) { return OfModel('n', id); }
 inline std::string Position(uint64_t id, absl::string_view producer) {
   return OfModel('p', id) + std::string(producer);

@@ -104,6 +104,26 @@ absl::Status RocksDbJournal::DeleteKept(uint64_t model_id, const storage::KeptSn
   return Write(batch, Through::kLog);
 }
 
+absl::Status RocksDbJournal::DropUnfinished() {
+  const std::string end = keys::EndOf("b");
+  const rocksdb::Slice upper(end);
+  rocksdb::ReadOptions options;
+  options.iterate_upper_bound = &upper;
+  const std::shared_ptr<rocksdb::DB> db = this->db();
+  const std::unique_ptr<rocksdb::Iterator> it(db->NewIterator(options));
+  rocksdb::WriteBatch batch;
+  for (it->Seek("b"); it->Valid(); it->Next())
+    DropUnfinished(keys::ReadNumber({it->key().data() + 1, it->key().size() - 1}), batch);
+  if (!it->status().ok()) return ToAbsl(it->status());
+  return batch.Count() == 0 ? absl::OkStatus() : Write(batch, Through::kLog);
+}
+
+void RocksDbJournal::DropUnfinished(uint64_t model_id, rocksdb::WriteBatch& batch) {
+  const std::string pieces = keys::OfModel('c', model_id);
+  batch.DeleteRange(pieces, keys::EndOf(pieces));
+  batch.Delete(keys::Unfinished(model_id));
+}
+
 absl::StatusOr<uint64_t> RocksDbJournal::NextId(rocksdb::WriteBatch& batch) {
   std::string last_id;
   const absl::StatusOr<bool> found = Get(std::string(keys::kLastId), last_id);
@@ -126,12 +146,13 @@ absl::Status RocksDbJournal::CreateLearned(storage::ModelHeader& header,
                                            const ModelGuard& guard) {
   const std::string name = header.model().name();
   {
-    // Taken by itself: a crash leaves pieces that no model has.
+    // Taken by itself: a crash leaves pieces that no model has, and the key that says so.
     MutexLock lock(&headers_mutex_);
     rocksdb::WriteBatch batch;
     const absl::StatusOr<uint64_t> id = NextId(batch);
     if (!id.ok()) return id.status();
     header.set_id(*id);
+    batch.Put(keys::Unfinished(*id), "");
     if (absl::Status status = Write(batch, Through::kLog); !status.ok()) return status;
   }
   const absl::StatusOr<std::vector<uint64_t>> part_bytes =
@@ -142,6 +163,7 @@ absl::Status RocksDbJournal::CreateLearned(storage::ModelHeader& header,
   absl::Status status = Serialize(header, bytes);
   batch.Put(keys::Header(name), bytes);
   batch.Put(keys::Alive(header.id()), "");
+  batch.Delete(keys::Unfinished(header.id()));
   batch.Put(keys::SnapshotHead(header.id()),
             keys::SnapshotHeadOf(snapshot.revision(), *part_bytes));
   if (part_bytes->size() > 1) RaiseFormat(batch, keys::kSnapshotFormat);
@@ -158,9 +180,8 @@ absl::Status RocksDbJournal::CreateLearned(storage::ModelHeader& header,
   const absl::Status refused =
       other.ok() ? absl::AlreadyExistsError(absl::StrCat(name, " exists")) : Ask(guard);
   if (!refused.ok()) {
-    const std::string pieces = keys::OfModel('c', header.id());
     rocksdb::WriteBatch leftovers;
-    leftovers.DeleteRange(pieces, keys::EndOf(pieces));
+    DropUnfinished(header.id(), leftovers);
     (void)Write(leftovers, Through::kLog);
     return refused;
   }

@@ -206,6 +206,9 @@ class RocksDbJournal final : public Journal {
   static absl::Status Serialize(const google::protobuf::MessageLite& message, std::string& bytes);
   // Reads all aliases.
   absl::Status ReadAliases();
+  // Drops the pieces of models that a crash kept from being created.
+  absl::Status DropUnfinished();
+  static void DropUnfinished(uint64_t model_id, rocksdb::WriteBatch& batch);
   // The id of the next model, in a batch that takes it.
   absl::StatusOr<uint64_t> NextId(rocksdb::WriteBatch& batch);
   // Has the batch raise the journal's format to this, unless it is as high.

@@ -193,6 +193,8 @@ absl::StatusOr<std::unique_ptr<RocksDbJournal>> RocksDbJournal::Open(const Optio
   MutexLock commit(&journal->commit_mutex_);
   journal->last_commit_ = journal->logged_;
   if (absl::Status status = journal->ReadAliases(); !status.ok()) return status;
+  // What cannot be dropped now takes space alone.
+  if (!journal->is_read_only_) journal->DropUnfinished().IgnoreError();
   return journal;
 }
 

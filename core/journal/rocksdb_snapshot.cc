@@ -76,6 +76,8 @@ absl::StatusOr<std::vector<uint64_t>> RocksDbJournal::WritePieces(const std::str
 absl::StatusOr<std::string> RocksDbJournal::ReadChunks(const std::string& prefix, uint64_t size,
                                                        uint64_t& next_chunk) {
   std::string bytes;
+  // Not as a string grows, to up to twice the size. Of a damaged size no more than of a part.
+  bytes.reserve(std::min<uint64_t>(size, options_.snapshot_part_bytes));
   std::string chunk;
   while (bytes.size() < size) {
     absl::StatusOr<bool> found = Get(prefix + keys::Number(next_chunk), chunk);

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/random/random.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -175,6 +176,7 @@ absl::StatusOr<v1::Model> ModelCatalogue::Change(
     absl::string_view name, const ChangeOptions& options,
     const std::function<absl::Status(v1::Model&)>& change) {
   MutexLock lock(&mutex_);
+  AwaitWritten(name);
   absl::Status written;
   for (int conflict = 0; conflict < kMostConflicts; ++conflict) {
     const absl::StatusOr<storage::ModelHeader> found = journal_.Find(name);
@@ -205,6 +207,7 @@ absl::StatusOr<std::string> ModelCatalogue::Delete(
     absl::string_view name, absl::string_view etag, bool validate_only,
     const std::function<absl::Status(const ModelGuard&)>& remove) {
   MutexLock lock(&mutex_);
+  AwaitWritten(name);
   absl::StatusOr<storage::ModelHeader> header = journal_.Find(name);
   if (!header.ok()) return JournalError(header.status(), name);
   if (absl::Status status = CheckEtag(header->model(), etag); !status.ok()) return status;
@@ -235,6 +238,7 @@ absl::StatusOr<v1::Model> ModelCatalogue::Rename(
     const std::function<absl::Status(const storage::ModelHeader& renamed,
                                      const storage::ModelHeader& before)>& rename) {
   MutexLock lock(&mutex_);
+  AwaitWritten(name);
   const absl::StatusOr<storage::ModelHeader> header = journal_.Find(name);
   if (!header.ok()) return JournalError(header.status(), name);
   if (absl::Status status = CheckEtag(header->model(), etag); !status.ok()) return status;
@@ -249,22 +253,24 @@ absl::StatusOr<v1::Model> ModelCatalogue::Rename(
   return renamed.model();
 }
 
-absl::StatusOr<v1::Model> ModelCatalogue::CreateCopy(storage::ModelHeader source,
-                                                     absl::string_view new_name,
-                                                     const std::string& request_id,
-                                                     const storage::Snapshot& snapshot,
-                                                     const CommittedState& committed) {
-  const absl::StatusOr<ModelSettings> read = ReadSettings(source.model());
-  if (!read.ok()) return read.status();
-  if (absl::Status status = CheckSize(*read, limits_); !status.ok()) return status;
-  if (absl::Status status = CheckKept(*read, journal_); !status.ok()) return status;
+void ModelCatalogue::AwaitWritten(absl::string_view name) {
+  const auto is_written = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return !written_.contains(name);
+  };
+  mutex_.Await(absl::Condition(&is_written));
+}
+
+absl::StatusOr<std::optional<v1::Model>> ModelCatalogue::BeginCopy(storage::ModelHeader source,
+                                                                   absl::string_view new_name,
+                                                                   const std::string& request_id,
+                                                                   storage::ModelHeader& header) {
   MutexLock lock(&mutex_);
+  AwaitWritten(new_name);
   const absl::StatusOr<storage::ModelHeader> existing = journal_.Find(new_name);
   if (existing.ok() && !request_id.empty() && existing->request_id() == request_id &&
       SameSettings(existing->model(), source.model()))
     return existing->model();
   if (absl::Status status = CheckFree(new_name); !status.ok()) return status;
-  storage::ModelHeader header;
   header.set_request_id(request_id);
   header.set_composition_depth(source.composition_depth());
   header.set_composition_models(source.composition_models());
@@ -279,18 +285,52 @@ absl::StatusOr<v1::Model> ModelCatalogue::CreateCopy(storage::ModelHeader source
   *model.mutable_create_time() = model.update_time();
   StartExpiry(header);
   if (absl::Status status = MarkComponents(journal_, header); !status.ok()) return status;
+  written_.insert(std::string(new_name));
+  return std::nullopt;
+}
+
+absl::StatusOr<v1::Model> ModelCatalogue::CreateCopy(storage::ModelHeader source,
+                                                     absl::string_view new_name,
+                                                     const std::string& request_id,
+                                                     const storage::Snapshot& snapshot,
+                                                     const CommittedState& committed) {
+  const absl::StatusOr<ModelSettings> read = ReadSettings(source.model());
+  if (!read.ok()) return read.status();
+  if (absl::Status status = CheckSize(*read, limits_); !status.ok()) return status;
+  if (absl::Status status = CheckKept(*read, journal_); !status.ok()) return status;
+  storage::ModelHeader header;
+  const absl::StatusOr<std::optional<v1::Model>> existing =
+      BeginCopy(std::move(source), new_name, request_id, header);
+  if (!existing.ok()) return existing.status();
+  if (existing->has_value()) return **existing;
+  const absl::Cleanup end = [&] {
+    MutexLock lock(&mutex_);
+    written_.erase(new_name);
+  };
+  // A large state takes long to write. The journal has the last word on the name.
   absl::Status refused;
   const auto guard = [&](const ModelsNow& models) { return refused = CheckNew(models, header); };
   const absl::Status created = journal_.CreateWith(header, snapshot, committed, guard);
-  if (!refused.ok()) UnmarkComponents(journal_, header).IgnoreError();
+  if (!refused.ok()) {
+    MutexLock lock(&mutex_);
+    UnmarkComponents(journal_, header).IgnoreError();
+  }
   if (!created.ok()) return refused.ok() ? JournalError(created, new_name) : refused;
-  return model;
+  return header.model();
 }
 
 absl::Status ModelCatalogue::ChangeHeader(
     absl::string_view name,
     const std::function<absl::StatusOr<bool>(storage::ModelHeader&)>& change) {
-  MutexLock lock(&mutex_);
+  {
+    MutexLock lock(&mutex_);
+    AwaitWritten(name);
+    written_.emplace(name);
+  }
+  const absl::Cleanup end = [&] {
+    MutexLock lock(&mutex_);
+    written_.erase(name);
+  };
   absl::Status written;
   for (int conflict = 0; conflict < kMostConflicts; ++conflict) {
     const absl::StatusOr<storage::ModelHeader> before = journal_.Find(name);

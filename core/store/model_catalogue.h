@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -88,7 +89,8 @@ class ModelCatalogue {
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Adds a model with the settings of another, the copy of a state. Returns its settings.
   // ALREADY_EXISTS (MODEL_EXISTS), unless the same non-empty request_id made the one that exists;
-  // RESOURCE_EXHAUSTED (MODEL_LIMIT).
+  // RESOURCE_EXHAUSTED (MODEL_LIMIT). Other changes are made while the state is written; another copy
+  // under this name waits.
   absl::StatusOr<::perceptron::v1::Model> CreateCopy(storage::ModelHeader source,
                                                      absl::string_view new_name,
                                                      const std::string& request_id,
@@ -129,14 +131,25 @@ class ModelCatalogue {
   absl::Status CheckNoAlias(absl::string_view name) const;
   // RESOURCE_EXHAUSTED (MODEL_LIMIT) if there is no room for another model.
   absl::Status CheckCount(const ModelsNow& models) const;
+  // Waits until no state of the model is being written.
+  void AwaitWritten(absl::string_view name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Makes the header of a copy, and adds its name to written_. The settings of the one that the same request made:
+  // then the name is not added. Errors as CreateCopy's.
+  absl::StatusOr<std::optional<::perceptron::v1::Model>> BeginCopy(storage::ModelHeader source,
+                                                                   absl::string_view new_name,
+                                                                   const std::string& request_id,
+                                                                   storage::ModelHeader& header)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // Whether a model with this header may be added to these: RESOURCE_EXHAUSTED (MODEL_LIMIT);
   // NOT_FOUND (COMPONENT_NOT_FOUND).
   absl::Status CheckNew(const ModelsNow& models, const storage::ModelHeader& header) const;
 
   Journal& journal_;
   const CatalogueLimits limits_;
-  // Held by each change.
+  // Held by each change, but not while a state is written: a copy's, a kept snapshot's, a rollback's.
   Mutex mutex_;
+  // The names of models of which one is being written. Other changes of these models wait.
+  absl::flat_hash_set<std::string> written_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace perceptrond

@@ -15,6 +15,7 @@
 #include "core/features/byte_hash.h"
 #include "core/journal/snapshot_parts.h"
 #include "core/model/model.h"
+#include "core/model/snapshot.h"
 #include "core/store/parsed_bytes.h"
 #include "perceptron/storage/v1/model_file.pb.h"
 
@@ -111,19 +112,21 @@ class PieceWriter {
   ModelFilePieces pieces_;
 };
 
-// The model of a file, as if a journal had it.
+// The model of a file, as if a journal had it. The file's state is moved out.
 class FileModel final : public StoredModel {
  public:
-  explicit FileModel(const ModelFile& file) : file_(file) {}
+  explicit FileModel(ModelFile& file) : file_(file) {}
 
   const CommittedState& committed() const override { return file_.committed; }
-  absl::StatusOr<std::optional<storage::Snapshot>> TakeSnapshot() override { return file_.state; }
+  absl::StatusOr<std::optional<storage::Snapshot>> TakeSnapshot() override {
+    return std::move(file_.state);
+  }
   absl::Status Replay(uint64_t /*after_revision*/, const ReplayCallback& /*replay*/) override {
     return absl::OkStatus();
   }
 
  private:
-  const ModelFile& file_;
+  ModelFile& file_;
 };
 
 // Adds a frame's content. `before`: the checksum of all bytes before it. False if it is at the end.
@@ -300,6 +303,7 @@ absl::StatusOr<ModelFile> ModelFileReader::Finish() {
   if (!parts_->ended) return BadFile("it ends early");
   parts_->unread = std::string();
   ModelFile& file = parts_->file;
+  const google::protobuf::Timestamp time = file.state.time();
   FileModel stored(file);
   // No row is evaluated: components are not asked.
   const auto no_component = [](absl::string_view /*name*/, ComponentAccess /*access*/) {
@@ -307,9 +311,12 @@ absl::StatusOr<ModelFile> ModelFileReader::Finish() {
   };
   const absl::StatusOr<std::shared_ptr<Model>> model =
       RestoreModel(file.header, stored, parts_->limits, no_component);
-  if (model.ok()) return std::move(file);
   if (absl::IsDataLoss(model.status())) return BadFile(model.status().message());
-  return model.status();
+  if (!model.ok()) return model.status();
+  // Read back, so that there are never more than two of it.
+  file.state = MakeSnapshot(**model);
+  *file.state.mutable_time() = time;
+  return std::move(file);
 }
 
 }  // namespace perceptrond

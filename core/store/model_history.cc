@@ -192,7 +192,7 @@ absl::Status ModelHistory::CheckImport(const storage::ModelHeader& settings,
 
 absl::StatusOr<v1::Model> ModelHistory::Import(ModelFileReader file, absl::string_view new_name,
                                                const std::string& request_id) {
-  const ModelCopyMemory memory(store_.memory_, 2 * file.memory_bytes());
+  const ModelCopyMemory memory(store_.memory_, file.memory_bytes());
   absl::StatusOr<ModelFile> read = file.Finish();
   if (!read.ok()) return read.status();
   return CreateCopy(read->header, read->state, read->committed, new_name, request_id);

@@ -23,6 +23,8 @@ struct StreamLimits {
 
 // Everything referred to must outlive the calls.
 struct Backend {
+  static constexpr absl::Duration kTransferTime = absl::Minutes(1);
+
   Store& store;
   Drain& drain;
   Workers& workers;
@@ -30,6 +32,8 @@ struct Backend {
   // The largest request message, in bytes.
   size_t max_message_bytes = 0;
   StreamLimits stream_limits = {};
+  // A model's file may take this long, and a second for each 64 KiB of it.
+  absl::Duration transfer_time = kTransferTime;
 };
 
 // The largest message that a polling thread handles itself, in bytes: it takes about as long as

@@ -18,25 +18,36 @@
 #include "server/rpc/unary.h"
 #include "server/sessions/convert.h"
 
+// jemalloc's; null with another allocator.
+extern "C" int mallctl(const char* name, void* value, size_t* size, void* new_value,
+                       size_t new_size) __attribute__((weak));
+
 namespace perceptrond {
 namespace {
 
 namespace v1 = ::perceptron::v1;
 
-// A transfer may take a minute, and a second for each kSlowestBytes of it.
-constexpr std::chrono::minutes kTransferTime(1);
+// Returns what large transfers have freed to the system, of all arenas: jemalloc would keep it for seconds, while the next
+// files come on top.
+void ReturnFreedMemory() {
+  if (mallctl != nullptr) mallctl("arena.4096.purge", nullptr, nullptr, nullptr, 0);
+}
 
-// How fast the client of a transfer is.
+// How fast the client of a transfer is: see Backend::transfer_time.
 class TransferRate {
  public:
+  explicit TransferRate(absl::Duration time) : time_(absl::ToChronoNanoseconds(time)) {}
+
   void Start() { start_ = SteadyClock::now(); }
   void Add(size_t bytes) { bytes_ += bytes; }
+  size_t bytes() const { return bytes_; }
   bool IsTooSlow() const {
     const std::chrono::seconds more(bytes_ / InFlightMemory::kSlowestBytes);
-    return SteadyClock::now() - start_ > kTransferTime + more;
+    return SteadyClock::now() - start_ > time_ + more;
   }
 
  private:
+  const std::chrono::nanoseconds time_;
   SteadyClock::time_point start_ = SteadyClock::now();
   size_t bytes_ = 0;
 };
@@ -57,7 +68,12 @@ absl::Status PieceTooLarge(size_t bytes, size_t most) {
 // What both directions do. One thread at a time works for the call; its first end counts.
 class Transfer : public Reactor, public std::enable_shared_from_this<Transfer> {
  public:
-  Transfer(Call& call, const Backend& backend) : call_(call), backend_(backend) {}
+  Transfer(Call& call, const Backend& backend)
+      : call_(call), backend_(backend), rate_(backend.transfer_time) {}
+  // What the kinds hold is freed before.
+  ~Transfer() override {
+    if (rate_.bytes() >= kLargeBytes) ReturnFreedMemory();
+  }
 
   void Start() {
     call_.UseMemory(backend_.memory);
@@ -73,6 +89,9 @@ class Transfer : public Reactor, public std::enable_shared_from_this<Transfer> {
   void OnDone() override { backend_.drain.Remove(drain_id_); }
 
  protected:
+  // What is worth returning.
+  static constexpr size_t kLargeBytes = 4 << 20;
+
   // A callback is being handled, and nothing is pending. False: the call has ended.
   bool Begin() ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
@@ -291,15 +310,15 @@ class ImportTransfer final : public Transfer {
   // it.
   absl::Status Create() {
     call_.timing().Switch(Part::kWork);
-    ModelHistory history(backend_.store);
-    const size_t bytes = file_.memory_bytes();
-    {
-      const WorkMemory::Lease lease(backend_.memory.work(), 2 * bytes);
-      const absl::StatusOr<v1::Model> imported =
-          history.Import(std::move(file_), new_name_, request_id_);
-      if (!imported.ok()) return imported.status();
-    }
+    // One at a time, until it is loaded: each step takes the memory of another such model.
+    const WorkMemory::Lease lease(backend_.memory.work(), 2 * file_.memory_bytes());
+    const bool is_large = file_.memory_bytes() >= kLargeBytes;
+    if (is_large) ReturnFreedMemory();
+    const absl::StatusOr<v1::Model> imported =
+        ModelHistory(backend_.store).Import(std::move(file_), new_name_, request_id_);
+    if (!imported.ok()) return imported.status();
     call_.memory().Set(MemoryUse::kRequests, 0);
+    if (is_large) ReturnFreedMemory();
     // Loaded, so that the answer is what was stored.
     if (const auto model = backend_.store.Acquire(new_name_); !model.ok()) return model.status();
     const absl::StatusOr<ModelSummary> summary = backend_.store.Get(new_name_);

@@ -1,5 +1,8 @@
 // Clients that read or send a model's file slowly, or stop: the server's memory is bounded, and others are served.
+#include <atomic>
+#include <cstdio>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/integration/memory_fixture.h"
@@ -99,6 +102,70 @@ TEST_F(ImpatientServerTest, AnImportWhoseNextPieceDoesNotComeEnds) {
   EXPECT_EQ(Reason(status), "REQUEST_TIMEOUT");
   EXPECT_FALSE(Exists("n"));
   EXPECT_TRUE(Await(kRequests, [](double bytes) { return bytes == 0; }));
+}
+
+// What the server asks of a client, beside --receive-timeout for each piece.
+constexpr absl::Duration kTime = absl::Seconds(2);
+constexpr size_t kBytesInASecond = 64 << 10;
+
+TEST_F(ImpatientServerTest, AnImportThatComesTooSlowlyEnds) {
+  CreateLarge("m", 1);
+  const std::string file = Export("m");
+  ImportCall call(*history_, "n");
+  const absl::Time begin = absl::Now();
+  for (size_t at = 0; call.Send(file.substr(at, 1)); ++at) {
+    if (absl::Now() > begin + 10 * kTime) call.Cancel();
+    absl::SleepFor(kTime / 100);
+  }
+  EXPECT_GE(absl::Now(), begin + kTime);
+  const grpc::Status status = call.AwaitEnd();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_EQ(Reason(status), "REQUEST_TIMEOUT");
+  EXPECT_FALSE(Exists("n"));
+  EXPECT_TRUE(Await(kRequests, [](double bytes) { return bytes == 0; }));
+}
+
+TEST_F(ImpatientServerTest, AnImportThatComesFastEnoughMayTakeLonger) {
+  CreateLarge("m", 1);
+  const std::string file = Export("m");
+  ImportCall call(*history_, "n");
+  const absl::Time begin = absl::Now();
+  const size_t pieces = file.size() / kBytesInASecond + 1;
+  for (size_t i = 0; i < pieces; ++i) {
+    ASSERT_TRUE(call.Send(file.substr(i * kBytesInASecond, kBytesInASecond)));
+    absl::SleepFor(1.5 * kTime / pieces);
+  }
+  EXPECT_GT(absl::Now(), begin + kTime);
+  const grpc::Status status = call.Finish();
+  EXPECT_TRUE(status.ok()) << status.error_message();
+}
+
+TEST_F(StalledTransferTest, WholeFilesThatAreImportedAtOnceTakeNoMoreThanTheProcessMay) {
+  CreateLarge("m", 4);
+  const std::string file = Export("m");
+  std::atomic<int> made = 0;
+  for (int round = 0; round < 3; ++round) {
+    std::vector<std::thread> clients;
+    for (int i = 0; i < 8; ++i) {
+      clients.emplace_back([&, id = absl::StrCat("n", round, "-", i)] {
+        grpc::ChannelArguments own;
+        own.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+        const auto history = v1::HistoryService::NewStub(
+            grpc::CreateCustomChannel(server_.address(), grpc::InsecureChannelCredentials(), own));
+        ImportCall call(*history, id);
+        call.SendAll(file, 256 << 10);
+        const grpc::Status status = call.Finish();
+        if (!status.ok()) {
+          EXPECT_EQ(Reason(status), "MEMORY_EXHAUSTED") << status.error_message();
+        }
+        made += status.ok() ? 1 : 0;
+      });
+    }
+    for (std::thread& client : clients) client.join();
+    EXPECT_LT(PeakMemory(server_.pid()), kAllowed);
+  }
+  std::printf("%d were made; %zu MB\n", made.load(), PeakMemory(server_.pid()) / 1'000'000);
+  EXPECT_GT(made, 0);
 }
 
 TEST_F(StalledTransferTest, ImportsThatDoNotFitAreRefusedAndLeaveNoModelWhileOthersAreServed) {

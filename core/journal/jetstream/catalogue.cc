@@ -144,6 +144,8 @@ absl::Status Catalogue::Apply(const StreamMessage& message) {
     if (entry.has_import()) import_ = entry.import();
     ApplyToAliases(entry);
     if (entry.has_model()) changed = models_[entry.model().model().name()] = entry.model();
+    if (entry.deleted_id() > 0 && entry.deleted_name().empty())
+      given_up_.insert(entry.deleted_id());
     const auto found = models_.find(entry.deleted_name());
     if (found != models_.end() && found->second.id() == entry.deleted_id()) {
       changed = std::move(found->second);
@@ -253,8 +255,8 @@ absl::Status Catalogue::Ask(const ModelGuard& guard, const Models& models) {
 absl::Status Catalogue::Create(storage::ModelHeader& header, const ModelGuard& guard) {
   const std::string& name = header.model().name();
   const uint64_t reserved = header.id();
-  return Change([&](const Models& models,
-                    uint64_t next) -> absl::StatusOr<std::unique_ptr<storage::CatalogueEntry>> {
+  return Change([&](const Models& models, uint64_t next) ABSL_EXCLUSIVE_LOCKS_REQUIRED(
+                    mutex_) -> absl::StatusOr<std::unique_ptr<storage::CatalogueEntry>> {
     const auto found = models.find(name);
     if (found != models.end()) {
       // Not by its id alone: a refused attempt may have had that of what came first.
@@ -262,6 +264,9 @@ absl::Status Catalogue::Create(storage::ModelHeader& header, const ModelGuard& g
         return absl::AlreadyExistsError(absl::StrCat(name, " exists"));
       return nullptr;
     }
+    if (given_up_.contains(reserved))
+      return absl::UnavailableError(
+          "another server writes the partition that the model was to be in: try again");
     if (absl::Status status = Ask(guard, models); !status.ok()) return status;
     header.set_id(reserved > 0 ? reserved : next);
     auto entry = std::make_unique<storage::CatalogueEntry>();
@@ -334,17 +339,6 @@ absl::StatusOr<storage::ModelHeader> Catalogue::Delete(absl::string_view name,
       });
   if (!status.ok()) return status;
   return deleted;
-}
-
-absl::StatusOr<bool> Catalogue::WasDeleted(uint64_t id) const {
-  storage::CatalogueEntry entry;
-  entry.set_deleted_id(id);
-  const absl::StatusOr<std::optional<StreamMessage>> last = stream_.Last(SubjectOf(entry));
-  if (!last.ok()) return last.status();
-  // A header may be in parts, a deletion is not.
-  if (!last->has_value() || !(*last)->part.empty() || !entry.ParseFromString((*last)->data))
-    return false;
-  return entry.deleted_id() == id && !entry.has_model();
 }
 
 absl::StatusOr<storage::ModelHeader> Catalogue::Find(absl::string_view name) {

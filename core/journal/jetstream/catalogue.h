@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -37,7 +38,8 @@ class Catalogue {
   static absl::StatusOr<storage::FleetSettings> ReadSettings(const Stream& stream);
   ~Catalogue();
 
-  // Adds a model and sets header.id, unless that is reserved. ALREADY_EXISTS; the error of `guard`.
+  // Adds a model and sets header.id, unless that is reserved. ALREADY_EXISTS; the error of `guard`; UNAVAILABLE also if
+  // the id was given up.
   absl::Status Create(storage::ModelHeader& header, const ModelGuard& guard);
   // An id for a model that is to be created: the next one that fits, of which there must be one among
   // as many in a row as there are partitions.
@@ -46,9 +48,12 @@ class Catalogue {
   absl::Status Replace(const storage::ModelHeader& header, const storage::ModelHeader& before);
   // As Journal's. Returns the header of the model that was.
   absl::StatusOr<storage::ModelHeader> Delete(absl::string_view name, const ModelGuard& guard);
-  // Whether the model with this id was deleted.
-  absl::StatusOr<bool> WasDeleted(uint64_t id) const;
-  // As Journal's (core/journal/jetstream/catalogue_aliases.cc).
+  // (core/journal/jetstream/sweep.cc)
+  // Gives up an id that was reserved and that no model has: from now on none can be created with it. True also if its
+  // model was deleted; false if a model has it, or it was never given.
+  absl::StatusOr<bool> GiveUpId(uint64_t id) ABSL_LOCKS_EXCLUDED(mutex_);
+  // (core/journal/jetstream/catalogue_aliases.cc)
+  // As Journal's.
   absl::Status Rename(const storage::ModelHeader& header, const storage::ModelHeader& before);
   const AliasMap& aliases() const { return aliases_; }
   absl::Status PutAlias(const Alias& alias, absl::string_view etag);
@@ -84,6 +89,8 @@ class Catalogue {
   Catalogue(Stream& stream, bool may_import) : stream_(stream), may_import_(may_import) {}
 
   absl::Status Begin(const storage::FleetSettings& settings);
+  // Whether the model with this id was deleted, or the id given up (core/journal/jetstream/sweep.cc).
+  absl::StatusOr<bool> WasDeleted(uint64_t id) const;
   static absl::Status NoSuchModel(absl::string_view name);
   // OK without a guard.
   static absl::Status Ask(const ModelGuard& guard, const Models& models);
@@ -107,6 +114,8 @@ class Catalogue {
   Watcher watcher_ ABSL_GUARDED_BY(watcher_mutex_);
   mutable Mutex mutex_;
   Models models_ ABSL_GUARDED_BY(mutex_);
+  // Ids that were given up. A few for each server that ended during a copy.
+  absl::flat_hash_set<uint64_t> given_up_ ABSL_GUARDED_BY(mutex_);
   AliasMap aliases_;
   // Aliases, with the id of the model that each follows to another name, until they have entries of their own.
   std::map<std::string, uint64_t> moved_ ABSL_GUARDED_BY(mutex_);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "core/journal/jetstream/jetstream_journal.h"
@@ -90,6 +91,15 @@ absl::Status JetStreamJournal::CreateLearned(storage::ModelHeader& header,
       catalogue_->ReserveId([&](uint64_t id) { return PartitionFor(id).ConfirmWriter(); });
   if (!id.ok()) return id.status();
   header.set_id(*id);
+  // Before its first message, so that no sweep takes those for left ones.
+  {
+    MutexLock lock(&creating_mutex_);
+    creating_.insert(*id);
+  }
+  const absl::Cleanup end = [&] {
+    MutexLock lock(&creating_mutex_);
+    creating_.erase(*id);
+  };
   storage::SnapshotHead head;
   head.set_revision(snapshot.revision());
   // Any entry before those of the model, which has none yet.
@@ -108,7 +118,7 @@ absl::Status JetStreamJournal::CreateLearned(storage::ModelHeader& header,
     snapshots_->DeleteAll(subject).IgnoreError();
     return set;
   }
-  // The catalogue comes last: before that a crash leaves what no model has, and takes space alone.
+  // The catalogue comes last: before that a crash leaves what no model has, until it is swept.
   bool refused = false;
   const auto ask = [&](const ModelsNow& models) {
     absl::Status asked = guard == nullptr ? absl::OkStatus() : guard(models);

@@ -10,12 +10,14 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "core/journal/jetstream/announcements.h"
 #include "core/journal/jetstream/catalogue.h"
 #include "core/journal/jetstream/connection.h"
 #include "core/journal/jetstream/partition.h"
 #include "core/journal/jetstream/stream.h"
 #include "core/journal/journal.h"
+#include "core/sync/mutex.h"
 
 namespace perceptrond {
 
@@ -102,7 +104,8 @@ class JetStreamJournal final : public Journal {
   absl::Status CreateModel(storage::ModelHeader& header, const ModelGuard& guard) override;
   absl::Status DeleteModel(absl::string_view name, const ModelGuard& guard) override;
   absl::Status CreateLearned(storage::ModelHeader& header, const storage::Snapshot& snapshot,
-                             const CommittedState& committed, const ModelGuard& guard) override;
+                             const CommittedState& committed, const ModelGuard& guard) override
+      ABSL_LOCKS_EXCLUDED(creating_mutex_);
   explicit JetStreamJournal(Options options) : options_(std::move(options)) {}
 
   absl::Status OpenStreams();
@@ -125,6 +128,8 @@ class JetStreamJournal final : public Journal {
   // Whether a subject of the stream has what no model has any more, of a partition that this opener writes.
   absl::StatusOr<bool> IsLeft(const std::string& stream, absl::string_view subject,
                               const KeptNames& kept);
+  // Has a model that the catalogue lacks never be created, unless somebody may be creating it: then false.
+  absl::StatusOr<bool> GiveUp(uint64_t model_id) ABSL_LOCKS_EXCLUDED(creating_mutex_);
   // Reads the snapshot whose pieces, of parts of these sizes, have this subject.
   absl::StatusOr<storage::Snapshot> ReadPieces(const std::string& subject,
                                                std::span<const uint64_t> part_bytes);
@@ -144,6 +149,9 @@ class JetStreamJournal final : public Journal {
   std::unique_ptr<jetstream::Announcements> announcements_;
   // Uses its stream until it is destroyed.
   std::unique_ptr<jetstream::Catalogue> catalogue_;
+  Mutex creating_mutex_;
+  // The ids of models whose states this opener writes before the catalogue has them.
+  absl::flat_hash_set<uint64_t> creating_ ABSL_GUARDED_BY(creating_mutex_);
 };
 
 }  // namespace perceptrond

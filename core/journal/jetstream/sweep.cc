@@ -1,5 +1,8 @@
 // Deletes what deletions that failed have left: of models, and of the snapshots that users keep. A server may end between
-// the catalogue's entry and the rest, and the last commit of a model may come after its deletion.
+// the catalogue's entry and the rest, and the last commit of a model may come after its deletion. Also what a copy or an
+// import has left whose server ended before the catalogue had the model.
+#include <algorithm>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -40,13 +43,57 @@ std::optional<Owner> OwnerOf(const std::string& stream, absl::string_view subjec
 
 }  // namespace
 
+namespace jetstream {
+
+absl::StatusOr<bool> Catalogue::WasDeleted(uint64_t id) const {
+  storage::CatalogueEntry entry;
+  entry.set_deleted_id(id);
+  const absl::StatusOr<std::optional<StreamMessage>> last = stream_.Last(SubjectOf(entry));
+  if (!last.ok()) return last.status();
+  // A header may be in parts, a deletion is not.
+  if (!last->has_value() || !(*last)->part.empty() || !entry.ParseFromString((*last)->data))
+    return false;
+  return entry.deleted_id() == id && !entry.has_model();
+}
+
+absl::StatusOr<bool> Catalogue::GiveUpId(uint64_t id) {
+  const absl::StatusOr<bool> deleted = WasDeleted(id);
+  if (!deleted.ok() || *deleted) return deleted;
+  bool given_up = false;
+  const absl::Status status =
+      Change([&](const Models& models, uint64_t next) ABSL_EXCLUSIVE_LOCKS_REQUIRED(
+                 mutex_) -> absl::StatusOr<std::unique_ptr<storage::CatalogueEntry>> {
+        given_up = id < next && std::none_of(models.begin(), models.end(), [&](const auto& model) {
+                     return model.second.id() == id;
+                   });
+        if (!given_up || given_up_.contains(id)) return nullptr;
+        auto entry = std::make_unique<storage::CatalogueEntry>();
+        entry->set_deleted_id(id);
+        return entry;
+      });
+  if (!status.ok()) return status;
+  return given_up;
+}
+
+}  // namespace jetstream
+
+absl::StatusOr<bool> JetStreamJournal::GiveUp(uint64_t model_id) {
+  {
+    MutexLock lock(&creating_mutex_);
+    if (creating_.contains(model_id)) return false;
+  }
+  // Asked after its messages were seen: another server that began to create the model wrote the partition before this one.
+  // Its creation can fail alone, or has the catalogue's entry yet to come, which is refused from now on.
+  if (!PartitionFor(model_id).ConfirmWriter()) return false;
+  return catalogue_->GiveUpId(model_id);
+}
+
 absl::StatusOr<bool> JetStreamJournal::IsLeft(const std::string& stream, absl::string_view subject,
                                               const KeptNames& kept) {
   const std::optional<Owner> owner = OwnerOf(stream, subject);
   if (!owner.has_value() || !PartitionFor(owner->model_id).is_writer()) return false;
   const auto found = kept.find(owner->model_id);
-  // A model that is being created has messages before the catalogue knows it.
-  if (found == kept.end()) return catalogue_->WasDeleted(owner->model_id);
+  if (found == kept.end()) return GiveUp(owner->model_id);
   uint64_t number = 0;
   if (!absl::SimpleAtoi(owner->kept.substr(0, owner->kept.find('-')), &number)) return false;
   // One that is being saved has a number that was not given yet.

@@ -46,6 +46,53 @@ TEST_F(OnDisk, AMissingPieceOfASnapshotIsDataLoss) {
   EXPECT_TRUE(absl::IsDataLoss((*journal)->LoadSnapshot(id).status()));
 }
 
+// The number of keys that begin so.
+int CountKeys(const std::string& directory, const std::string& prefix) {
+  rocksdb::DB* raw = nullptr;
+  EXPECT_TRUE(rocksdb::DB::OpenForReadOnly(rocksdb::Options(), directory, &raw).ok());
+  const std::unique_ptr<rocksdb::DB> db(raw);
+  const std::unique_ptr<rocksdb::Iterator> it(db->NewIterator(rocksdb::ReadOptions()));
+  int count = 0;
+  for (it->Seek(prefix); it->Valid() && it->key().starts_with(prefix); it->Next()) ++count;
+  return count;
+}
+
+TEST_F(OnDisk, TheStateOfACopyThatAKillCutsShortIsDroppedByTheNextStart) {
+  storage::ModelHeader header;
+  header.mutable_model()->set_name("copy");
+  storage::Snapshot state;
+  state.set_revision(1);
+  state.mutable_scalars()->Resize(700'000, 1);
+  const std::string killed = home() + "-killed";
+  {
+    auto journal = Open(home());
+    ASSERT_OK(journal.status());
+    // All of the state is written, and the model is not there yet.
+    const ModelGuard guard = [&](const ModelsNow& /*models*/) {
+      fs::copy(home(), killed, fs::copy_options::recursive);
+      return absl::OkStatus();
+    };
+    ASSERT_OK((*journal)->CreateWith(header, state, {}, guard));
+  }
+  ASSERT_GT(CountKeys(killed, keys::OfModel('c', header.id())), 1);
+  {
+    auto journal = Open(killed);
+    ASSERT_OK(journal.status());
+    EXPECT_TRUE(absl::IsNotFound((*journal)->Find("copy").status()));
+    ASSERT_OK((*journal)->CreateWith(header, state, {}));
+  }
+  // Those of the second, of which a start drops nothing.
+  for (const std::string& directory : {killed, home()}) {
+    auto journal = Open(directory);
+    ASSERT_OK(journal.status());
+    const uint64_t id = (*journal)->Find("copy")->id();
+    EXPECT_OK((*journal)->LoadSnapshot(id).status());
+    journal->reset();
+    EXPECT_EQ(CountKeys(directory, keys::OfModel('c', id)), CountKeys(directory, "c"));
+    EXPECT_EQ(CountKeys(directory, "b"), 0);
+  }
+}
+
 uintmax_t SizeOf(const std::string& directory, const std::string& extension) {
   uintmax_t size = 0;
   for (const auto& entry : fs::directory_iterator(directory))

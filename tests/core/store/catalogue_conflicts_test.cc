@@ -1,8 +1,11 @@
 // Changes of one model's header and aliases by two servers at once: none undoes the other.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <functional>
+#include <future>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "core/journal/memory_journal.h"
@@ -38,6 +41,12 @@ class Overtaken final : public testing::JournalDecorator {
     return JournalDecorator::PutAlias(alias, etag);
   }
 
+  absl::Status SaveKept(uint64_t model_id, const storage::Snapshot& snapshot,
+                        storage::KeptSnapshot& kept) override {
+    Happen();
+    return JournalDecorator::SaveKept(model_id, snapshot, kept);
+  }
+
   std::function<void()> event;
   // Changes that are written before it.
   int events_before = 0;
@@ -50,6 +59,11 @@ class Overtaken final : public testing::JournalDecorator {
   absl::Status DeleteModel(absl::string_view name, const ModelGuard& guard) override {
     Happen();
     return JournalDecorator::DeleteModel(name, guard);
+  }
+  absl::Status CreateLearned(storage::ModelHeader& header, const storage::Snapshot& snapshot,
+                             const CommittedState& committed, const ModelGuard& guard) override {
+    Happen();
+    return JournalDecorator::CreateLearned(header, snapshot, committed, guard);
   }
   void Happen() {
     if (event != nullptr && events_before-- > 0) return;
@@ -189,6 +203,64 @@ TEST_F(CatalogueConflictsTest, AModelThatAnotherServerMakesAComponentMeanwhileIs
   const absl::Status deleted = store_->Delete(kName, "", false);
   EXPECT_EQ(ReasonOf(deleted), "MODEL_IN_USE") << deleted;
   EXPECT_OK(store_->Acquire(kName).status());
+}
+
+// Models are created, changed, copied and deleted while a state is being written.
+class WrittenStateTest : public CatalogueConflictsTest {
+ protected:
+  WrittenStateTest() {
+    EXPECT_OK(store_->Create(DenseSettings("models/large", 2), "", false).status());
+    overtaken_->event = [&] {
+      others_ = std::async(std::launch::async, [&] {
+        EXPECT_OK(store_->Create(DenseSettings("models/other", 2), "", false).status());
+        EXPECT_OK(Describe(store_->catalogue()));
+        EXPECT_OK(ModelHistory(*store_).Copy(kName, "models/second", "").status());
+        EXPECT_OK(store_->Delete("models/other", "", false));
+      });
+      // The state is written only after this.
+      EXPECT_EQ(others_.wait_for(std::chrono::seconds(10)), std::future_status::ready);
+    };
+  }
+  ~WrittenStateTest() override { others_.get(); }
+
+  std::future<void> others_;
+};
+
+TEST_F(WrittenStateTest, OfACopy) {
+  EXPECT_OK(ModelHistory(*store_).Copy("models/large", "models/copy", "").status());
+  EXPECT_OK(store_->Acquire("models/copy").status());
+}
+
+TEST_F(WrittenStateTest, OfAKeptSnapshot) {
+  EXPECT_OK(ModelHistory(*store_).Keep("models/large", "one").status());
+  EXPECT_EQ(ModelHistory(*store_).List("models/large")->size(), 1U);
+}
+
+TEST_F(CatalogueConflictsTest, ANameThatIsTakenWhileTheStateOfACopyIsWrittenStaysTaken) {
+  std::string uid;
+  overtaken_->event = [&] {
+    uid = store_->Create(DenseSettings("models/copy", 3), "", false)->uid();
+  };
+  const absl::Status refused = ModelHistory(*store_).Copy(kName, "models/copy", "").status();
+  EXPECT_EQ(ReasonOf(refused), "MODEL_EXISTS") << refused;
+  EXPECT_EQ(journal_.Find("models/copy")->model().uid(), uid);
+  // A copy that failed keeps no name.
+  ASSERT_OK(store_->Delete("models/copy", "", false));
+  EXPECT_OK(ModelHistory(*store_).Copy(kName, "models/copy", "").status());
+}
+
+TEST_F(CatalogueConflictsTest, AComponentThatIsDeletedWhileACompositionIsCopiedMakesNoCopy) {
+  ASSERT_OK(store_->Create(Composition(), "", false).status());
+  // The component's mark.
+  overtaken_->events_before = 1;
+  overtaken_->event = [&] {
+    EXPECT_OK(store_->Delete("models/composition", "", false));
+    EXPECT_OK(store_->Delete(kName, "", false));
+  };
+  const absl::Status refused =
+      ModelHistory(*store_).Copy("models/composition", "models/copy", "").status();
+  EXPECT_EQ(ReasonOf(refused), "COMPONENT_NOT_FOUND") << refused;
+  EXPECT_TRUE(absl::IsNotFound(journal_.Find("models/copy").status()));
 }
 
 TEST_F(CatalogueConflictsTest, ModelsOfAllServersCountForEach) {

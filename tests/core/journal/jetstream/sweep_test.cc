@@ -1,6 +1,8 @@
 // What deletions that failed have left in a fleet's streams is deleted by the writer, and nothing else is.
+#include <atomic>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -145,6 +147,87 @@ TEST_F(SweepTest, WhatAModelHasBeforeTheCatalogueKnowsItStays) {
   ASSERT_OK(testing::CommitOne(*journal_, EntryOf(id, 1)));
   ASSERT_OK(journal_->Sweep());
   EXPECT_EQ(SubjectsOf(id).size(), 1U);
+}
+
+TEST_F(SweepTest, WhatACopyHasLeftWhoseServerEndedIsDeleted) {
+  const storage::ModelHeader other = CreateWhole("other");
+  const std::unique_ptr<jetstream::Stream> catalogue = Open("catalogue");
+  storage::FleetSettings settings;
+  settings.set_partitions(journal_->partitions());
+  const uint64_t id = jetstream::Catalogue::Open(*catalogue, settings, false)
+                          .value()
+                          ->ReserveId([](uint64_t /*id*/) { return true; })
+                          .value();
+  const std::string partition = absl::StrCat("p", journal_->PartitionOf(id));
+  const jetstream::NewMessage piece{absl::StrCat(fleet_, ".snapshots.", id, ".1-1"), "x", ""};
+  const jetstream::NewMessage head{absl::StrCat(fleet_, ".", partition, ".s.", id), "x", ""};
+  ASSERT_OK(Open("snapshots")->Append({&piece, 1}, std::nullopt, absl::Seconds(5)).status());
+  ASSERT_OK(Open(partition)->Append({&head, 1}, std::nullopt, absl::Seconds(5)).status());
+  ASSERT_EQ(SubjectsOf(id).size(), 2U);
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_OK(journal_->Sweep());
+    EXPECT_THAT(SubjectsOf(id), IsEmpty());
+  }
+  EXPECT_OK(journal_->Load(other.id()).status());
+  EXPECT_EQ(journal_->Count().value(), 1U);
+}
+
+TEST_F(SweepTest, ACopyThatIsBeingMadeStays) {
+  storage::Snapshot state;
+  state.set_revision(7);
+  state.mutable_scalars()->Resize(5'000'000, 1);
+  // Until a sweep began after its first message and ended before its last.
+  bool swept = false;
+  for (int round = 0; !swept; ++round) {
+    storage::ModelHeader header;
+    header.mutable_model()->set_name(absl::StrCat("models/", round));
+    std::atomic<bool> done = false;
+    const ModelGuard guard = [&](const ModelsNow& /*models*/) {
+      done = true;
+      return absl::OkStatus();
+    };
+    const std::unique_ptr<jetstream::Stream> snapshots = Open("snapshots");
+    const uint64_t before = snapshots->LastSequence().value();
+    std::thread copying([&] { EXPECT_OK(journal_->CreateWith(header, state, {}, guard)); });
+    while (snapshots->LastSequence().value() == before) {
+    }
+    EXPECT_OK(journal_->Sweep());
+    swept = !done;
+    copying.join();
+    ASSERT_OK(journal_->LoadSnapshot(header.id()).status());
+  }
+}
+
+TEST_F(SweepTest, ACopyWhosePartitionAnotherServerHasTakenOverAndSweptIsRefused) {
+  const auto other = testing::OpenFleet(testing::SharedNats(1), fleet_);
+  storage::ModelHeader header;
+  header.mutable_model()->set_name("models/a");
+  // All of it is written but the catalogue's entry.
+  const ModelGuard guard = [&](const ModelsNow& /*models*/) {
+    EXPECT_EQ(SubjectsOf(header.id()).size(), 2U);
+    TakeOver(*other, other->PartitionOf(header.id()));
+    EXPECT_OK(other->Sweep());
+    return absl::OkStatus();
+  };
+  const absl::Status refused = journal_->CreateWith(header, testing::MakeState(1, 2), {}, guard);
+  EXPECT_TRUE(absl::IsUnavailable(refused)) << refused;
+  EXPECT_THAT(SubjectsOf(header.id()), IsEmpty());
+  EXPECT_TRUE(absl::IsNotFound(other->Find("models/a").status()));
+  ASSERT_OK(other->CreateWith(header, testing::MakeState(1, 2), {}));
+  EXPECT_OK(other->LoadSnapshot(header.id()).status());
+}
+
+TEST_F(SweepTest, AServerThatDoesNotKnowOfItsSuccessorLeavesTheCopyThatThatMakes) {
+  const auto other = testing::OpenFleet(testing::SharedNats(1), fleet_);
+  for (uint32_t i = 0; i < other->partitions(); ++i) TakeOver(*other, i);
+  storage::ModelHeader header;
+  header.mutable_model()->set_name("models/a");
+  const ModelGuard guard = [&](const ModelsNow& /*models*/) {
+    EXPECT_OK(journal_->Sweep());
+    return absl::OkStatus();
+  };
+  ASSERT_OK(other->CreateWith(header, testing::MakeState(1, 2), {}, guard));
+  EXPECT_OK(other->LoadSnapshot(header.id()).status());
 }
 
 TEST_F(SweepTest, WhoDoesNotWriteThePartitionDeletesNothing) {
