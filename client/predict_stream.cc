@@ -41,6 +41,8 @@ class PredictStreamCore final
     message->request.set_min_revision(options_.min_revision);
     message->request.set_include_class_scores(options_.include_class_scores);
     message->request.set_include_prediction_ids(options_.include_prediction_ids);
+    if (options_.refuse_unknown_features)
+      message->request.set_unknown_features(perceptron::v1::UNKNOWN_FEATURES_REFUSE);
     message->tags = batch_.Take(message->request.mutable_columns(), &message->names);
     MutexLock lock(&mutex_);
     const auto has_room = [this, bytes = message->bytes]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -106,6 +108,7 @@ class PredictStreamCore final
     encoded->set_min_revision(message.min_revision());
     encoded->set_include_class_scores(message.include_class_scores());
     encoded->set_include_prediction_ids(message.include_prediction_ids());
+    encoded->set_unknown_features(message.unknown_features());
     if (asks) encoded->set_name_table_size(encoder_.wanted_table_size());
     return encoded;
   }

@@ -57,6 +57,9 @@ struct PredictOptions {
   // which they are then learned. After a lost connection the server may keep some twice, until they
   // expire. Default false.
   bool include_prediction_ids = false;
+  // Refuse rows that have names without a weight, as validation errors (UNKNOWN_FEATURES_REFUSE). Default
+  // false: they add nothing to the score.
+  bool refuse_unknown_features = false;
   // These two have the meaning of LearnOptions' fields of the same name.
   RetryPolicy retry;
   absl::Duration response_timeout = absl::Minutes(1);

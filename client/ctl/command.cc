@@ -318,12 +318,12 @@ std::string Globals::CheckAddress() const {
     return "--server: the address is empty; give HOST, HOST:PORT or unix:PATH";
   for (const std::string& address : std::vector<std::string>(absl::StrSplit(server, ','))) {
     if (const std::string wrong = CheckPort(address); !wrong.empty()) return wrong;
-    for (const char* scheme : {"http://", "https://"}) {
-      if (!absl::StartsWith(address, scheme)) continue;
-      std::string plain = address.substr(std::string(scheme).size());
-      plain = plain.substr(0, plain.find('/'));
+    for (const std::string_view scheme : {"http://", "https://", "grpc://", "grpcs://", "tcp://"}) {
+      if (!address.starts_with(scheme)) continue;
+      const std::string plain = address.substr(scheme.size());
       return absl::StrCat("--server: ", address, " is a web address; give HOST:PORT of gRPC, as ",
-                          plain, scheme[4] == 's' ? ", and --tls for TLS" : "",
+                          plain.substr(0, plain.find('/')),
+                          scheme.ends_with("s://") ? ", and --tls for TLS" : "",
                           " (perceptrond serves gRPC on port 7600, its web page on 7601)");
     }
   }

@@ -33,6 +33,7 @@ expect 2 'hint: did you mean --passes? ' learn x f --pases=3
 expect 2 'hint: did you mean --server? ' list --sever x
 expect 0 '^--until-converged ended without convergence; 130' --help
 expect 2 'give HOST:PORT of gRPC, as localhost:7601 (' list --server http://localhost:7601/metrics
+expect 2 'give HOST:PORT of gRPC, as h:7600, and --tls' list --server grpcs://h:7600
 expect 2 'NAME' get
 expect 2 'summary excludes --ids' predict m f.svm --ids --summary
 expect 2 'exactly one of' create m

@@ -198,6 +198,21 @@ TEST_F(CtlTest, UnseenIndicesAreRefusedOrIgnoredByChoice) {
               HasSubstr("errors: 0 of 1"));
 }
 
+TEST_F(CtlTest, UnknownNamesAreIgnoredOrRefusedByChoice) {
+  Ctl("create n --named");
+  Ctl("learn n - --format jsonl", R"({"named":{"names":["a"]},"label":1})");
+  const std::string rows = R"({"named":{"names":["a"]}})"
+                           "\n"
+                           R"({"named":{"names":["a","b"]}})"
+                           "\n";
+  const CommandResult ignored = Ctl("predict n - --format jsonl", rows);
+  EXPECT_EQ(ignored.exit_code, 0) << ignored.out;
+  const CommandResult refused = Ctl("predict n - --format jsonl --unknown-names refuse", rows);
+  EXPECT_EQ(refused.exit_code, 3) << refused.out;
+  EXPECT_THAT(refused.out, ::testing::ContainsRegex("standard input:2: [^\n]*UNKNOWN_FEATURE"));
+  EXPECT_THAT(refused.out, HasSubstr("1 predicted at revision"));
+}
+
 TEST_F(CtlTest, AnIndexBeyondTheSlotsEndsTheRun) {
   Ctl("create h --hash-bits 2");
   const std::string rows = "1 1:1\n-1 4:1\n1 5:1\n-1 1:2\n";

@@ -177,6 +177,20 @@ TEST_F(TransferFleetAccessTest, AModelIsCopiedForThoseWhoMayReadItAndCreateTheCo
   EXPECT_THAT(ReadAll(writer_->audit), ::testing::Not(HasSubstr("models/spam-from-other")));
 }
 
+TEST_F(TransferFleetAccessTest, WhatIsDeniedOfAnImportThatIsPassedOnIsNotTheEndOfTheFile) {
+  std::string file;
+  ASSERT_TRUE(Export(*writer_, "spam-a", kAdminToken, &file).ok());
+  const std::vector<uint64_t> before = Written();
+  const auto history = HistoryOf(*other_);
+  ImportCall call(*history, "spam-b", "", kKeeperToken);
+  call.SendAll(file);
+  call.next().set_new_name("models/other-b");
+  call.Send("");
+  EXPECT_EQ(Reason(call.AwaitEnd()), "PERMISSION_DENIED");
+  EXPECT_FALSE(Exists("spam-b"));
+  EXPECT_EQ(Written(), before);
+}
+
 TEST_F(TransferFleetAccessTest,
        AnImportThatIsPassedOnEndsWithTheRightsOfItsCallerAndLeavesNothing) {
   std::string file;

@@ -37,6 +37,7 @@ struct PredictRunOptions {
   bool include_class_scores = false;
   bool include_prediction_ids = false;
   std::string unseen_indices = "refuse";
+  std::string unknown_names = "ignore";
   int64_t min_revision = 0;
   size_t batch = 512;
   bool compact = false;
@@ -166,6 +167,7 @@ PredictOptions PredictRun::StreamOptions() {
   }
   options.compact = options_.compact;
   options.min_revision = options_.min_revision;
+  options.refuse_unknown_features = options_.unknown_names == "refuse";
   options.include_prediction_ids = options_.include_prediction_ids;
   options.retry = globals_.StreamRetry();
   options.response_timeout = globals_.StreamTimeout();
@@ -376,6 +378,12 @@ void AddPredict(CLI::App* app, const Globals* globals, Action* action) {
           "What to do with an example that has indices beyond the dimension, or the slots of "
           "--hash-bits: refuse it, as a validation error, or ignore these indices")
       ->check(CLI::IsMember({"refuse", "ignore"}))
+      ->capture_default_str();
+  command
+      ->add_option("--unknown-names", options->unknown_names,
+                   "What to do with an example that has names which the model has not learned:\n"
+                   "ignore these names, or refuse it, as a validation error")
+      ->check(CLI::IsMember({"ignore", "refuse"}))
       ->capture_default_str();
   command->add_option("--min-revision", options->min_revision,
                       "Fail if the model is older than this revision");
