@@ -187,8 +187,9 @@ TEST_F(CtlTest, AFailedPredictionSaysWhatItIsWorthAndThenTheError) {
   EXPECT_THAT(empty.out, ::testing::HasSubstr("the input contains no examples"));
 }
 
-TEST_F(CtlTest, WatchPrintsEachChangeAndEndsWellOnCtrlC) {
+TEST_F(CtlTest, WatchPrintsEachChangeGoesOnAfterARollbackAndEndsWellOnCtrlC) {
   CreateDense("m", 2);
+  Ctl("snapshot m zero");
   const std::string pid_file = dir_.path() + "/pid";
   std::FILE* const watch =
       popen(("sh -c 'echo $$ > " + pid_file + "; exec " + PERCEPTRONCTL_BINARY + " --server " +
@@ -211,6 +212,8 @@ TEST_F(CtlTest, WatchPrintsEachChangeAndEndsWellOnCtrlC) {
   const v1::Model changed = next();
   EXPECT_EQ(changed.revision(), 1);
   EXPECT_EQ(changed.report().examples(), 1);
+  EXPECT_EQ(Ctl("rollback m zero").exit_code, 0);
+  EXPECT_EQ(next().revision(), 2);
   pid_t pid = 0;
   std::ifstream(pid_file) >> pid;
   ASSERT_GT(pid, 0);

@@ -3,10 +3,10 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <optional>
-#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
 #include "client/connection.h"
 #include "client/ctl/command.h"
 #include "client/ctl/commands/expire_after.h"
@@ -14,6 +14,7 @@
 #include "client/ctl/output.h"
 #include "client/ctl/report.h"
 #include "client/ctl/terminal.h"
+#include "client/retry.h"
 #include "core/report/format.h"
 
 namespace perceptrond::client {
@@ -279,25 +280,44 @@ bool ShowReport(const Globals& globals, const v1::Model& model, RedrawnText* pic
   return FlushOutput() == 0;
 }
 
+// Until nothing can be shown any more, also over lost connections and a rollback.
+absl::Status Follow(const Globals& globals, const WatchOptions& options, RedrawnText* picture) {
+  const Client client = globals.Connect();
+  const RetryPolicy retry = globals.StreamRetry();
+  Backoff backoff(retry);
+  Connectivity connectivity;
+  absl::Time answered = absl::Now();
+  while (true) {
+    grpc::ClientContext context;
+    absl::Status status;
+    {
+      const InterruptWatch cancel([&context] {
+        context.TryCancel();
+        return false;
+      });
+      status = client.WatchModel(
+          options.name, absl::Seconds(options.interval),
+          [&](const v1::Model& model) {
+            answered = absl::Now();
+            backoff.Reset();
+            connectivity.OnAnswer();
+            return ShowReport(globals, model, picture) && !Interrupted();
+          },
+          &context);
+    }
+    if (status.ok() || Interrupted() || !IsTransient(status)) return status;
+    const absl::Duration wait = backoff.Next(status);
+    if (absl::Now() + wait - answered >= retry.give_up_after)
+      return WithGaveUpAfter(status, retry.give_up_after);
+    connectivity.OnLost(status);
+    absl::SleepFor(wait);
+  }
+}
+
 int RunWatch(const Globals& globals, const WatchOptions& options) {
   CatchInterrupts();
   RedrawnText picture;
-  grpc::ClientContext context;
-  int done[2];
-  if (pipe(done) != 0) return PrintUsageError("watch: cannot create a pipe");
-  std::thread canceller([&context, &done] {
-    WaitInterrupted(done[0]);
-    context.TryCancel();
-  });
-  const absl::Status status = globals.Connect().WatchModel(
-      options.name, absl::Seconds(options.interval),
-      [&](const v1::Model& model) {
-        return ShowReport(globals, model, &picture) && !Interrupted();
-      },
-      &context);
-  close(done[1]);
-  canceller.join();
-  close(done[0]);
+  const absl::Status status = Follow(globals, options, &picture);
   if (Interrupted() && !globals.json() && SizeOfWindow(STDOUT_FILENO).has_value()) {
     // Ends the line with the echoed ^C.
     Print("\n");
