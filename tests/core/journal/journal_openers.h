@@ -266,10 +266,10 @@ TEST_P(Openers, ASnapshotThatASupersededWriterKeepsLeavesThatOfTheNextOne) {
   ExpectKept(two(), id_, late, 1);
   ASSERT_OK(one().DeleteKept(id_, late));
   // A replica of the stream may have it for a moment longer.
-  absl::Status gone = two().LoadKept(id_, late).status();
-  for (const absl::Time end = absl::Now() + kLong; gone.ok() && absl::Now() < end;)
-    gone = two().LoadKept(id_, late).status();
-  EXPECT_TRUE(absl::IsDataLoss(gone)) << gone;
+  absl::Status read = two().LoadKept(id_, late).status();
+  for (const absl::Time end = absl::Now() + kLong; read.ok() && absl::Now() < end;)
+    read = two().LoadKept(id_, late).status();
+  EXPECT_TRUE(absl::IsDataLoss(read)) << read;
   ExpectKept(one(), id_, next, 2);
 }
 
