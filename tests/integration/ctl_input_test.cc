@@ -210,7 +210,7 @@ TEST_F(CtlTest, UnknownNamesAreIgnoredOrRefusedByChoice) {
   const CommandResult refused = Ctl("predict n - --format jsonl --unknown-names refuse", rows);
   EXPECT_EQ(refused.exit_code, 3) << refused.out;
   EXPECT_THAT(refused.out, ::testing::ContainsRegex("standard input:2: [^\n]*UNKNOWN_FEATURE"));
-  EXPECT_THAT(refused.out, HasSubstr("1 predicted at revision"));
+  EXPECT_THAT(refused.out, HasSubstr("2 predicted at revision 1, 1 with validation errors"));
 }
 
 TEST_F(CtlTest, AnIndexBeyondTheSlotsEndsTheRun) {
