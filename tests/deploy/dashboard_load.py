@@ -77,7 +77,7 @@ class Load:
         self.call("create", TWIN, "--dimension", DIMENSION)
         self.call("create", HOPELESS, "--dimension", DIMENSION, "--store-updates", 100)
         self.call("create", AUTO, "--dimension", DIMENSION, "--learner", "auto")
-        self.call("create", DELAYED, "--dimension", DIMENSION, "--keep-predictions", "2s")
+        self.call("create", DELAYED, "--dimension", DIMENSION, "--keep-predictions", "4s")
         for name, dimension in DIMENSIONS.items():
             self.call("create", name, "--dimension", dimension, "--store-updates", 0)
             self.learn("+1" + "".join(f" {i}:1" for i in range(dimension)) + "\n", "--unnumbered", model=name)
@@ -197,6 +197,9 @@ class Load:
 
     def members(self):
         """Members of `auto` that are wrong, lose votes and are retired."""
+        # Only a model in memory has them, and only what a scrape has seen before is a rate.
+        self.call("get", AUTO)
+        self.seen(f'perceptrond_model_member_mistakes_total{{model_name="{AUTO}"}}')
         self.learn(self.rows(2000, 1) + self.rows(500, chance=True), "--unnumbered", model=AUTO)
 
     def later_labels(self):
@@ -208,6 +211,8 @@ class Load:
         self.seen("perceptrond_predictions_waiting > 0")
         # Some may have expired by now.
         self.call("learn", DELAYED, path, "--format", "ids", "--quiet", expect=(0, 3))
+        # A crash would end those that wait.
+        self.seen("perceptrond_predictions_expired_total > 0")
 
     def again(self):
         for step in (self.slow_clients, self.connections, self.malformed, self.unary, self.others, self.busy, self.members, self.later_labels, self.drift,
