@@ -219,7 +219,7 @@ void AddGlobals(CLI::App* app, Globals* globals) {
          "--timeout", globals->timeout_seconds,
          "Longest wait for an answer, in seconds: for the whole call (default 30); for learn, "
          "predict and bench for each overdue answer, reconnecting included (default 60). "
-         "Waiting for input does not count. watch has no limit")
+         "Waiting for input does not count. watch: for a server that is lost (default 60)")
       ->check(Between(0.001, 1e6));
   app->add_option("--traceparent", globals->traceparent,
                   "W3C trace context that this command is a part of; the server's log states it")

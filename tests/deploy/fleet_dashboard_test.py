@@ -71,8 +71,9 @@ class FleetDashboardTest(unittest.TestCase):
     def stream(self, model, name):
         """Learns on and on, at whichever server is there."""
         others = ",".join(f"{one}:7600" for one in [name, *(other for other in SERVERS if other != name)])
-        command = [PERCEPTRONCTL, "--server", others, "learn", model, self.directory / model, "--format", "svmlight", "--index-base", 0, "--batch", 50,
-                   "--passes", 1000000, "--producer", name, "--start-offset", 0]
+        # The majority may be lost for a minute.
+        command = [PERCEPTRONCTL, "--server", others, "--timeout", 300, "learn", model, self.directory / model, "--format", "svmlight",
+                   "--index-base", 0, "--batch", 50, "--passes", 1000000, "--producer", name, "--start-offset", 0]
         return self.stack.enter_context(Program(command, self.directory / f"{model}-{name}.log"))
 
     def writer(self):
