@@ -321,7 +321,7 @@ std::string Globals::CheckAddress() const {
     for (const std::string_view scheme : {"http://", "https://", "grpc://", "grpcs://", "tcp://"}) {
       if (!address.starts_with(scheme)) continue;
       const std::string plain = address.substr(scheme.size());
-      return absl::StrCat("--server: ", address, " is a web address; give HOST:PORT of gRPC, as ",
+      return absl::StrCat("--server: ", address, " is a URL; give HOST:PORT of gRPC, as ",
                           plain.substr(0, plain.find('/')),
                           scheme.ends_with("s://") ? ", and --tls for TLS" : "",
                           " (perceptrond serves gRPC on port 7600, its web page on 7601)");

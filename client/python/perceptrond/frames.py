@@ -24,6 +24,7 @@ def as_matrix(frame: Any, learned: bool = False) -> Union[Any, NamedMatrix]:
     Works on whole columns; takes no loop over the rows."""
     for position, kind in enumerate(frame.dtypes):
         _check_kind(frame.columns[position], kind, frame, position)
+    frame = _with_dense_objects(frame)
     numeric = numeric_columns(frame)
     if all(numeric) and any(hasattr(kind, "numpy_dtype") or kind == object for kind in frame.dtypes):
         return numpy.column_stack([_numbers(frame.iloc[:, position]) for position in range(len(numeric))])
@@ -81,7 +82,18 @@ def _check_kind(name: Any, dtype: Any, frame: Any, position: int) -> None:
 
 def numeric_columns(frame: Any) -> list[bool]:
     """Whether each column is of numbers."""
+    frame = _with_dense_objects(frame)
     return [_holds_numbers(frame.iloc[:, position]) for position in range(len(frame.columns))]
+
+
+def _with_dense_objects(frame: Any) -> Any:
+    """A row of sparse and other columns has sparse columns of objects: they are made plain ones."""
+    sparse = [position for position, kind in enumerate(frame.dtypes) if getattr(kind, "subtype", None) == object]
+    if sparse:
+        frame = frame.copy(deep=False)
+    for position in sparse:
+        frame.isetitem(position, numpy.asarray(frame.iloc[:, position].array, dtype=object))
+    return frame
 
 
 def _holds_numbers(column: Any) -> bool:

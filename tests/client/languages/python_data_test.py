@@ -118,6 +118,12 @@ class DataTest(ServedTest):
             self.assertEqual(self.client.predict("objects", one).scores, predicted[row:row + 1])
         numpy.testing.assert_array_equal(fitted(frame.astype(object)).decision_function(frame), scores)
         numpy.testing.assert_array_equal(fitted(frame[["size", "width"]].astype(object)).coef_, fitted(frame[["size", "width"]]).coef_)
+        # With sparse ones they are sparse columns of objects.
+        dummies = pandas.get_dummies(frame.assign(text=frame["kind"]), columns=["text"], sparse=True)
+        expected = fitted(dummies)
+        scores = expected.decision_function(dummies)
+        for row in range(5):
+            self.assertEqual(expected.decision_function(dummies.iloc[row].to_frame().T).tolist(), [scores[row]])
         with self.assertRaisesRegex(ValueError, "NaN or infinity in the column 'size'"):
             classifier.predict(frame.assign(size=[None, *frame["size"][1:]]).astype(object))
 

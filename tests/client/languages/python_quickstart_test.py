@@ -49,9 +49,9 @@ class QuickstartTest(ServedTest):
         (program,) = re.findall(r"```python\n(.*?)```", (ROOT / "client/python/README.md").read_text(), re.DOTALL)
         done = self.follow([sys.executable, "-B", "-c", program.replace("127.0.0.1:7600", self.server.address)])
         self.assertRegex(done.stdout, r"^\['spam'\]\n\['spam'\]\n\['spam'\]\n0\.[89]\d*\n$")
-        self.await_models("iris", "spam")
+        self.await_models("iris", "mail")
         self.client.aliases.delete("prod")
-        self.client.delete("spam")
+        self.client.delete("mail")
         self.client.delete("iris")
 
     def test_the_readme_leads_from_pip_install_to_the_dashboard_within_five_minutes(self):
