@@ -254,10 +254,10 @@ absl::StatusOr<v1::Model> ModelCatalogue::Rename(
 }
 
 void ModelCatalogue::AwaitWritten(absl::string_view name) {
-  const auto is_written = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return !written_.contains(name);
+  const auto is_at_rest = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return !being_written_.contains(name);
   };
-  mutex_.Await(absl::Condition(&is_written));
+  mutex_.Await(absl::Condition(&is_at_rest));
 }
 
 absl::StatusOr<std::optional<v1::Model>> ModelCatalogue::BeginCopy(storage::ModelHeader source,
@@ -285,7 +285,7 @@ absl::StatusOr<std::optional<v1::Model>> ModelCatalogue::BeginCopy(storage::Mode
   *model.mutable_create_time() = model.update_time();
   StartExpiry(header);
   if (absl::Status status = MarkComponents(journal_, header); !status.ok()) return status;
-  written_.insert(std::string(new_name));
+  being_written_.insert(std::string(new_name));
   return std::nullopt;
 }
 
@@ -305,7 +305,7 @@ absl::StatusOr<v1::Model> ModelCatalogue::CreateCopy(storage::ModelHeader source
   if (existing->has_value()) return **existing;
   const absl::Cleanup end = [&] {
     MutexLock lock(&mutex_);
-    written_.erase(new_name);
+    being_written_.erase(new_name);
   };
   // A large state takes long to write. The journal has the last word on the name.
   absl::Status refused;
@@ -325,11 +325,11 @@ absl::Status ModelCatalogue::ChangeHeader(
   {
     MutexLock lock(&mutex_);
     AwaitWritten(name);
-    written_.emplace(name);
+    being_written_.emplace(name);
   }
   const absl::Cleanup end = [&] {
     MutexLock lock(&mutex_);
-    written_.erase(name);
+    being_written_.erase(name);
   };
   absl::Status written;
   for (int conflict = 0; conflict < kMostConflicts; ++conflict) {

@@ -133,7 +133,7 @@ class ModelCatalogue {
   absl::Status CheckCount(const ModelsNow& models) const;
   // Waits until no state of the model is being written.
   void AwaitWritten(absl::string_view name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Makes the header of a copy, and adds its name to written_. The settings of the one that the same request made:
+  // Makes the header of a copy, and adds its name to being_written_. The settings of the one that the same request made:
   // then the name is not added. Errors as CreateCopy's.
   absl::StatusOr<std::optional<::perceptron::v1::Model>> BeginCopy(storage::ModelHeader source,
                                                                    absl::string_view new_name,
@@ -149,7 +149,7 @@ class ModelCatalogue {
   // Held by each change, but not while a state is written: a copy's, a kept snapshot's, a rollback's.
   Mutex mutex_;
   // The names of models of which one is being written. Other changes of these models wait.
-  absl::flat_hash_set<std::string> written_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_set<std::string> being_written_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace perceptrond
