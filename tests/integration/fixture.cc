@@ -151,6 +151,15 @@ void ServerTest::Connect() {
   predictions_ = v1::PredictionService::NewStub(channel_);
 }
 
+std::shared_ptr<grpc::Channel> ServerTest::NarrowChannel() const {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(-1);
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+  return grpc::CreateCustomChannel(server_.address(), grpc::InsecureChannelCredentials(),
+                                   arguments);
+}
+
 v1::Model ServerTest::CreateDense(const std::string& id, uint32_t dimension) {
   v1::Model settings;
   settings.mutable_feature_space()->mutable_dense()->set_dimension(dimension);

@@ -89,6 +89,9 @@ class ServerTest : public ::testing::Test {
     server_.Restart();
     Connect();
   }
+  // Another connection, whose transport keeps 64 KiB of what a call has not read. A transport that
+  // measures its connection asks for more, up to whole files: the server then sees a client that reads.
+  std::shared_ptr<grpc::Channel> NarrowChannel() const;
   v1::Model CreateDense(const std::string& id, uint32_t dimension);
   v1::Model Create(const std::string& id, const v1::Model& settings);
   v1::Model Get(const std::string& id, v1::ModelView view = v1::MODEL_VIEW_WEIGHTS);

@@ -71,8 +71,8 @@ class MemoryTest : public ServerTest {
     std::vector<std::unique_ptr<UnreadCall>> calls;
     const std::string bytes = message.SerializeAsString();
     for (int i = 0; i < count; ++i) {
-      calls.push_back(
-          std::make_unique<UnreadCall>(channel_, "/perceptron.v1.PredictionService/PredictStream"));
+      calls.push_back(std::make_unique<UnreadCall>(
+          narrow_channel_, "/perceptron.v1.PredictionService/PredictStream"));
       for (int sent = 0; sent < 200; ++sent) {
         if (!calls.back()->Send(bytes, absl::Milliseconds(100))) break;
       }
@@ -85,6 +85,8 @@ class MemoryTest : public ServerTest {
     }
     EXPECT_GE(Metric("perceptrond_slow_consumers_total"), count);
   }
+
+  const std::shared_ptr<grpc::Channel> narrow_channel_ = NarrowChannel();
 };
 
 TEST_F(MemoryTest, UnreadStreamsAreHeldToTheBudgetAndEndedWhileOthersAreServed) {
@@ -114,7 +116,8 @@ TEST_F(MemoryTest, UnreadAnswersAreHeldToTheBudgetAndEndedWhileOthersAreServed) 
   request.set_view(v1::MODEL_VIEW_WEIGHTS);
   std::vector<std::unique_ptr<UnreadCall>> calls;
   for (int i = 0; i < 200; ++i) {
-    calls.push_back(std::make_unique<UnreadCall>(channel_, "/perceptron.v1.ModelService/GetModel"));
+    calls.push_back(
+        std::make_unique<UnreadCall>(narrow_channel_, "/perceptron.v1.ModelService/GetModel"));
     ASSERT_TRUE(calls.back()->Send(request.SerializeAsString(), absl::Seconds(30)));
   }
   AwaitSlowConsumers(1);
@@ -133,10 +136,11 @@ TEST_F(MemoryTest, ModelsStreamsAnswersAndAnalysesAtOnceStayWithinWhatIsDocument
     v1::GetModelRequest request;
     request.set_name(absl::StrCat("models/m", i));
     request.set_view(v1::MODEL_VIEW_WEIGHTS);
-    calls.push_back(std::make_unique<UnreadCall>(channel_, "/perceptron.v1.ModelService/GetModel"));
+    calls.push_back(
+        std::make_unique<UnreadCall>(narrow_channel_, "/perceptron.v1.ModelService/GetModel"));
     calls.back()->Send(request.SerializeAsString(), absl::Seconds(30));
     calls.push_back(
-        std::make_unique<UnreadCall>(channel_, "/perceptron.v1.AnalysisService/Analyze"));
+        std::make_unique<UnreadCall>(narrow_channel_, "/perceptron.v1.AnalysisService/Analyze"));
     // The field `model` of AnalyzeRequest.
     v1::PredictRequest analyze;
     analyze.set_model(absl::StrCat("models/m", i));

@@ -181,12 +181,7 @@ TEST_F(SlowCallTest, AnswersThatTheClientDoesNotReadWaitToBeWritten) {
   request.set_model("models/m");
   request.mutable_columns()->set_dense_width(1);
   for (int i = 0; i < 20'000; ++i) request.mutable_columns()->add_values(1);
-  // The transport of a client that does not read keeps 64 KiB, unless it may ask for more.
-  grpc::ChannelArguments arguments;
-  arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  const auto predictions = v1::PredictionService::NewStub(
-      grpc::CreateCustomChannel(server_.address(), grpc::InsecureChannelCredentials(), arguments));
+  const auto predictions = v1::PredictionService::NewStub(NarrowChannel());
   grpc::ClientContext context;
   auto stream = predictions->PredictStream(&context);
   constexpr int kMessages = 20;
