@@ -58,11 +58,8 @@ class Relay final : public Reactor, public WriterCall, public std::enable_shared
     if (ok) Count();
     MutexLock lock(&mutex_);
     if (ended_) return;
-    if (ok) return upstream_.StartWrite(&message_);
-    // For the writer what the client is denied is not the end of what it sends.
-    if (kind_ == RelayKind::kUpload && IsDenied()) return context_.TryCancel();
-    sent_all_ = true;
-    upstream_.StartWritesDone();
+    if (kind_ == RelayKind::kUpload) return PassOnUpload(ok);
+    ok ? upstream_.StartWrite(&message_) : upstream_.StartWritesDone();
   }
   void OnWriteDone(bool ok) override {
     if (!ok) context_.TryCancel();
@@ -97,6 +94,20 @@ class Relay final : public Reactor, public WriterCall, public std::enable_shared
     Relay& relay_;
   };
 
+  // The other server may take the end of a call that is cancelled for the end of what is sent. So the last message is
+  // passed on with the end: what this server ends never arrives whole.
+  void PassOnUpload(bool ok) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (!ok) {
+      if (IsDenied()) return context_.TryCancel();
+      sent_all_ = true;
+      if (!last_.Valid()) return upstream_.StartWritesDone();
+      return upstream_.StartWriteLast(&last_, {});
+    }
+    // One without content ends nothing.
+    if (last_.Valid() && message_.Length() == 0) return call_.StartReadRequest(&message_);
+    message_.Swap(&last_);
+    message_.Valid() ? upstream_.StartWrite(&message_) : call_.StartReadRequest(&message_);
+  }
   bool IsDenied() const { return call_.access() != nullptr && !call_.access()->denied().ok(); }
   void OnDrain() ABSL_LOCKS_EXCLUDED(mutex_) {
     if (kind_ == RelayKind::kCall) return;
@@ -131,7 +142,8 @@ class Relay final : public Reactor, public WriterCall, public std::enable_shared
     MutexLock lock(&mutex_);
     // If it failed, the end comes.
     if (!ok || ended_) return;
-    kind_ == RelayKind::kUpload ? call_.StartReadRequest(&message_) : call_.StartRead(&message_);
+    if (kind_ != RelayKind::kUpload) return call_.StartRead(&message_);
+    if (!sent_all_) call_.StartReadRequest(&message_);
   }
   void OnEnd(const grpc::Status& status) {
     const std::shared_ptr<Relay> self = std::move(self_);
@@ -164,6 +176,8 @@ class Relay final : public Reactor, public WriterCall, public std::enable_shared
   grpc::ByteBuffer message_;
   grpc::ByteBuffer answer_;
   Mutex mutex_;
+  // Of an upload: what came last from the client.
+  grpc::ByteBuffer last_ ABSL_GUARDED_BY(mutex_);
   // The other server has no more answers.
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
   // The client has no more messages.
