@@ -18,6 +18,7 @@ DOCUMENT = (pathlib.Path(__file__).resolve().parent.parent.parent / "docs/learne
 TABLES = {
     "sms_tfidf": ("sms_tfidf", ["sms_tfidf.train", "sms_tfidf.test"]),
     "elec2": ("elec2", ["elec2.stream"]),
+    "Several": ("classes", ["digits_mc.train", "digits_mc.test", "elec2.stream"]),
 }
 
 
