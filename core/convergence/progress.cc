@@ -11,23 +11,25 @@ namespace v1 = ::perceptron::v1;
 // 2^24: every whole number up to it is a float32.
 constexpr double kExactInFloat32 = 16777216;
 
-// Removes an analysis' verdict that a proof about all data seen contradicts: the analysis did not have
-// the examples of the proof, which are newer or no longer stored.
-void RemoveContradicted(ConvergenceReport& report) {
-  if (report.state() != v1::CONVERGENCE_STATE_NOT_SEPARABLE) return;
-  if (report.analysis().separability() != v1::SEPARABILITY_SEPARABLE) return;
-  v1::Analysis& analysis = *report.mutable_analysis();
-  analysis.clear_separability();
-  analysis.clear_margin_lower();
-  analysis.clear_margin_upper();
-}
-
 // What the norm, a running sum in float64, may be off by, relatively.
 constexpr double kNormError = 1e-12;
 
 // The margin ceiling of the report is below `margin`.
 bool IsCeilingBelow(const ConvergenceReport& report, double margin) {
   return report.has_margin_ceiling() && report.margin_ceiling() < margin;
+}
+
+// Removes an analysis' verdict that a proof about all data seen contradicts: the analysis did not have
+// the examples of the proof, which are newer or no longer stored.
+void RemoveContradicted(ConvergenceReport& report) {
+  if (report.analysis().separability() != v1::SEPARABILITY_SEPARABLE) return;
+  if (report.state() != v1::CONVERGENCE_STATE_NOT_SEPARABLE &&
+      !IsCeilingBelow(report, report.analysis().margin_lower()))
+    return;
+  v1::Analysis& analysis = *report.mutable_analysis();
+  analysis.clear_separability();
+  analysis.clear_margin_lower();
+  analysis.clear_margin_upper();
 }
 
 }  // namespace
@@ -175,9 +177,13 @@ bool Progress::ComponentsUnchanged(const TheoremContext& context) const {
 ConvergenceReport Progress::MakeStoredReport(const TheoremContext& context) const {
   ConvergenceReport report = CountedReport();
   ReportWindow(report);
-  // No state depends on the norm.
-  report.set_state(MakeReport(0, context).state());
-  RemoveContradicted(report);
+  // What proofs leave does not depend on the norm.
+  const ConvergenceReport proven = MakeReport(0, context);
+  report.set_state(proven.state());
+  if (report.has_analysis()) {
+    *report.mutable_analysis() = proven.analysis();
+    report.mutable_analysis()->clear_current();
+  }
   return report;
 }
 

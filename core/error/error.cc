@@ -119,6 +119,19 @@ absl::Status NotTheWriterError(absl::string_view name) {
                    kWriterRetry);
 }
 
+absl::Status AddressTakenError(absl::string_view address) {
+  return WithRetry(
+      MakeError(
+          absl::StatusCode::kUnavailable, "NOT_THE_WRITER",
+          absl::StrCat("this server writes no model, since another server of the fleet has its "
+                       "address, ",
+                       address,
+                       ": use another server, and give this one a --fleet-address or "
+                       "--fleet-advertise of its own"),
+          {{"address", std::string(address)}}),
+      kWriterRetry);
+}
+
 absl::Status ReloadedError(absl::string_view name, const absl::Status& why) {
   return WithRetry(MakeError(absl::StatusCode::kUnavailable, "MODEL_RELOADED",
                              absl::StrCat("model \"", name,

@@ -73,6 +73,8 @@ absl::Status WriterChangedError();
 absl::Status WriterUnreachableError(absl::string_view why);
 // NOT_THE_WRITER: another server writes the model.
 absl::Status NotTheWriterError(absl::string_view name);
+// NOT_THE_WRITER: this server writes no models, since another one of the fleet has its address.
+absl::Status AddressTakenError(absl::string_view address);
 // MODEL_RELOADED: the model could not follow its writer, and is loaded again with its next use.
 absl::Status ReloadedError(absl::string_view name, const absl::Status& why);
 

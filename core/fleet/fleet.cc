@@ -114,7 +114,7 @@ absl::Time Fleet::StateTimeOf(uint64_t model_id) {
 }
 
 bool Fleet::can_commit() const {
-  if (members_.MustYield(Members::Clock::now())) return false;
+  if (must_yield()) return false;
   return std::all_of(roles_.begin(), roles_.end(), [&](const auto& role) {
     const PartitionRole::Stats stats = role->stats();
     return stats.answers && IsInContact(stats);
@@ -173,7 +173,7 @@ void Fleet::SendHeartbeats() {
     // The next server at its address may be there already.
     if (!leaving) CheckNamesake();
     // One that yields takes no partition over either.
-    heartbeat.set_leaving(leaving || members_.MustYield(Members::Clock::now()));
+    heartbeat.set_leaving(leaving || must_yield());
     heartbeat.set_server_id(id_);
     heartbeat.set_address(options_.address);
     heartbeat.set_client_address(options_.client_address);

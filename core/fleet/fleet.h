@@ -99,6 +99,8 @@ class Fleet {
   // read to its end lately, and answered when it was last asked. Not on a server whose address is
   // another's.
   bool can_commit() const;
+  // Whether another server has this one's address, and keeps it: this one must write nothing.
+  bool must_yield() const { return members_.MustYield(Members::Clock::now()); }
   // Whether clients should ask this server for predictions: its copies are not late by more than max_lag, or
   // those of all living servers are. A server that cannot read the log does not know how late it is.
   bool should_predict() const {

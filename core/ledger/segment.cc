@@ -109,8 +109,7 @@ void PendingRecords::AddFrequencyChange(const UpdateRow& update, const DocumentC
   record.set_first_revision(update.revision);
   record.set_arithmetic_version(1);
   *record.mutable_document_frequencies() = ToStorage(counts);
-  record.add_labels(0);
-  record.set_squared_norm(update.squared_norm);
+  AppendUpdate(record, update);
   bytes_ += MemoryOf(update) + counts.slots.size() * 2 * sizeof(uint32_t);
 }
 

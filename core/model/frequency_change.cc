@@ -22,6 +22,7 @@ absl::Status ChangeFrequencies(ModelCore& core) {
   core.documents->SetInForce(counts.documents);
   UpdateRow update;
   update.revision = ++state->revision;
+  update.age = core.CountedExamples();
   update.squared_norm = state->learner->augmented_squared_norm();
   AddFrequencyChange(update, counts, core.ledger);
   return absl::OkStatus();

@@ -60,8 +60,9 @@ storage::UpdateRecord FirstRows(const storage::UpdateRecord& record, int rows,
 class PastReplay {
  public:
   // The caller holds the state exclusively.
-  PastReplay(uint64_t revision, PastState past, ModelCore& core, ModelState& state)
-      : revision_(revision),
+  PastReplay(const PastMoment& moment, PastState past, ModelCore& core, ModelState& state)
+      : revision_(moment.revision),
+        examples_(moment.examples),
         past_(std::move(past)),
         core_(core),
         progress_(past_.counters),
@@ -75,15 +76,16 @@ class PastReplay {
     past_.state.Clear();
     if (!status.ok()) return status;
     noted_to_ = state_.revision;
-    if (state_.revision != revision_) {
-      status = records(state_.revision, [this](const storage::UpdateRecord& record, size_t) {
-        return Replay(record);
-      });
-    } else {
+    status = records(state_.revision, [this](const storage::UpdateRecord& record, size_t) {
+      return Replay(record);
+    });
+    if (!status.ok() && !absl::IsCancelled(status)) return status;
+    if (!is_taken_) {
+      // No update followed.
+      if (state_.revision != revision_ || (core_.plan.counts_examples && !examples_.has_value()))
+        return Missing();
       TakeState();
     }
-    if (!status.ok() && !absl::IsCancelled(status)) return status;
-    if (!is_taken_) return Missing();
     return std::move(past_);
   }
 
@@ -97,7 +99,6 @@ class PastReplay {
     tally.updates = 1;
     NoteUpdate(core_.settings.learner, *state_.learner, row, target, tally);
     progress_.Add(tally);
-    if (core_.plan.counts_examples) examples_ = target.age + 1;
   }
 
   // CANCELLED once the state is taken.
@@ -106,35 +107,45 @@ class PastReplay {
     if (record.first_revision() > state_.revision + 1) return Missing();
     if (record.has_restored_state() && !record.has_restored_counters()) return Missing();
     const uint64_t last = LastRevision(record);
+    if (last <= revision_) {
+      absl::Status status = recovery_.Replay(record);
+      if (status.ok()) NoteOthers(record, last);
+      return status;
+    }
+    const auto rows = static_cast<int>(revision_ + 1 - record.first_revision());
     absl::Status status;
-    if (last > revision_) {
-      const auto rows = static_cast<int>(revision_ + 1 - record.first_revision());
+    if (rows > 0) {
       status = recovery_.Replay(FirstRows(record, rows, state_), /*whole=*/false);
       if (!status.ok()) return status;
       NoteOthers(record, revision_);
-      TakeState();
-      // The norm at its end proves its beginning.
-      status = recovery_.Replay(record);
-      return status.ok() ? absl::CancelledError() : status;
     }
-    status = recovery_.Replay(record);
-    if (!status.ok()) return status;
-    NoteOthers(record, last);
-    if (last == revision_) TakeState();
-    return absl::OkStatus();
+    if (core_.plan.counts_examples) {
+      examples_ = ExamplesBefore(record, rows);
+      if (!examples_.has_value()) return Missing();
+    }
+    TakeState();
+    // The norm at its end proves its beginning.
+    if (rows > 0) status = recovery_.Replay(record);
+    return status.ok() ? absl::CancelledError() : status;
+  }
+
+  // Of rules that count them: those of the run before a row of the record, or before what the record has in place of
+  // rows. Absent: an older server made it.
+  std::optional<uint64_t> ExamplesBefore(const storage::UpdateRecord& record, int row) const {
+    if (record.has_restored_state()) {
+      const auto all = static_cast<uint64_t>(record.restored_counters().report().examples());
+      return all - progress_.counters().undone_examples();
+    }
+    return row < record.ages_size() ? std::optional(record.ages(row)) : std::nullopt;
   }
 
   // Updates of a record up to a revision that no row made.
   void NoteOthers(const storage::UpdateRecord& record, uint64_t last) {
     if (record.has_restored_state()) {
       progress_ = Progress(record.restored_counters());
-      examples_.reset();
       return;
     }
-    if (record.replaces_weights()) {
-      progress_.AddWeightReplacement(record.first_revision());
-      if (core_.plan.counts_examples) examples_ = record.ages(0);
-    }
+    if (record.replaces_weights()) progress_.AddWeightReplacement(record.first_revision());
     if (record.has_document_frequencies()) progress_.AddInputChange(record.first_revision());
     for (const uint32_t end : record.batch_ends()) {
       if (record.first_revision() + end > last) break;
@@ -142,8 +153,6 @@ class PastReplay {
       Tally tally;
       tally.updates = 1;
       progress_.Add(tally);
-      if (core_.plan.counts_examples)
-        examples_ = std::max(examples_.value_or(0), record.ages(static_cast<int>(end)));
     }
     noted_to_ = last;
   }
@@ -153,34 +162,34 @@ class PastReplay {
     past_.state = MakeSnapshot(core_, state_);
     past_.counters = progress_.counters();
     ConvergenceReport& report = *past_.counters.mutable_report();
-    // Rows counted for the batch before its end, which itself is none.
     report.set_updates(state_.revision);
-    if (examples_.has_value()) report.set_examples(*examples_ + past_.counters.undone_examples());
+    if (core_.plan.counts_examples)
+      report.set_examples(*examples_ + past_.counters.undone_examples());
     past_.counters.set_sampled(core_.ledger.stored_examples().statistics().sampled);
   }
 
   const uint64_t revision_;
+  // Of rules that count them, in the run: those before the next update.
+  std::optional<uint64_t> examples_;
   PastState past_;
   ModelCore& core_;
   Progress progress_;
   ModelState& state_;
   Recovery recovery_;
-  // Of rules that count them, in the run: those before the next.
-  std::optional<uint64_t> examples_;
   uint64_t noted_to_ = 0;
   bool is_taken_ = false;
 };
 
 }  // namespace
 
-absl::StatusOr<PastState> ReplayTo(uint64_t revision, PastState past,
+absl::StatusOr<PastState> ReplayTo(const PastMoment& moment, PastState past,
                                    const storage::ModelHeader& header,
                                    const RecordSource& records) {
   absl::StatusOr<ModelSettings> settings = ReadSettings(header.model());
   if (!settings.ok()) return absl::DataLossError(settings.status().message());
   ModelCore core(header, *std::move(settings), ModelLimits(), CommittedState());
   const Guarded<ModelState>::Writer state(core.state);
-  return PastReplay(revision, std::move(past), core, *state).Run(records);
+  return PastReplay(moment, std::move(past), core, *state).Run(records);
 }
 
 }  // namespace perceptrond

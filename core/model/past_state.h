@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 
 #include "absl/status/statusor.h"
 #include "core/journal/journal.h"
@@ -22,10 +23,18 @@ struct PastState {
 using RecordSource =
     std::function<absl::Status(uint64_t after_revision, const ReplayCallback& replay)>;
 
-// The model right after the update that made `revision`, which is that of `past` or a later one:
-// `past` with the updates after it replayed, and checked, as when a model is loaded. NOT_FOUND if the
-// source lacks some of them; DATA_LOSS; StoppedError. O(state and records).
-absl::StatusOr<PastState> ReplayTo(uint64_t revision, PastState past,
+// A revision, as it was before the update that followed.
+struct PastMoment {
+  uint64_t revision = 0;
+  // If none followed, of rules that count them: the examples that the run has now (Ledger::examples).
+  std::optional<uint64_t> examples = std::nullopt;
+};
+
+// The model at a revision, which is that of `past` or a later one: `past` with the updates after it
+// replayed, and checked, as when a model is loaded. For rules that count them, with the examples evaluated
+// before the update that followed. NOT_FOUND if the source lacks some of it; DATA_LOSS; StoppedError. O(state
+// and records).
+absl::StatusOr<PastState> ReplayTo(const PastMoment& moment, PastState past,
                                    const storage::ModelHeader& header, const RecordSource& records);
 
 }  // namespace perceptrond

@@ -296,31 +296,46 @@ absl::Status ModelHistory::RollBack(absl::string_view name, const RollbackTarget
 absl::StatusOr<PastState> ModelHistory::Find(storage::ModelHeader& header,
                                              const std::shared_ptr<Model>& model,
                                              const RollbackTarget& target) {
-  auto kept = header.mutable_kept_snapshots()->end();
-  if (!target.revision.has_value()) {
-    kept = FindKept(header, target.id);
-    if (kept == header.mutable_kept_snapshots()->end())
-      return SnapshotNotFound(model->name(), target.id);
-  } else {
-    // What is learned is in the journal once it is committed.
-    if (absl::Status status = store_.committer_->Commit(model); !status.ok()) return status;
-    const absl::StatusOr<storage::History> history = store_.journal_->LoadHistory(header.id());
-    if (!history.ok()) return JournalError(history.status(), model->name());
-    kept = FindBase(header, history->begin(), *target.revision);
-    if (*target.revision > model->revision() || kept == header.mutable_kept_snapshots()->end())
-      return RevisionNotKept(header, history->begin(), model->revision(), *target.revision);
+  if (target.revision.has_value()) return FindRevision(header, model, *target.revision);
+  const auto kept = FindKept(header, target.id);
+  if (kept == header.mutable_kept_snapshots()->end())
+    return SnapshotNotFound(model->name(), target.id);
+  return Load(header, *kept);
+}
+
+absl::StatusOr<PastState> ModelHistory::Load(const storage::ModelHeader& header,
+                                             const storage::KeptSnapshot& kept) {
+  absl::StatusOr<storage::Snapshot> state = store_.journal_->LoadKept(header.id(), kept);
+  if (!state.ok()) return JournalError(state.status(), header.model().name());
+  return PastState{*std::move(state), kept.counters()};
+}
+
+absl::StatusOr<PastState> ModelHistory::FindRevision(storage::ModelHeader& header,
+                                                     const std::shared_ptr<Model>& model,
+                                                     uint64_t revision) {
+  uint64_t newest = 0;
+  PastMoment moment{revision};
+  {
+    const ModelReader reader(*model, ComponentAccess::kNone);
+    newest = reader.revision();
+    if (revision == newest) moment.examples = reader.core().CountedExamples();
   }
-  absl::StatusOr<storage::Snapshot> state = store_.journal_->LoadKept(header.id(), *kept);
-  if (!state.ok()) return JournalError(state.status(), model->name());
-  PastState past{*std::move(state), kept->counters()};
-  if (target.revision.value_or(kept->revision()) == kept->revision()) return past;
+  // What is learned is in the journal once it is committed.
+  if (absl::Status status = store_.committer_->Commit(model); !status.ok()) return status;
+  const absl::StatusOr<storage::History> history = store_.journal_->LoadHistory(header.id());
+  if (!history.ok()) return JournalError(history.status(), model->name());
+  const auto kept = FindBase(header, history->begin(), revision);
+  if (revision > newest || kept == header.mutable_kept_snapshots()->end())
+    return RevisionNotKept(header, history->begin(), newest, revision);
+  absl::StatusOr<PastState> past = Load(header, *kept);
+  // Of a snapshot without the updates that followed, its own moment is what is known.
+  if (!past.ok() || kept->revision() < history->begin()) return past;
   const auto records = [&](uint64_t after_revision, const ReplayCallback& replay) {
     return store_.journal_->Replay(header.id(), after_revision, replay);
   };
-  absl::StatusOr<PastState> found = ReplayTo(*target.revision, std::move(past), header, records);
+  absl::StatusOr<PastState> found = ReplayTo(moment, *std::move(past), header, records);
   // They were dropped meanwhile, or a server that does not know of them did.
-  if (absl::IsNotFound(found.status()))
-    return RevisionNotKept(header, model->revision(), model->revision(), *target.revision);
+  if (absl::IsNotFound(found.status())) return RevisionNotKept(header, newest, newest, revision);
   if (found.ok()) return found;
   return Stopped() ? StoppedError() : JournalError(found.status(), model->name());
 }

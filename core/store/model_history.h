@@ -54,7 +54,8 @@ class ModelHistory {
   absl::StatusOr<std::vector<storage::KeptSnapshot>> List(absl::string_view name);
   // NOT_FOUND (SNAPSHOT_NOT_FOUND).
   absl::Status Delete(absl::string_view name, absl::string_view id);
-  // A kept snapshot, or with `revision` the state right after the update that made it.
+  // A kept snapshot, or with `revision` the state that the update after it found; of the newest, the current
+  // state. If those updates are not held, of a kept snapshot's revision, that snapshot.
   struct RollbackTarget {
     std::string id;
     std::optional<uint64_t> revision = std::nullopt;
@@ -87,6 +88,10 @@ class ModelHistory {
                               bool predicts);
   absl::StatusOr<PastState> Find(storage::ModelHeader& header, const std::shared_ptr<Model>& model,
                                  const RollbackTarget& target);
+  absl::StatusOr<PastState> Load(const storage::ModelHeader& header,
+                                 const storage::KeptSnapshot& kept);
+  absl::StatusOr<PastState> FindRevision(storage::ModelHeader& header,
+                                         const std::shared_ptr<Model>& model, uint64_t revision);
   absl::Status CommitRollback(const std::shared_ptr<Model>& model, PastState past,
                               std::optional<uint64_t> expected_revision);
 

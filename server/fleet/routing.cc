@@ -171,7 +171,8 @@ Destination Routing::FindById(uint64_t id, const std::string& model, Without wit
   const Writer writer = fleet.WriterOf(id);
   if (writer.epoch > 0 && !writer.released && writer.address != fleet.address())
     return {writer.address, id, writer.epoch, absl::OkStatus()};
-  return Nowhere(NotTheWriterError(model));
+  return Nowhere(fleet.must_yield() ? AddressTakenError(fleet.address())
+                                    : NotTheWriterError(model));
 }
 
 }  // namespace perceptrond

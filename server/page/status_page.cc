@@ -1,18 +1,15 @@
 #include "server/page/status_page.h"
 
 #include <google/protobuf/util/json_util.h>
-#include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "google/rpc/status.pb.h"
 #include "server/page/http.h"
+#include "server/page/parameters.h"
 #include "server/rpc/message.h"
 
 namespace perceptrond {
@@ -121,50 +118,31 @@ HttpAnswer Json(const HttpRequest& request, const absl::StatusOr<Message>& messa
   return MakeAnswer(request, 200, kJsonType, ToJson(*message));
 }
 
-// The value of the first query parameter of that name; empty if there is none.
-std::string Parameter(const HttpRequest& request, absl::string_view name) {
-  for (const auto& [key, value] : request.query) {
-    if (key == name) return value;
-  }
-  return "";
-}
-
-// The value as an integer, limited to the range of uint64; `default_value` if it is not an integer.
-uint64_t IntegerParameter(const HttpRequest& request, absl::string_view name,
-                          uint64_t default_value) {
-  const std::string text = Parameter(request, name);
-  absl::string_view digits = text;
-  const bool negative = absl::ConsumePrefix(&digits, "-");
-  if (digits.empty() || !std::all_of(digits.begin(), digits.end(), absl::ascii_isdigit))
-    return default_value;
-  if (negative) return 0;
-  uint64_t number;
-  return absl::SimpleAtoi(digits, &number) ? number : std::numeric_limits<uint64_t>::max();
-}
-
-ModelListQuery ListQuery(const HttpRequest& request) {
+absl::StatusOr<ModelListQuery> ReadListQuery(const HttpRequest& request) {
+  Parameters parameters(request);
   ModelListQuery query;
-  query.filter.search = Parameter(request, "search");
-  query.filter.state = Parameter(request, "state");
-  query.filter.order_by = Parameter(request, "order_by");
-  query.filter.active = Parameter(request, "active") == "true";
-  double min_error = 0;
-  if (absl::SimpleAtod(Parameter(request, "min_error"), &min_error))
-    query.filter.min_error = min_error;
+  query.filter.search = parameters.Text("search");
+  query.filter.state = parameters.Text("state");
+  query.filter.order_by = parameters.Text("order_by");
+  query.filter.active = parameters.Flag("active");
+  query.filter.min_error = parameters.Number("min_error", 0);
   query.filter.readable = request.readable;
-  query.page = IntegerParameter(request, "page", query.page);
-  query.page_size = IntegerParameter(request, "page_size", query.page_size);
-  query.points = IntegerParameter(request, "points", query.points);
+  query.page = parameters.Integer("page", query.page);
+  query.page_size = parameters.Integer("page_size", query.page_size);
+  query.points = parameters.Integer("points", query.points);
+  if (absl::Status status = parameters.Check(); !status.ok()) return status;
   return query;
 }
 
-ModelDetailQuery DetailQuery(const HttpRequest& request, absl::string_view id) {
+absl::StatusOr<ModelDetailQuery> ReadDetailQuery(const HttpRequest& request, absl::string_view id) {
+  Parameters parameters(request);
   ModelDetailQuery query;
   query.id = std::string(id);
-  query.load = Parameter(request, "load") == "true";
-  query.after_revision = IntegerParameter(request, "after_revision", 0);
-  query.features = IntegerParameter(request, "features", 0);
+  query.load = parameters.Flag("load");
+  query.after_revision = parameters.Integer("after_revision", 0);
+  query.features = parameters.Integer("features", 0);
   query.readable = request.readable;
+  if (absl::Status status = parameters.Check(); !status.ok()) return status;
   return query;
 }
 
@@ -215,9 +193,15 @@ HttpAnswer StatusPage::Api(const HttpRequest& request, absl::string_view path) {
     answer.headers.emplace_back("Retry-After", "1");
     return answer;
   }
-  if (path == "models") return Json(request, models_.List(ListQuery(request)));
-  if (absl::ConsumePrefix(&path, "models/"))
-    return Json(request, models_.Detail(DetailQuery(request, path)));
+  if (path == "models") {
+    const absl::StatusOr<ModelListQuery> query = ReadListQuery(request);
+    return query.ok() ? Json(request, models_.List(*query)) : ErrorAnswer(request, query.status());
+  }
+  if (absl::ConsumePrefix(&path, "models/")) {
+    const absl::StatusOr<ModelDetailQuery> query = ReadDetailQuery(request, path);
+    return query.ok() ? Json(request, models_.Detail(*query))
+                      : ErrorAnswer(request, query.status());
+  }
   return Text(request, 404, "Not found: see /api/models.");
 }
 

@@ -28,6 +28,8 @@ HOPELESS = "hopeless"
 AUTO = "auto"
 # Its labels come later, or too late.
 DELAYED = "delayed"
+# Expires.
+UNUSED = "unused"
 # An answer with their weights has 40 KB, for which the server reserves 64 KiB, or 1 MB. A client may take a second to receive the first
 # (--write-timeout), and a quarter of a minute for the second: enough time for WIDEST_CALLS of them to exceed the memory budget.
 WIDE = "wide"
@@ -214,9 +216,15 @@ class Load:
         # A crash would end those that wait.
         self.seen("perceptrond_predictions_expired_total > 0")
 
+    def expiry(self):
+        """A model that nobody uses."""
+        # A journal without its end may have it again.
+        self.call("create", UNUSED, "--dimension", 1, "--expire-after", "1s", expect=(0, 1))
+        self.seen("perceptrond_models_expired_total > 0")
+
     def again(self):
-        for step in (self.slow_clients, self.connections, self.malformed, self.unary, self.others, self.busy, self.members, self.later_labels, self.drift,
-                     self.unary):
+        for step in (self.slow_clients, self.connections, self.malformed, self.unary, self.others, self.busy, self.members, self.later_labels, self.expiry,
+                     self.drift, self.unary):
             step()
 
     def journal(self):

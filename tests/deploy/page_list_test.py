@@ -195,8 +195,9 @@ class ListTest:
         self.browser.open(self.origin + "/?state=no+examples&order_by=name+desc&page=7")
         self.expect_names("by address", ["new"])
         assert self.find("#state").get_attribute("value") == "no examples" and self.sorted_by() == [["name", "descending"]]
-        self.browser.driver.get(self.origin + "/?order_by=size")
-        self.browser.until("what is wrong", lambda: "order_by" in self.browser.text("#live"))
+        for wrong in ("order_by=size", "min_error=abc"):
+            self.browser.driver.get(f"{self.origin}/?{wrong}")
+            self.browser.until("what is wrong", lambda: wrong.split("=", 1)[0] in self.browser.text("#live"))
         assert all("400" in message for message in self.browser.complaints())
 
     def everything_is_reached_by_keys(self):

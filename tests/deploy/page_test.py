@@ -278,6 +278,16 @@ class PageTest:
         self.load.call("delete", "easy")
         self.check_quiet()
 
+    def what_expires_and_what_nothing_separates_is_said(self):
+        self.load.call("create", "trial", "--dimension", 2, "--expire-after", "36h", "--keep-predictions", "90m")
+        self.load.learn("trial", "+1 0:1\n-1 0:1\n")
+        self.browser.open(self.origin + "/models/trial")
+        self.browser.until("it has no bound", lambda: self.browser.text("#bound") == "There is no bound: nothing separates the data.")
+        said = self.browser.text("#settings")
+        assert re.search(r"Kept predictions\s+for 1 h 30 min, at most 64 MiB", said), said
+        assert re.search(r"Expires\s+\d+ \w+ \d{4}, [\d:]{8}, 1 d 12 h after its last use, if it is not used before", said), said
+        self.load.call("delete", "trial")
+
     def of_many_classes_those_are_shown_that_are_sought(self):
         self.load.call("create", "classes", "--named", "--classes", 300, "--new-classes", "named")
         self.load.call("learn", "classes", "-", "--format", "csv", "--label-column", "y", text="y,word,other\n" + "".join(
@@ -372,6 +382,7 @@ def main():
                 test.curves_grow_while_a_stream_learns()
                 test.curves_stand_still_while_the_model_is_right()
                 test.members_of_the_learner_without_settings_are_listed()
+                test.what_expires_and_what_nothing_separates_is_said()
                 test.of_many_classes_those_are_shown_that_are_sought()
                 test.names_are_text()
                 test.names_that_differ_look_different()

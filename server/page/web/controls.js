@@ -8,8 +8,8 @@ const form = part('filters');
 
 // ---- Filters ----
 
-// The address has a ratio, the field a percentage.
-const toPercent = (ratio) => (ratio === '' ? '' : String(Number((100 * Number(ratio)).toPrecision(12))));
+// The address has a ratio, the field a percentage. What is no number the server refuses.
+const toPercent = (ratio) => (ratio === '' || Number.isNaN(Number(ratio)) ? '' : String(Number((100 * Number(ratio)).toPrecision(12))));
 const toRatio = (percent) => (Number(percent) > 0 ? String(Number((Number(percent) / 100).toPrecision(12))) : '');
 
 // A field that the reader is typing into is left alone.

@@ -1,6 +1,6 @@
 // A model's settings, as a list of headings and texts; the members of the learner auto; and its top features, in a table for each class.
 
-import {beginning, bytes, count, figure, make, moment, nameElement, percent, setText} from './page.js';
+import {beginning, bytes, count, figure, make, moment, nameElement, percent, setText, span} from './page.js';
 
 function describeSpace(space) {
   const map = space.map === undefined ? '' : `, through a feature map (${Object.keys(space.map)[0] ?? ''})`;
@@ -27,6 +27,10 @@ function describeStored(model) {
          (stored.complete ? ' (all examples seen)' : '') + `; ${bytes(stored.memoryBytes)}`;
 }
 
+function describeKept({maxAge, maxBytes, durable}) {
+  return `for ${span(maxAge)}, at most ${bytes(maxBytes)}` + (durable ? ', across restarts' : '');
+}
+
 // Fills the list with the model's settings; `learner` is the learner's text.
 export function showSettings(list, model, learner) {
   const pairs = [
@@ -37,6 +41,10 @@ export function showSettings(list, model, learner) {
     ['Created', moment(new Date(model.createTime))],
     ['Changed', moment(new Date(model.updateTime))],
   ];
+  if (model.storedPredictions !== undefined) pairs.splice(4, 0, ['Kept predictions', describeKept(model.storedPredictions)]);
+  if (model.expireTime !== undefined) {
+    pairs.push(['Expires', `${moment(new Date(model.expireTime))}, ${span(model.expireAfter)} after its last use, if it is not used before`]);
+  }
   if (model.marginOfInterest > 0) pairs.push(['Margin of interest', figure(model.marginOfInterest)]);
   // Of a model that another server of the fleet writes.
   if (model.staleSince !== undefined) pairs.push(['Known until', `${moment(new Date(model.staleSince))}; another server writes it`]);

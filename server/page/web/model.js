@@ -187,7 +187,8 @@ function showBound(report) {
   const bound = updateBound ?? majorityBound;
   meter.hidden = bound === undefined;
   if (bound === undefined) {
-    setText(part('bound'), 'No bound is known. A bound needs a learner with the convergence theorem, and a whole pass without an update ' +
+    setText(part('bound'), report.notSeparable ? 'There is no bound: nothing separates the data.' :
+                           'No bound is known. A bound needs a learner with the convergence theorem, and a whole pass without an update ' +
                            'or an analysis (perceptronctl analyze).');
     return;
   }

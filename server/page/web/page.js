@@ -26,6 +26,18 @@ export const bytes = (value) => {
   }
   return `${Number(size.toPrecision(3))} TiB`;
 };
+// "1 d 12 h" for a duration as JSON has it, "129600s".
+export const span = (duration) => {
+  let left = parseFloat(duration);
+  const parts = [];
+  for (const [unit, seconds] of [['d', 86400], ['h', 3600], ['min', 60]]) {
+    const whole = Math.floor(left / seconds);
+    if (whole > 0) parts.push(`${count(whole)} ${unit}`);
+    left -= whole * seconds;
+  }
+  if (left > 0 || parts.length === 0) parts.push(`${Number(left.toPrecision(3))} s`);
+  return parts.join(' ');
+};
 export const clock = (date) => date.toLocaleTimeString('en-GB');
 export const moment = (date) => date.toLocaleString('en-GB', {dateStyle: 'medium', timeStyle: 'medium'});
 

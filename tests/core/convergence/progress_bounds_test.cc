@@ -1,4 +1,5 @@
 // The margin's floor and ceiling: which passes and updates set them, and what they prove for good.
+#include <array>
 #include <limits>
 
 #include "core/convergence/progress.h"
@@ -185,13 +186,19 @@ TEST(ProgressBounds, AProofOfInseparabilityLowersTheCeilingAndRemovesFloorAndBou
   }
 }
 
-TEST(ProgressBounds, AProofRemovesTheVerdictOfAnAnalysisThatHadNotItsExamples) {
-  namespace v1 = ::perceptron::v1;
-  v1::Analysis analysis;
-  analysis.set_separability(v1::SEPARABILITY_SEPARABLE);
+// Two examples that can be separated.
+::perceptron::v1::Analysis AnalysisOfTwo() {
+  ::perceptron::v1::Analysis analysis;
+  analysis.set_separability(::perceptron::v1::SEPARABILITY_SEPARABLE);
   analysis.set_examples(2);
   analysis.set_margin_lower(0.3);
   analysis.set_margin_upper(0.4);
+  return analysis;
+}
+
+TEST(ProgressBounds, AProofRemovesTheVerdictOfAnAnalysisThatHadNotItsExamples) {
+  namespace v1 = ::perceptron::v1;
+  v1::Analysis analysis = AnalysisOfTwo();
   Progress progress;
   progress.Add(UpdateTo(1));
   progress.AddAnalysis(analysis);
@@ -214,6 +221,33 @@ TEST(ProgressBounds, AProofRemovesTheVerdictOfAnAnalysisThatHadNotItsExamples) {
   progress.AddAnalysis(analysis);
   EXPECT_EQ(progress.MakeReport(0, Applies()).analysis().separability(),
             v1::SEPARABILITY_NOT_SEPARABLE);
+}
+
+TEST(ProgressBounds, AProofRemovesALargerMarginOfAnAnalysisOfAPartOfTheData) {
+  namespace v1 = ::perceptron::v1;
+  Progress progress;
+  progress.Add(UpdateTo(1));
+  progress.AddAnalysis(AnalysisOfTwo());
+  const auto reports = [&] {
+    return std::array{progress.MakeReport(0, Applies(0.5)),
+                      progress.MakeStoredReport(Applies(0.5))};
+  };
+  // Refuted by the analysis itself, whose margins stand.
+  for (const ConvergenceReport& report : reports()) {
+    EXPECT_EQ(report.state(), v1::CONVERGENCE_STATE_REFUTED);
+    EXPECT_EQ(report.analysis().separability(), v1::SEPARABILITY_SEPARABLE);
+    EXPECT_EQ(report.analysis().margin_lower(), 0.3);
+  }
+  // A ceiling of 0.1 for all data.
+  progress.Add(UpdateTo(0.2));
+  for (const ConvergenceReport& report : reports()) {
+    EXPECT_EQ(report.state(), v1::CONVERGENCE_STATE_REFUTED);
+    EXPECT_EQ(report.analysis().examples(), 2U);
+    EXPECT_EQ(report.analysis().separability(), v1::SEPARABILITY_UNSPECIFIED);
+    EXPECT_FALSE(report.analysis().has_margin_lower());
+    EXPECT_FALSE(report.analysis().has_margin_upper());
+  }
+  EXPECT_FALSE(progress.MakeStoredReport(Applies(0.5)).analysis().has_current());
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "core/journal/snapshot_parts.h"
 #include "core/learner/catalogue.h"
 #include "core/model/model.h"
+#include "core/store/model_history.h"
 #include "core/store/store.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -198,6 +199,18 @@ TEST_F(FrequencyChange, ASnapshotKeepsWhatIsCounted) {
   }));
   EXPECT_GT(parts, 2);
   EXPECT_EQ(whole.SerializeAsString(), snapshot.SerializeAsString());
+}
+
+TEST_F(FrequencyChange, ARollbackBeforeItHasTheExamplesThatItFound) {
+  Create(Settings("averaged-perceptron"));
+  ASSERT_OK(ModelHistory(*store_).Keep(kName, "empty").status());
+  // The last of them are right, as are those after the change.
+  LearnPairs(32);
+  const uint64_t before = Get()->revision();
+  LearnPairs(1);
+  ASSERT_EQ(Get()->revision(), before + 1);
+  ASSERT_OK(ModelHistory(*store_).RollBack(kName, {"", before}, std::nullopt));
+  EXPECT_EQ(Get()->ledger().examples(), 64U);
 }
 
 TEST_F(FrequencyChange, ADamagedRecordIsDataLoss) {

@@ -117,13 +117,14 @@ class RevisionOfEachRule : public StoreTest,
     ASSERT_OK(store_->Create(settings_, "", false).status());
   }
   static Space space() { return std::get<0>(GetParam()); }
-  void LearnPrefix(const Moment& last) {
+  // All rows before an update.
+  void LearnPrefix(const Moment& next) {
     settings_.set_name(kPrefix);
     ASSERT_OK(store_->Create(settings_, "", false).status());
-    for (size_t i = 0; i < last.message; ++i) Learn(*store_, kPrefix, space(), messages_[i]);
-    Message part = messages_[last.message];
-    part.examples.resize(last.row + 1);
-    Learn(*store_, kPrefix, space(), part);
+    for (size_t i = 0; i < next.message; ++i) Learn(*store_, kPrefix, space(), messages_[i]);
+    Message part = messages_[next.message];
+    part.examples.resize(next.row);
+    if (next.row > 0) Learn(*store_, kPrefix, space(), part);
   }
   void LearnOn(size_t begin, size_t end) {
     for (size_t i = begin; i < end; ++i) {
@@ -135,7 +136,7 @@ class RevisionOfEachRule : public StoreTest,
   v1::Model settings_;
 };
 
-TEST_P(RevisionOfEachRule, IsThatOfARunThatLearnedNoMore) {
+TEST_P(RevisionOfEachRule, IsThatOfARunThatLearnedAllBeforeTheNextUpdate) {
   std::vector<Moment> moments;
   for (size_t i = 0; i < kMessages; ++i) {
     if (i == kKeptAt) ASSERT_OK(ModelHistory(*store_).Keep(kName, "kept").status());
@@ -145,10 +146,11 @@ TEST_P(RevisionOfEachRule, IsThatOfARunThatLearnedNoMore) {
     for (const uint32_t row : outcome.updated_rows) moments.push_back({i, row});
   }
   ASSERT_GT(moments.size(), 5U);
+  // After the last update nothing came but what is right.
+  moments.push_back({kMessages, 0});
   std::mt19937 random(static_cast<uint32_t>(moments.size()));
   for (int round = 0; round < 3; ++round) {
-    const Moment& last = moments[random() % moments.size()];
-    LearnPrefix(last);
+    LearnPrefix(round == 0 ? moments.back() : moments[random() % moments.size()]);
     const uint64_t revision = Get(*store_, kPrefix)->revision();
     const uint64_t newest = Get(*store_, kName)->revision();
     const absl::Status status = ModelHistory(*store_).RollBack(kName, {"", revision}, std::nullopt);

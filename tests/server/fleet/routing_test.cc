@@ -1,6 +1,7 @@
 // Where a call runs: here, on the server that writes its model, or nowhere.
 #include "server/fleet/routing.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -15,6 +16,9 @@ namespace perceptrond::routing_test {
 namespace {
 
 using namespace ::perceptrond::testing;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
 namespace v1 = ::perceptron::v1;
 
 constexpr char kModel[] = "models/m";
@@ -28,7 +32,8 @@ std::string Request(const std::string& model) {
 // Calls of GetModel are echoed here, and so are those that go elsewhere, with other counts.
 class RoutingTest : public ::testing::Test {
  protected:
-  RoutingTest() {
+  explicit RoutingTest(absl::Duration writer_timeout = absl::Hours(1))
+      : member_("this:1", FleetMember::NewJournal(), writer_timeout) {
     const auto& get_model =
         *v1::GetModelRequest::descriptor()->file()->service(0)->FindMethodByName("GetModel");
     for (const Without without : {Without::kFail, Without::kHere})
@@ -175,6 +180,27 @@ TEST_F(RoutingTest, ACallThatIsCancelledWhileItIsHandedOverIsCancelledOnce) {
   // Has handled every callback.
   server_->Stop();
   EXPECT_EQ(ran_here_.cancelled(), 1);
+}
+
+class NamesakeRoutingTest : public RoutingTest {
+ protected:
+  NamesakeRoutingTest() : RoutingTest(absl::Seconds(1)) {}
+};
+
+TEST_F(NamesakeRoutingTest, AServerWhoseAddressIsAnothersSaysThatItDoesNotLearn) {
+  member_.WriteAt("this:1");
+  grpc::Status status = Echoed(Request(kModel));
+  EXPECT_EQ(ReasonOf(status), "NOT_THE_WRITER");
+  EXPECT_THAT(status.error_message(), Not(HasSubstr("--fleet-address")));
+  // It must have been heard of for a while.
+  ASSERT_TRUE(Eventually([&] {
+    member_.HearOfNamesake();
+    return member_.store().fleet()->must_yield();
+  }));
+  status = Echoed(Request(kModel));
+  EXPECT_EQ(ReasonOf(status), "NOT_THE_WRITER");
+  EXPECT_THAT(status.error_message(), AllOf(HasSubstr("this:1"), HasSubstr("--fleet-address")));
+  EXPECT_EQ(ran_here_.begun() + ran_there_.begun(), 0);
 }
 
 }  // namespace
