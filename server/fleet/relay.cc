@@ -59,13 +59,17 @@ class Relay final : public Reactor, public WriterCall, public std::enable_shared
     MutexLock lock(&mutex_);
     if (ended_) return;
     if (ok) return upstream_.StartWrite(&message_);
+    if (kind_ != RelayKind::kUpload) return upstream_.StartWritesDone();
     // For the writer what the client is denied is not the end of what it sends.
-    if (kind_ == RelayKind::kUpload && IsDenied()) return context_.TryCancel();
-    sent_all_ = true;
-    upstream_.StartWritesDone();
+    if (IsDenied()) return context_.TryCancel();
+    // Nor is it that the client is gone: then this write fails. The other call does not end meanwhile.
+    upstream_.AddHold();
+    is_ending_ = true;
+    call_.StartWrite({});
   }
   void OnWriteDone(bool ok) override {
     if (!ok) context_.TryCancel();
+    if (PassOnEnd(ok)) return;
     // Also for a client that is no longer there: the end of the other call comes with a read that
     // fails.
     upstream_.StartRead(&answer_);
@@ -97,6 +101,17 @@ class Relay final : public Reactor, public WriterCall, public std::enable_shared
     Relay& relay_;
   };
 
+  // Whether what was written says whether the client has sent all.
+  bool PassOnEnd(bool ok) {
+    MutexLock lock(&mutex_);
+    if (!std::exchange(is_ending_, false)) return false;
+    if (ok && !ended_) {
+      sent_all_ = true;
+      upstream_.StartWritesDone();
+    }
+    upstream_.RemoveHold();
+    return true;
+  }
   bool IsDenied() const { return call_.access() != nullptr && !call_.access()->denied().ok(); }
   void OnDrain() ABSL_LOCKS_EXCLUDED(mutex_) {
     if (kind_ == RelayKind::kCall) return;
@@ -166,7 +181,9 @@ class Relay final : public Reactor, public WriterCall, public std::enable_shared
   Mutex mutex_;
   // The other server has no more answers.
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
-  // The client has no more messages.
+  // The client of an upload has no more messages, or is gone.
+  bool is_ending_ ABSL_GUARDED_BY(mutex_) = false;
+  // It has no more messages.
   bool sent_all_ ABSL_GUARDED_BY(mutex_) = false;
   // Why this server ends the call.
   absl::Status why_ ABSL_GUARDED_BY(mutex_);
