@@ -253,7 +253,7 @@ class ReadsToTheEnd final : public RecordingReactor {
   grpc::ByteBuffer bytes_;
 };
 
-TEST_F(AcceptorTest, AWriteWithoutAMessageTellsAClientThatHasSentAllFromOneThatIsGone) {
+TEST_F(AcceptorTest, AWriteWithoutAMessageFailsOnceTheClientHasCancelledAndNotWhenItHasSentAll) {
   constexpr int kCalls = 200;
   std::atomic<int> ended = 0;
   const Call::Method method = [&](Call& call) {
@@ -264,11 +264,11 @@ TEST_F(AcceptorTest, AWriteWithoutAMessageTellsAClientThatHasSentAllFromOneThatI
   RpcServer server(All(method), 3);
   const auto channel = server.Connect();
   for (int i = 0; i < kCalls; ++i) {
-    ClientCall gone(channel, "/a.B/C");
-    ASSERT_TRUE(gone.Write("some"));
+    ClientCall cancelled(channel, "/a.B/C");
+    ASSERT_TRUE(cancelled.Write("some"));
     ASSERT_TRUE(counts_.AwaitBegun(2 * i + 1));
-    gone.Cancel();
-    EXPECT_EQ(gone.Finish().error_code(), grpc::StatusCode::CANCELLED);
+    cancelled.Cancel();
+    EXPECT_EQ(cancelled.Finish().error_code(), grpc::StatusCode::CANCELLED);
     ClientCall whole(channel, "/a.B/C");
     ASSERT_TRUE(whole.Write("all"));
     ASSERT_TRUE(whole.WritesDone());
