@@ -58,14 +58,8 @@ class Relay final : public Reactor, public WriterCall, public std::enable_shared
     if (ok) Count();
     MutexLock lock(&mutex_);
     if (ended_) return;
-    if (ok) return upstream_.StartWrite(&message_);
-    if (kind_ != RelayKind::kUpload) return upstream_.StartWritesDone();
-    // For the writer what the client is denied is not the end of what it sends.
-    if (IsDenied()) return context_.TryCancel();
-    // Nor is it that the client is gone: then this write fails. The other call does not end meanwhile.
-    upstream_.AddHold();
-    is_ending_ = true;
-    call_.StartWrite({});
+    if (kind_ == RelayKind::kUpload) return PassOnUpload(ok);
+    ok ? upstream_.StartWrite(&message_) : upstream_.StartWritesDone();
   }
   void OnWriteDone(bool ok) override {
     if (!ok) context_.TryCancel();
@@ -101,13 +95,28 @@ class Relay final : public Reactor, public WriterCall, public std::enable_shared
     Relay& relay_;
   };
 
-  // Whether what was written says whether the client has sent all.
+  // The other server may take the end of a call that is cancelled for the end of what is sent. So the last message is
+  // passed on with the end: what this server ends never arrives whole.
+  void PassOnUpload(bool ok) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (!ok) {
+      if (IsDenied()) return context_.TryCancel();
+      // Nor has a client that is gone sent all: then this write fails. The other call does not end meanwhile.
+      upstream_.AddHold();
+      is_ending_ = true;
+      return call_.StartWrite({});
+    }
+    // One without content ends nothing.
+    if (last_.Valid() && message_.Length() == 0) return call_.StartReadRequest(&message_);
+    message_.Swap(&last_);
+    message_.Valid() ? upstream_.StartWrite(&message_) : call_.StartReadRequest(&message_);
+  }
+  // Whether what was written says whether the client of an upload has sent all.
   bool PassOnEnd(bool ok) {
     MutexLock lock(&mutex_);
     if (!std::exchange(is_ending_, false)) return false;
     if (ok && !ended_) {
       sent_all_ = true;
-      upstream_.StartWritesDone();
+      last_.Valid() ? upstream_.StartWriteLast(&last_, {}) : upstream_.StartWritesDone();
     }
     upstream_.RemoveHold();
     return true;
@@ -146,7 +155,8 @@ class Relay final : public Reactor, public WriterCall, public std::enable_shared
     MutexLock lock(&mutex_);
     // If it failed, the end comes.
     if (!ok || ended_) return;
-    kind_ == RelayKind::kUpload ? call_.StartReadRequest(&message_) : call_.StartRead(&message_);
+    if (kind_ != RelayKind::kUpload) return call_.StartRead(&message_);
+    if (!sent_all_) call_.StartReadRequest(&message_);
   }
   void OnEnd(const grpc::Status& status) {
     const std::shared_ptr<Relay> self = std::move(self_);
@@ -179,6 +189,8 @@ class Relay final : public Reactor, public WriterCall, public std::enable_shared
   grpc::ByteBuffer message_;
   grpc::ByteBuffer answer_;
   Mutex mutex_;
+  // Of an upload: what came last from the client.
+  grpc::ByteBuffer last_ ABSL_GUARDED_BY(mutex_);
   // The other server has no more answers.
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
   // The client of an upload has no more messages, or is gone.

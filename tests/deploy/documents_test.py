@@ -19,10 +19,10 @@ import sys
 import tempfile
 import unittest
 
-from processes import free_ports
+from processes import free_ports, logs_on_failure
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-OTHER_PROGRAMS = {"jubaclassifier", "river", "vw"}
+OTHER_PROGRAMS = {"jubaclassifier", "river", "tritonserver", "vw"}
 BLOCKS = re.compile(r"^```sh(?: needs=(\w+))?\n(.*?)^```\n(?:```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
 START = "perceptrond --data-dir ./store 2> perceptrond.log &\n"
 END = "---- end of a block ----"
@@ -43,7 +43,8 @@ def pattern(shown):
 
 
 class Session:
-    """A reader's shell. Servers that it starts listen on a socket in its directory, with metrics at a port of their own."""
+    """A reader's shell. Servers that it starts listen on a socket in its directory, with metrics at a port of their own; Triton, which has
+    no sockets, at another."""
 
     def __init__(self, directory):
         self.directory = pathlib.Path(directory)
@@ -52,7 +53,8 @@ class Session:
         for name, target in (*((name, ROOT / name) for name in ("client", "deploy", "tests")), ("build/bin", built),
                              ("env", built.parent / "client/environment")):
             (self.directory / name).symlink_to(target)
-        self.metrics = f"127.0.0.1:{free_ports(1)[0]}"
+        metrics, triton = free_ports(2)
+        self.metrics, self.triton = f"127.0.0.1:{metrics}", str(triton)
         address = f"unix:{directory}/socket"
         addresses = {"PERCEPTROND_ADDRESS": address, "PERCEPTROND_SERVER": address, "PERCEPTROND_METRICS_ADDRESS": self.metrics,
                   "XDG_STATE_HOME": directory, "PYTHONDONTWRITEBYTECODE": "1", "PATH": f"{self.directory}/build/bin:{os.environ['PATH']}"}
@@ -61,7 +63,8 @@ class Session:
 
     def run(self, commands):
         """Exit code of the last command and what all of them printed."""
-        self.bash.stdin.write(f"{commands.replace('127.0.0.1:7601', self.metrics)}printf '\\n%s %s\\n' '{END}' $?\n")
+        commands = commands.replace("127.0.0.1:7601", self.metrics).replace("8001", self.triton)
+        self.bash.stdin.write(f"{commands}printf '\\n%s %s\\n' '{END}' $?\n")
         self.bash.stdin.flush()
         printed = ""
         for line in self.bash.stdout:
@@ -87,7 +90,7 @@ def programs_of(page):
 
 class PagesTest(unittest.TestCase):
     def follow(self, page, programs=()):
-        with tempfile.TemporaryDirectory() as directory:
+        with tempfile.TemporaryDirectory() as directory, logs_on_failure(directory):
             self.follow_in(directory, page, programs)
 
     def follow_in(self, directory, page, programs=()):

@@ -6,6 +6,7 @@ Needs Debian's python3-onnx and python3-grpcio.
 """
 
 import pathlib
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -81,6 +82,13 @@ class ModelRepositoryTest(PagesTest):
         metadata = messages.ModelMetadataResponse(name="plane", inputs=[{"name": "features", "datatype": "FP32", "shape": [-1, 2]}])
         with self.assertRaisesRegex(SystemExit, "model plane has no input of type BYTES; expected a model of named features"):
             infer.request_of(messages, metadata, b"Free prize")
+
+    def test_the_client_names_the_server_that_it_waited_for(self):
+        with tempfile.TemporaryDirectory() as directory:
+            server = f"unix:{directory}/socket"
+            client = subprocess.run([sys.executable, infer.__file__, self.name, "/dev/null", "--server", server, "--wait", "0.1"],
+                                    stderr=subprocess.PIPE, text=True)
+        self.assertEqual((client.returncode, client.stderr), (1, f"infer.py: no server at {server} within 0.1 seconds\n"))
 
     def test_the_client_of_the_page_asks_for_these_tensors(self):
         messages = infer.make_messages()

@@ -169,6 +169,6 @@ documents "a long line of prose" docs/b.md "$(printf 'word %.0s' $(seq 30))\n"
 documents "a row that lost a cell" docs/b.md 'a | b\n---|---\none | two\nthree\n'
 documents "a row after its table" docs/b.md 'a | b\n---|---\none | two\n\nthree | four\n'
 documents "a long README.md" README.md "$(printf 'line\\n%.0s' $(seq 200))"
-documents "too many words" docs/b.md "$(printf 'word\\n%.0s' $(seq 23831))"
+documents "too many words" docs/b.md "$(printf 'word\\n%.0s' $(seq 21801))"
 
 echo "$planted violations planted, all found"

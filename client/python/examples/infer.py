@@ -33,6 +33,7 @@ def parse_flags() -> argparse.Namespace:
     flags.add_argument("file", type=argparse.FileType("rb"), help="lines of label, tab and text")
     flags.add_argument("--server", default=os.environ.get("PERCEPTROND_SERVER") or "127.0.0.1:7600", metavar="ADDRESS",
                        help="host:port or unix:path (default: $PERCEPTROND_SERVER, else 127.0.0.1:7600)")
+    flags.add_argument("--wait", type=float, default=0, metavar="SECONDS", help="waits that long for a server that is starting")
     return flags.parse_args()
 
 
@@ -72,6 +73,11 @@ def main() -> int:
     flags = parse_flags()
     messages = make_messages()
     channel = grpc.insecure_channel(flags.server)
+    if flags.wait:
+        try:
+            grpc.channel_ready_future(channel).result(flags.wait)
+        except grpc.FutureTimeoutError:
+            sys.exit(f"infer.py: no server at {flags.server} within {flags.wait:g} seconds")
 
     def call(method: str, request: Any) -> Any:
         return channel.unary_unary(f"/inference.GRPCInferenceService/{method}", request_serializer=type(request).SerializeToString,

@@ -76,7 +76,7 @@ async def predict(client: AsyncClient, model: model_pb2.Model, flags: argparse.N
     labels = Labels(model)
     summary = Summary(labels, model.learner)
     parts = batches(program.rows_of(flags, labels, labels_required=False, file=flags.predict), flags.batch)
-    async for rows, answer in client.predict_stream(flags.model, parts):
+    async for rows, answer in client.predict_stream(model.name, parts):
         summary.revision = answer.revision
         for row, label, score in zip(rows, answer.predicted_labels, answer.scores):
             summary.add(row, label, score)

@@ -8,11 +8,11 @@ import grpc
 
 from . import calls
 from .channels import Path, Target, aio_channel, default_server, default_token_file, known_server
-from .columns import copy, count, packed
+from .columns import copy, packed_parts
 from .datasets import Dataset
 from .durations import Duration
 from .errors import Backoff, PerceptrondError, is_transient, with_retries_async
-from .labels import Labels
+from .labels import AnswerLabels
 from .later_labels import examples_of
 from .learn_stream_aio import LearnStream
 from .management_aio import Aliases, History
@@ -21,7 +21,7 @@ from .progress import OnProgress
 from .results import Learned, Predictions, learned
 from .v1 import (alias_service_pb2_grpc, analysis_service_pb2, analysis_service_pb2_grpc, history_service_pb2_grpc, learner_pb2, learning_service_pb2_grpc,
                  model_pb2, model_service_pb2, model_service_pb2_grpc, prediction_service_pb2, prediction_service_pb2_grpc, report_pb2)
-from .window import NAME_TABLE_SIZE, Examples
+from .window import NAME_TABLE_SIZE, Examples, as_messages
 
 
 class AsyncClient:
@@ -135,28 +135,28 @@ class AsyncClient:
                       min_revision: int = 0) -> Predictions:
         found = await self.get(model)
         predictions = Predictions()
-        names = Labels(found)
+        names = AnswerLabels(found)
         messages = Dataset(examples, batch=calls.most_rows(batch, found, class_scores)).messages()
-        async for message, answer in self.predict_stream(found.name, messages, class_scores=class_scores, ids=ids, min_revision=min_revision):
-            if names.lacks(answer.predicted_labels):
-                names = Labels(await self.get(found.name))
-            predictions.add(answer, names, message)
+        async for message, answer in self.predict_stream(model, messages, class_scores=class_scores, ids=ids, min_revision=min_revision):
+            if names.lack(answer):
+                names.read(await self._answering(model, answer.model))
+            predictions.add(answer, names.labels, message)
         return predictions
 
-    async def predict_stream(self, model: str, messages: Iterable[Examples], *, window: int = 4, class_scores: bool = False,
+    async def predict_stream(self, model: str, messages: Iterable[Any], *, window: int = 4, class_scores: bool = False,
                              ids: bool = False, min_revision: int = 0) -> AsyncIterator[tuple[Examples, prediction_service_pb2.PredictResponse]]:
         """As Client's, but each message is a call of its own with its own names, so that a row with a validation error raises
         PerceptrondError."""
         name = calls.name_of(model)
         pending: Deque[tuple[Examples, asyncio.Task[Any]]] = collections.deque()
-        remaining, rows = iter(messages), 0
+        parts = packed_parts(as_messages(messages))
         try:
             while True:
-                while len(pending) < window and (message := next(remaining, None)) is not None:
+                while len(pending) < window and (part := next(parts, None)) is not None:
+                    message, columns = part
                     request = prediction_service_pb2.PredictRequest(model=name, include_class_scores=class_scores, include_prediction_ids=ids,
                                                                     min_revision=min_revision)
-                    copy(packed(message, rows), request.columns)
-                    rows += count(message)
+                    copy(columns, request.columns)
                     pending.append((message, asyncio.create_task(self._call(self._predictions.Predict, request))))
                 if not pending:
                     return
@@ -212,6 +212,11 @@ class AsyncClient:
         raise TimeoutError(f"{model} has not converged within {timeout} s: its state is {state}")
 
     # ----
+
+    async def _answering(self, asked: str, answering: str) -> model_pb2.Model:
+        """The model that answered: by its alias, if that still names it, since a caller may have access by that alone."""
+        found = await self.get(asked)
+        return found if answering in ("", found.name) else await self.get(answering)
 
     async def _call(self, method: Callable[..., Any], request: Any, *, repeat: bool = True, timeout: float = 0) -> Any:
         return await with_retries_async(lambda: method(request, timeout=max(self._timeout, timeout)), self._give_up_after if repeat else 0)

@@ -161,9 +161,9 @@ class Passes:
         return (offset - self._begin) % self._rows if self._rows else offset - self._begin
 
     def left(self) -> bool:
-        """Whether there is another pass."""
+        """Whether there is another pass. Without rows there is none."""
         converged = self._until_converged and len(self.summaries) > 0 and all(one.converged for one in self.summaries)
-        return not converged and not self.refused and self.completed - self._before < self._most
+        return self._rows != 0 and not converged and not self.refused and self.completed - self._before < self._most
 
     def messages(self, totals: Totals) -> Iterator[Examples]:
         """Yields what of this pass was not sent yet. Each message counts as sent when the next one is asked for."""

@@ -11,7 +11,7 @@ from .channels import Path, Target, channel, default_server, default_token_file,
 from .datasets import Dataset
 from .durations import Duration
 from .errors import Backoff, PerceptrondError, is_transient, with_retries
-from .labels import Labels
+from .labels import AnswerLabels
 from .later_labels import examples_of
 from .learn_stream import LearnStream
 from .management import Aliases, History
@@ -177,26 +177,26 @@ class Client:
 
     def predict(self, model: str, examples: Any, *, batch: int = 1000, class_scores: bool = False, ids: bool = False,
                 min_revision: int = 0) -> Predictions:
-        """Predicts all examples, which are as in learn(), by one model: the one that an alias names at the beginning.
+        """Predicts all examples, which are as in learn(). An alias that is moved meanwhile is followed: each label is that of the model that answered.
         class_scores: of several classes, the score of each. ids: the server keeps the features until learn(ids=..., labels=...),
         if the model has stored_predictions. min_revision: of the oldest state that may answer; ABORTED (REVISION_TOO_OLD).
 
         Raises PerceptrondError for the first row with a validation error, and names it."""
         found = self.get(model)
         predictions = Predictions()
-        names = Labels(found)
+        names = AnswerLabels(found)
         messages = Dataset(examples, batch=calls.most_rows(batch, found, class_scores)).messages()
-        for message, answer in self.predict_stream(found.name, messages, class_scores=class_scores, ids=ids, min_revision=min_revision):
-            if names.lacks(answer.predicted_labels):
-                names = Labels(self.get(found.name))
-            predictions.add(answer, names, message)
+        for message, answer in self.predict_stream(model, messages, class_scores=class_scores, ids=ids, min_revision=min_revision):
+            if names.lack(answer):
+                names.read(self._answering(model, answer.model))
+            predictions.add(answer, names.labels, message)
         return predictions
 
-    def predict_stream(self, model: str, messages: Iterable[Examples], *, window: int = 4, name_table_size: int = NAME_TABLE_SIZE,
+    def predict_stream(self, model: str, messages: Iterable[Any], *, window: int = 4, name_table_size: int = NAME_TABLE_SIZE,
                        class_scores: bool = False, ids: bool = False, min_revision: int = 0) -> Iterator[tuple[Examples, prediction_service_pb2.PredictResponse]]:
         """Yields each message with its answer, in their order, while others are on their way; a message with many new names is
-        split. Messages: lists of Rows, or what pack_matrix() makes. Rows with validation errors are in
-        answer.row_errors."""
+        split. A message: a dict, a text or a Row, or a list of them; or what pack_matrix() makes. Many rows in one are faster.
+        Rows with validation errors are in answer.row_errors."""
         if min_revision > 0:
             # A server of a fleet waits for this state here; on a stream it does not.
             self._call(self._predictions.Predict, prediction_service_pb2.PredictRequest(model=calls.name_of(model), min_revision=min_revision))
@@ -266,6 +266,11 @@ class Client:
         raise TimeoutError(f"{model} has not converged within {timeout} s: its state is {state}")
 
     # ----
+
+    def _answering(self, asked: str, answering: str) -> model_pb2.Model:
+        """The model that answered: by its alias, if that still names it, since a caller may have access by that alone."""
+        found = self.get(asked)
+        return found if answering in ("", found.name) else self.get(answering)
 
     def _call(self, method: Callable[..., Any], request: Any, *, repeat: bool = True, timeout: float = 0) -> Any:
         """repeat: while it fails for a reason that may pass. timeout: the least that an attempt has."""

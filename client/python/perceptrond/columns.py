@@ -6,7 +6,7 @@ import itertools
 import operator
 import sys
 from array import array
-from typing import Any, Callable, Collection, Iterable, Mapping, NamedTuple, Optional, Sequence, Union
+from typing import Any, Callable, Collection, Iterable, Iterator, Mapping, NamedTuple, Optional, Sequence, Union
 
 from .rows import Label, Row, position_of
 from .v1 import example_pb2
@@ -14,35 +14,65 @@ from .v1 import example_pb2
 MOST_UINT32 = 2**32 - 1
 # Bytes of a name, as the server has it.
 MOST_NAME = 1024
+# Bytes of the names of a message, so that it stays far below the server's limit (--max-message-bytes, 16 MiB).
+MOST_NAME_BYTES = 1 << 22
 _Columns = example_pb2.ExampleColumns
 
 
 def pack(rows: Sequence[Row]) -> example_pb2.ExampleColumns:
     """Packs all rows into one message, with the names that occur in it. Features are all names, all indices or all texts.
     Labels are omitted unless all rows have one; weights, if all are 1."""
+    return pack_first(rows, sys.maxsize)[0]
+
+
+def pack_first(rows: Sequence[Row], most_name_bytes: int = MOST_NAME_BYTES) -> tuple[example_pb2.ExampleColumns, int]:
+    """The same for the first rows, and how many: fewer than all if their names are long, but one."""
     if has_texts(rows):
         # Of anything else str() would make a text.
         if not all(isinstance(row.features, str) for row in rows):
             raise TypeError("features among texts")
         columns = example_pb2.ExampleColumns(texts=[str(row.features) for row in rows])
         _pack_targets(rows, columns)
-        return columns
+        return columns, len(rows)
     if not has_names(rows):
-        return assemble(rows, number(rows))
+        return assemble(rows, number(rows)), len(rows)
     numbers: collections.defaultdict[str, int] = collections.defaultdict(itertools.count().__next__)
-    columns = assemble(rows, number(rows, numbers))
-    append_names(columns.feature_names, list(numbers))
-    return columns
+    added = AddedNames(numbers, MOST_UINT32, most_name_bytes)
+    numbered = number(rows, numbers, added.fit)
+    fitting = len(numbered.row_ends)
+    if fitting == 0:
+        return pack(rows[:1]), 1
+    columns = assemble(rows[:fitting], numbered)
+    append_names(columns.feature_names, added.names())
+    return columns, fitting
 
 
-def packed(examples: Union[Sequence[Row], example_pb2.ExampleColumns], first: int = 0) -> example_pb2.ExampleColumns:
-    """first: the number of the first row, for errors."""
+def packed_parts(messages: Iterable[Union[Sequence[Row], example_pb2.ExampleColumns]]
+                 ) -> Iterator[tuple[Union[Sequence[Row], example_pb2.ExampleColumns], example_pb2.ExampleColumns]]:
+    """Yields each message with its columns, in parts if its names are long."""
+    first = 0
+    for message in messages:
+        if isinstance(message, example_pb2.ExampleColumns):
+            yield message, message
+            first += count(message)
+            continue
+        rest: Optional[Sequence[Row]] = message
+        while rest is not None:
+            try:
+                columns, fitting = pack_first(rest)
+            except PACKING_ERRORS as error:
+                raise at_its_row(rest, error, lambda index: first + index) from error
+            yield rest[:fitting], columns
+            first, rest = first + fitting, rest[fitting:] or None
+
+
+def packed(examples: Union[Sequence[Row], example_pb2.ExampleColumns]) -> example_pb2.ExampleColumns:
     if isinstance(examples, example_pb2.ExampleColumns):
         return examples
     try:
         return pack(examples)
     except PACKING_ERRORS as error:
-        raise at_its_row(examples, error, lambda index: first + index) from error
+        raise at_its_row(examples, error, lambda index: index) from error
 
 
 def count(examples: Union[Sequence[Row], example_pb2.ExampleColumns]) -> int:
@@ -121,6 +151,35 @@ def _category_hint(features: Any) -> str:
         return ""
     name, value = (f"{part}"[:40] for part in category)
     return f"; make a category a feature, {{{f'{name}={value}'!r}: 1}}, as PerceptrondClassifier and frames do"
+
+
+class AddedNames:
+    """The names that rows add to a table, as many as a message may have."""
+
+    def __init__(self, numbers: dict[str, int], most: int, most_bytes: int = MOST_NAME_BYTES):
+        """numbers: the table, in the order in which names are added."""
+        self._numbers, self._most, self._most_bytes = numbers, most, most_bytes
+        self._known = self._fitting = len(numbers)
+        self._bytes = 0
+
+    def fit(self) -> bool:
+        """Whether the names of one more row, which are in the table now, are not too many."""
+        if len(self._numbers) == self._fitting:
+            return True
+        self._bytes += len("".join(self._latest(len(self._numbers) - self._fitting)).encode())
+        if len(self._numbers) - self._known > self._most or self._bytes > self._most_bytes:
+            return False
+        self._fitting = len(self._numbers)
+        return True
+
+    def names(self) -> list[str]:
+        """Those of the rows that fit. Removes the others from the table."""
+        for name in self._latest(len(self._numbers) - self._fitting):
+            del self._numbers[name]
+        return self._latest(self._fitting - self._known)[::-1]
+
+    def _latest(self, count: int) -> list[str]:
+        return list(itertools.islice(reversed(self._numbers), count))
 
 
 class Numbered(NamedTuple):

@@ -4,7 +4,7 @@ import itertools
 from typing import Any, Iterable, Iterator, Mapping, Optional, Sequence
 
 from .model_check import ModelCheck
-from .rows import Row, row_batches
+from .rows import Row, as_row, row_batches
 from .window import Examples
 
 
@@ -41,9 +41,9 @@ class Dataset:
         elif isinstance(examples, (str, bytes, Mapping)):
             raise TypeError(f"expected an iterable of rows, not one {type(examples).__name__}")
         elif labels is None and weights is None and not hasattr(examples, "__len__"):
-            self._rows, self.rows = map(_as_row, examples, itertools.count()), None
+            self._rows, self.rows = map(as_row, examples, itertools.count()), None
         else:
-            self._rows = list(map(_as_row, examples, itertools.count()) if labels is None and weights is None else _zipped(examples, labels, weights))
+            self._rows = list(map(as_row, examples, itertools.count()) if labels is None and weights is None else _zipped(examples, labels, weights))
             self.rows = len(self._rows)
         _check_lengths(self.rows, labels, weights)
 
@@ -103,22 +103,13 @@ def _rows_of(matrix: Any, chosen: slice) -> Any:
     return matrix.rows(chosen) if hasattr(matrix, "names") else matrix[chosen]
 
 
-def _as_row(example: Any, number: int) -> Row:
-    # Of dicts first: a Mapping takes ten times as long to tell.
-    if isinstance(example, (dict, str, Mapping)):
-        return Row(example)
-    if isinstance(example, Row):
-        return example
-    raise TypeError(f"row {number}: an example is a dict, a text, a Row or a row of a matrix, not {type(example).__name__}")
-
-
 def _zipped(examples: Iterable[Any], labels: Optional[Sequence[Any]], weights: Optional[Sequence[float]]) -> Iterator[Row]:
     examples = list(examples)
     _check_lengths(len(examples), labels, weights)
     all_labels = itertools.repeat(None) if labels is None else _plain(labels)
     all_weights = itertools.repeat(1.0) if weights is None else _plain(weights)
     for number, (example, label, weight) in enumerate(zip(examples, all_labels, all_weights)):
-        features, _, _, line = _as_row(example, number)
+        features, _, _, line = as_row(example, number)
         yield Row(features, label, weight, line)
 
 

@@ -8,7 +8,8 @@ from typing import Any, Union
 import numpy
 import scipy.sparse
 
-from .matrices import NamedMatrix
+from .matrices import MOST_FLOAT32, NamedMatrix
+from .rows import is_missing
 
 
 # Of a column, to tell texts from categories.
@@ -20,16 +21,20 @@ def as_matrix(frame: Any, learned: bool = False) -> Union[Any, NamedMatrix]:
     a number that is a category of its column) a feature "column=value" of 1. A missing value (None, NaN) of a column that is not
     of numbers is no feature, one of numbers is NaN. learned: the frame is not only predicted; warns of a column of texts.
 
-    Raises TypeError for a column of times, lists or the like, and ValueError for two features of one name; they name the column.
+    Raises TypeError for a column of times, lists or the like, and ValueError for two features of one name and a number beyond float32;
+    they name the column.
     Works on whole columns; takes no loop over the rows."""
     for position, kind in enumerate(frame.dtypes):
         _check_kind(frame.columns[position], kind, frame, position)
     frame = _with_dense_objects(frame)
     numeric = numeric_columns(frame)
     if all(numeric) and any(hasattr(kind, "numpy_dtype") or kind == object for kind in frame.dtypes):
-        return numpy.column_stack([_numbers(frame.iloc[:, position]) for position in range(len(numeric))])
+        return numpy.column_stack([_numbers(frame.columns[position], frame.iloc[:, position]) for position in range(len(numeric))])
     if all(numeric):
-        return frame.to_numpy(dtype=numpy.float64)
+        matrix = frame.to_numpy(dtype=numpy.float64)
+        if _is_beyond_float32(matrix):
+            check_numbers(frame)
+        return matrix
     names: list[str] = []
     rows, columns, values = [], [], []
     everything = numpy.arange(len(frame))
@@ -38,7 +43,7 @@ def as_matrix(frame: Any, learned: bool = False) -> Union[Any, NamedMatrix]:
         if is_number:
             rows.append(everything)
             columns.append(numpy.full(len(frame), len(names)))
-            values.append(_numbers(column))
+            values.append(_numbers(name, column))
             names.append(name)
         else:
             codes, uniques = _factorize(name, column)
@@ -51,7 +56,8 @@ def as_matrix(frame: Any, learned: bool = False) -> Union[Any, NamedMatrix]:
             position_of = {feature: number for number, feature in enumerate(dict.fromkeys(features), len(names))}
             rows.append(everything[present])
             columns.append(numpy.array([position_of[feature] for feature in features], int)[codes[present]])
-            values.append(numpy.array([float(value) if is_number else 1.0 for value, is_number in zip(uniques, as_number)])[codes[present]])
+            of_uniques = [_float(value) if is_number else 1.0 for value, is_number in zip(uniques, as_number)]
+            values.append(_checked(name, numpy.array(of_uniques, numpy.float64)[codes[present]], everything[present]))
             names += position_of
     if len(set(names)) < len(names):
         twice = next(name for number, name in enumerate(names) if name in names[:number])
@@ -109,10 +115,40 @@ def _holds_numbers(column: Any) -> bool:
 _NUMBERS = (numbers.Real, numpy.bool_, decimal.Decimal)
 
 
-def _numbers(column: Any) -> Any:
-    if (hasattr(column.dtype, "numpy_dtype") or column.dtype == object) and column.isna().any():
-        return column.to_numpy(dtype=numpy.float64, na_value=numpy.nan)
-    return column.to_numpy(dtype=numpy.float64)
+def check_numbers(frame: Any) -> None:
+    """Raises ValueError for a number beyond float32, with its column and row."""
+    for position, is_number in enumerate(numeric_columns(frame)):
+        if is_number:
+            _numbers(frame.columns[position], frame.iloc[:, position])
+
+
+def _numbers(name: Any, column: Any) -> Any:
+    """Raises ValueError for one beyond float32."""
+    missing = {"na_value": numpy.nan} if (hasattr(column.dtype, "numpy_dtype") or column.dtype == object) and column.isna().any() else {}
+    try:
+        return _checked(name, column.to_numpy(dtype=numpy.float64, **missing))
+    except OverflowError:
+        return _checked(name, numpy.array([numpy.nan if is_missing(value) else _float(value) for value in column]))
+
+
+def _float(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return numpy.inf if value > 0 else -numpy.inf
+
+
+def _is_beyond_float32(values: Any) -> bool:
+    return values.size > 0 and bool(numpy.fmax.reduce(values, axis=None) > MOST_FLOAT32 or numpy.fmin.reduce(values, axis=None) < -MOST_FLOAT32)
+
+
+def _checked(name: Any, values: Any, rows: Any = None) -> Any:
+    """rows: of the values, if not each has one."""
+    if _is_beyond_float32(values):
+        first = int((abs(values) > MOST_FLOAT32).argmax())
+        raise ValueError(f"row {first if rows is None else rows[first]}: the number in the column {str(name)!r} is infinite or beyond float32, "
+                         f"{MOST_FLOAT32:.1e}: divide the column, or take logarithms")
+    return values
 
 
 def _factorize(name: str, column: Any) -> tuple[Any, Any]:

@@ -6,7 +6,7 @@ import warnings
 from typing import Any, Iterable, Optional, Sequence
 
 from .rows import Label, is_missing
-from .v1 import learner_pb2, model_pb2
+from .v1 import learner_pb2, model_pb2, prediction_service_pb2
 
 NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?", re.ASCII)
 
@@ -91,6 +91,20 @@ class Labels:
     def name_or_number(self, number: int) -> Label:
         """Returns the name of a predicted label, if the model has names, else its number."""
         return self._names.get(number, number)
+
+
+class AnswerLabels:
+    """The labels of the model that answers a stream of predictions: an alias may name another one meanwhile."""
+
+    def __init__(self, model: model_pb2.Model):
+        self.read(model)
+
+    def read(self, model: model_pb2.Model) -> None:
+        self._model, self.labels = model.name, Labels(model)
+
+    def lack(self, answer: prediction_service_pb2.PredictResponse) -> bool:
+        """Whether the model is to be read again: the answer is another one's, or has a class that is new."""
+        return answer.model not in ("", self._model) or self.labels.lacks(answer.predicted_labels)
 
 
 class LabelReader(dict[Any, Label]):

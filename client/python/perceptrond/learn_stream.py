@@ -79,7 +79,7 @@ class LearnStream:
         return self._window.revision
 
     def send(self, examples: Examples, completed_pass: int = 0) -> None:
-        """Sends rows with their labels, which must not change until they are answered; waits while the window is full."""
+        """Sends Rows with their labels, or what pack_matrix() makes, which must not change until they are answered; waits while the window is full."""
         self._wait_until(self._window.has_room)
         with self._changed:
             self._window.add(examples, completed_pass)

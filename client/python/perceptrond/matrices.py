@@ -5,11 +5,12 @@ from typing import Any, Iterator, NamedTuple, Optional, Sequence
 
 import numpy
 
-from .columns import MOST_UINT32, append_names, merge_packed, pack_labels
+from .columns import MOST_NAME_BYTES, MOST_UINT32, append_names, merge_packed, pack_labels
 from .v1 import example_pb2
 
 # Of one message, so that it stays far below the server's limit (--max-message-bytes, 16 MiB).
 MOST_NUMBERS = 1 << 19
+MOST_FLOAT32 = float(numpy.finfo(numpy.float32).max)
 _Columns = example_pb2.ExampleColumns
 
 
@@ -72,10 +73,13 @@ def _canonical(matrix: Any) -> Any:
 
 def _pack_sparse(matrix: Any, batch: int, names: Optional[Sequence[str]]) -> Iterator[tuple[example_pb2.ExampleColumns, int]]:
     begin, rows = 0, matrix.shape[0]
+    bytes_of_names = numpy.array([len(str(name).encode(errors="replace")) for name in names or ()], int)
     while begin < rows:
         first = matrix.indptr[begin]
         fits = int(numpy.searchsorted(matrix.indptr, first + MOST_NUMBERS, "right")) - 1
         end = max(min(begin + batch, fits, rows), begin + 1)
+        if bytes_of_names.sum() > MOST_NAME_BYTES:
+            end = _with_short_names(matrix, begin, end, bytes_of_names)
         ends = matrix.indptr[begin:end + 1]
         of_message = slice(first, ends[-1])
         columns = example_pb2.ExampleColumns(row_ends=(ends[1:] - first).tolist())
@@ -88,6 +92,16 @@ def _pack_sparse(matrix: Any, batch: int, names: Optional[Sequence[str]]) -> Ite
             merge_packed(columns, _Columns.VALUES_FIELD_NUMBER, _float32(values).tobytes())
         yield columns, end - begin
         begin = end
+
+
+def _with_short_names(matrix: Any, begin: int, end: int, bytes_of_names: Any) -> int:
+    """The end of the rows whose names fit into a message with those before them, at most this one; at least one row."""
+    while end > begin + 1:
+        used = numpy.unique(matrix.indices[matrix.indptr[begin]:matrix.indptr[end]])
+        if bytes_of_names[used].sum() <= MOST_NAME_BYTES:
+            break
+        end = (begin + 1 + end) // 2
+    return end
 
 
 def _pack_dense(matrix: Any, batch: int) -> Iterator[tuple[example_pb2.ExampleColumns, int]]:

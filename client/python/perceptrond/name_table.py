@@ -8,7 +8,7 @@ import collections
 import itertools
 from typing import Sequence
 
-from .columns import MOST_UINT32, append_names, assemble, has_names, has_texts, number, pack
+from .columns import MOST_UINT32, AddedNames, append_names, assemble, has_names, has_texts, number, pack, pack_first
 from .rows import Row
 from .v1 import example_pb2
 
@@ -26,34 +26,23 @@ class NameTable:
         self._numbers: collections.defaultdict[str, int] = collections.defaultdict()
 
     def pack(self, rows: Sequence[Row]) -> tuple[example_pb2.ExampleColumns, int]:
-        """Packs the first rows into one message, and returns how many: fewer than all if the others have too many new names.
+        """Packs the first rows into one message, and returns how many: fewer than all if the others have too many or too long new
+        names.
         Messages must be sent in the order in which they are packed."""
-        if has_texts(rows) or not has_names(rows):
-            return pack(rows), len(rows)
-        if self._most_new == 0 or self._appended + self._most_new > MOST_UINT32:
-            return pack(rows), len(rows)
+        if has_texts(rows) or not has_names(rows) or self._most_new == 0 or self._appended + self._most_new > MOST_UINT32:
+            return pack_first(rows)
         self._remove_oldest()
         self._numbers.default_factory = itertools.count(self._appended).__next__
-        known = names = len(self._numbers)
-
-        def fits() -> bool:
-            nonlocal names
-            if len(self._numbers) - known > self._most_new:
-                return False
-            names = len(self._numbers)
-            return True
-
-        numbered = number(rows, self._numbers, fits)
-        # Names of a row that did not fit.
-        for _ in range(len(self._numbers) - names):
-            self._numbers.popitem()
+        added = AddedNames(self._numbers, self._most_new)
+        numbered = number(rows, self._numbers, added.fit)
+        names = added.names()
         count = len(numbered.row_ends)
         if count == 0:
             # One row has too many new names.
             return pack(rows[:1]), 1
         columns = assemble(rows[:count], numbered)
-        self._appended += names - known
-        append_names(columns.stream_names, list(itertools.islice(reversed(self._numbers), names - known))[::-1])
+        self._appended += len(names)
+        append_names(columns.stream_names, names)
         return columns, count
 
     def _remove_oldest(self) -> None:

@@ -7,7 +7,7 @@
 import collections
 import queue
 import time
-from typing import Callable, Deque, Iterable, Iterator, Optional, Sequence
+from typing import Any, Callable, Deque, Iterable, Iterator, Optional, Sequence
 
 import grpc
 
@@ -16,7 +16,7 @@ from .errors import Backoff, PerceptrondError, is_transient, reason
 from .name_table import NameTable
 from .rows import Row
 from .v1 import example_pb2, prediction_service_pb2, prediction_service_pb2_grpc
-from .window import NAME_TABLE_SIZE, OUT_OF_ORDER, Examples
+from .window import NAME_TABLE_SIZE, OUT_OF_ORDER, Examples, as_messages
 
 Request = prediction_service_pb2.PredictRequest
 Response = prediction_service_pb2.PredictResponse
@@ -42,11 +42,11 @@ class PredictStream:
         # The rows that are answered.
         self._answered = 0
 
-    def predict(self, batches: Iterable[Examples]) -> Iterator[tuple[Examples, Response]]:
+    def predict(self, batches: Iterable[Any]) -> Iterator[tuple[Examples, Response]]:
         """Yields rows with their answer, in order: those of a batch, or of a part of one with many new names. Rows with
-        validation errors are in answer.row_errors. No answer comes from an older revision than one before it. Raises
+        validation errors are in answer.row_errors. Of a model, no answer comes from an older revision than one before it. Raises
         PerceptrondError, also if a message was refused."""
-        remaining = iter(batches)
+        remaining = as_messages(batches)
         unanswered: Deque[Examples] = collections.deque()
         while True:
             try:
@@ -124,5 +124,7 @@ class PredictStream:
         if answer.HasField("error"):
             raise PerceptrondError(answer.error)
         self._backoff.progress()
-        self._revision = answer.revision
+        # An alias may name another model at the next message, whose revisions are its own.
+        if not self._model.startswith("aliases/"):
+            self._revision = answer.revision
         return answer

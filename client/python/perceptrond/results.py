@@ -33,8 +33,9 @@ class Learned:
 def learned(models: Sequence[LearningModel], passes: int, summaries: Sequence[report_pb2.PassSummary]) -> Learned:
     """The outcome of each model, after `passes`; summaries: of the last one, if there is any. To be called by learn(): warns
     of rows that were left out, since what is learned of the others may be biased."""
-    for totals in (model.totals for model in models if model.totals.row_errors > 0):
-        warnings.warn(f"{totals.row_errors} of {totals.row_errors + totals.examples} examples were not learned; the first, "
+    for model, totals in ((model, model.totals) for model in models if model.totals.row_errors > 0):
+        of_model = f"{model.name}: " if len(models) > 1 else ""
+        warnings.warn(f"{of_model}{totals.row_errors} of {totals.row_errors + totals.examples} examples were not learned; the first, "
                       f"{totals.first_row_error_position}: {totals.first_row_error}", stacklevel=3)
     first, *others = (Learned(model.totals, passes, summaries[number] if summaries else None) for number, model in enumerate(models))
     return replace(first, others=tuple(others))

@@ -26,6 +26,16 @@ class Row(NamedTuple):
     line: Optional[int] = None
 
 
+def as_row(example: Any, number: int) -> Row:
+    """number: of the row, for errors. Raises TypeError."""
+    # Of dicts first: a Mapping takes ten times as long to tell.
+    if isinstance(example, (dict, str, Mapping)):
+        return Row(example)
+    if isinstance(example, Row):
+        return example
+    raise TypeError(f"row {number}: an example is a dict, a text, a Row or a row of a matrix, not {type(example).__name__}")
+
+
 def is_missing(value: Any) -> bool:
     """Whether it is None, NaN or pandas.NA."""
     return value is None or isinstance(value, float) and value != value or type(value).__name__ in ("NAType", "NaTType")

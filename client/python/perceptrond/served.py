@@ -2,6 +2,7 @@
 
 import atexit
 import datetime
+import multiprocessing
 import os
 import queue
 import threading
@@ -29,8 +30,15 @@ class Answers(NamedTuple):
     class_scores: Any
 
 
-# What a killed process leaves on the server is deleted once it was not used for this time.
+# What a killed process leaves on the server is deleted once it was not used for this time. joblib kills its workers, also while they
+# fit, when one of them fails: what they had begun is deleted soon.
 EXPIRE_AFTER = datetime.timedelta(days=7)
+EXPIRE_AFTER_IN_FIT_OF_WORKER = datetime.timedelta(hours=1)
+
+
+def in_worker() -> bool:
+    """Whether this process is a worker of joblib or another pool: it alone uses the models that it makes."""
+    return multiprocessing.parent_process() is not None
 
 
 class ServedModel:
@@ -43,14 +51,19 @@ class ServedModel:
         # Where examples that it learns are counted.
         self.producer = f"estimator-{uuid.uuid4().hex[:16]}"
         self._finalizer = weakref.finalize(self, _janitor.delete, client, name, os.getpid()) if owned else None
+        self._process = os.getpid()
 
     @classmethod
-    def create(cls, client: Client, settings: model_pb2.Model) -> "ServedModel":
-        """Creates a model under a fresh name."""
+    def create(cls, client: Client, settings: model_pb2.Model, in_fit: bool = False) -> "ServedModel":
+        """Creates a model under a fresh name. in_fit: finish_fit() follows."""
         name = f"sklearn-{uuid.uuid4().hex[:12]}"
-        settings.expire_after.FromTimedelta(EXPIRE_AFTER)
+        settings.expire_after.FromTimedelta(EXPIRE_AFTER_IN_FIT_OF_WORKER if in_fit and in_worker() else EXPIRE_AFTER)
         client.create(name, settings)
         return cls(client, name, owned=True)
+
+    def finish_fit(self) -> None:
+        if in_worker():
+            self.client.update(self.name, expire_after=EXPIRE_AFTER)
 
     def copy(self, name: str) -> "ServedModel":
         """Copies the model under a name, where it stays."""
@@ -61,9 +74,9 @@ class ServedModel:
         return made
 
     def discard(self) -> None:
-        """Deletes an owned model, which cannot be used afterwards."""
-        if self._finalizer is not None:
-            self._finalizer()
+        """Deletes an owned model, which cannot be used afterwards, and waits for that: the process may be killed soon."""
+        if self._finalizer is not None and self._finalizer.detach() is not None and self._process == os.getpid():
+            _delete(self.client, self.name)
 
     def answers(self, messages: Iterable[Examples], classes: int = 0) -> Answers:
         """Predicts. classes: how many, for the scores of each; 0: without them."""
@@ -121,13 +134,16 @@ class _Janitor:
 
     def _run(self) -> None:
         while (work := self._left.get()) is not None:
-            client, name = work
-            request = model_service_pb2.DeleteModelRequest(name=calls.name_of(name), allow_missing=True)
-            try:
-                client._models.DeleteModel(request, timeout=2)
-            except (grpc.RpcError, ValueError):
-                # The server is gone; the model's name and description say whose it was.
-                pass
+            _delete(*work)
+
+
+def _delete(client: Client, name: str) -> None:
+    request = model_service_pb2.DeleteModelRequest(name=calls.name_of(name), allow_missing=True)
+    try:
+        client._models.DeleteModel(request, timeout=2)
+    except (grpc.RpcError, ValueError):
+        # The server is gone; the model's name and description say whose it was.
+        pass
 
 
 _janitor = _Janitor()

@@ -35,6 +35,10 @@ def model_settings(features: Features, *, feature_options: Optional[Mapping[str,
       named values "STEPS_ADAPTIVE" or "adaptive".
 
     Raises ValueError for a name or an option that the API does not have; ranges are the server's to check."""
+    if isinstance(labels, str):
+        raise ValueError(f"labels={labels!r} is one text; expected a list of names")
+    if len(labels) > 2 and not classes:
+        raise ValueError(f"labels has {len(labels)} names, and a model without classes has two labels: give classes={len(labels)} as well")
     model = model_pb2.Model(label_names=labels)
     if isinstance(features, feature_space_pb2.FeatureSpace):
         model.feature_space.CopyFrom(features)

@@ -8,7 +8,6 @@
 """
 
 import importlib.util
-import multiprocessing
 import pickle
 from typing import Any, Mapping, Optional, Union
 
@@ -24,10 +23,11 @@ from .columns import count
 from .datasets import check_batch
 from .errors import PerceptrondError
 from .estimator_input import DICTS, FRAME, MATRIX, TEXTS, Input, class_numbers, find, plain_labels, read
+from .frames import check_numbers
 from .linear import LinearModel
 from .local import LocalModel, linear_model, local_model
 from .progress import Progress, shown
-from .served import Answers, ServedModel, shared_client
+from .served import Answers, ServedModel, in_worker, shared_client
 from .settings import api_name, model_settings
 from .v1 import model_pb2, report_pb2
 
@@ -120,8 +120,13 @@ class PerceptrondClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(f"y has one class, {self.classes_[0]!r}; a classifier needs at least two")
         if len(self.classes_) > 2 and api_name(self.learner) == "kernel_perceptron":
             raise ValueError(f"Only binary classification is supported by the learner {self.learner!r}; y has {len(self.classes_)} classes")
-        model = ServedModel.create(self._client(), self._settings(examples))
-        self.n_iter_ = self._learn(model, X, examples, labels, sample_weight, self.max_iter)
+        model = ServedModel.create(self._client(), self._settings(examples), in_fit=True)
+        try:
+            self.n_iter_ = self._learn(model, X, examples, labels, sample_weight, self.max_iter)
+            model.finish_fit()
+        except BaseException:
+            model.discard()
+            raise
         self._served = model
         return self
 
@@ -231,8 +236,7 @@ class PerceptrondClassifier(ClassifierMixin, BaseEstimator):
             try:
                 state["_served"] = self._pickled(served)
             except pickle.PicklingError:
-                # A worker process, of joblib or another pool, is the only user of its model.
-                if multiprocessing.parent_process() is not None:
+                if in_worker():
                     served.discard()
                 raise
         return state
@@ -288,12 +292,21 @@ class PerceptrondClassifier(ClassifierMixin, BaseEstimator):
                 raise ValueError(f"the model {self.model} has other {what}: {theirs}, not {ours}")
         return ServedModel(client, self.model, owned=False)
 
+    def _validated(self, X: Any, *y: Any, reset: bool) -> Any:
+        try:
+            return self._validate_data(X, *y, accept_sparse="csr", dtype=numpy.float32, reset=reset)
+        except (OverflowError, ValueError):
+            if hasattr(X, "columns"):
+                # Says which column and row.
+                check_numbers(X)
+            raise
+
     def _read(self, X: Any, reset: bool, learned: bool = False) -> Input:
         kind = find(X, None if reset else self._kind)
         if reset:
             self._kind = kind
         if kind == MATRIX:
-            return Input(kind, self._validate_data(X, accept_sparse="csr", dtype=numpy.float32, reset=reset))
+            return Input(kind, self._validated(X, reset=reset))
         if kind == FRAME:
             self._check_feature_names(X, reset=reset)
             self._check_n_features(X, reset=reset)
@@ -303,7 +316,7 @@ class PerceptrondClassifier(ClassifierMixin, BaseEstimator):
         check_batch(self.batch_size, "batch_size")
         kind, y = find(X, None if reset else self._kind), plain_labels(y)
         if kind == MATRIX:
-            X, y = self._validate_data(X, y, accept_sparse="csr", dtype=numpy.float32, reset=reset)
+            X, y = self._validated(X, y, reset=reset)
             self._kind, examples = kind, Input(kind, X)
         else:
             check_consistent_length(X, y)

@@ -5,12 +5,11 @@ from typing import Any, Iterable, Iterator, Mapping, NamedTuple, Sequence
 import numpy
 import scipy.sparse
 
-from .matrices import NamedMatrix
+from .matrices import MOST_FLOAT32, NamedMatrix
 from .v1 import learner_pb2
 
 # Of the products that are computed at once.
 _MOST_PRODUCTS = 1 << 22
-_MOST_FLOAT32 = float(numpy.finfo(numpy.float32).max)
 
 
 class Products(NamedTuple):
@@ -93,7 +92,10 @@ class Vectors:
         """-1: the name has none."""
         if not self.hashed:
             return [self.names.get(name, -1) for name in names]
-        import xxhash
+        try:
+            import xxhash
+        except ImportError:
+            raise ImportError("this estimator hashes the names of features: to predict without a server, install the package xxhash (Debian's python3-xxhash)") from None
         return [xxhash.xxh3_64_intdigest(name) & (self.coef.shape[1] - 1) for name in names]
 
 
@@ -105,4 +107,4 @@ def _squared_norms(matrix: Any) -> Any:
 
 def as_answered(scores: Any) -> Any:
     """The scores as a server's answer has them: float32, within its range."""
-    return numpy.clip(scores, -_MOST_FLOAT32, _MOST_FLOAT32).astype(numpy.float32).astype(numpy.float64)
+    return numpy.clip(scores, -MOST_FLOAT32, MOST_FLOAT32).astype(numpy.float32).astype(numpy.float64)

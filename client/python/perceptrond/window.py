@@ -8,15 +8,16 @@ Rows are packed when they are sent, because each connection has a table of names
 """
 
 import collections
+import itertools
 from dataclasses import dataclass, field
-from typing import Callable, Deque, Optional, Sequence, Union
+from typing import Any, Callable, Deque, Iterable, Iterator, Mapping, Optional, Sequence, Union
 
 import grpc
 
 from .columns import PACKING_ERRORS, at_its_row, copy, count
 from .errors import PerceptrondError, describe_status
 from .name_table import NameTable
-from .rows import Row, position_of
+from .rows import Row, as_row, position_of
 from .v1 import example_pb2, learning_service_pb2, report_pb2
 
 
@@ -25,6 +26,26 @@ Examples = Union[Sequence[Row], example_pb2.ExampleColumns]
 NAME_TABLE_SIZE = 262144
 # The server broke the protocol.
 OUT_OF_ORDER = "OUT_OF_ORDER"
+
+
+def as_message(given: Any) -> Examples:
+    """What a user streams: rows of any kind, or one row. Raises TypeError."""
+    if isinstance(given, example_pb2.ExampleColumns):
+        return given
+    if isinstance(given, (dict, str, Mapping, Row)):
+        return [as_row(given, 0)]
+    if not isinstance(given, (list, tuple)):
+        raise TypeError(f"a message is a row, a list of rows, or what pack_matrix() makes, not {type(given).__name__}")
+    return given if set(map(type, given)) <= {Row} else list(map(as_row, given, itertools.count()))
+
+
+def as_messages(given: Iterable[Any]) -> Iterator[Examples]:
+    """The same for each; the TypeError has its number."""
+    for number, message in enumerate(given):
+        try:
+            yield as_message(message)
+        except TypeError as error:
+            raise TypeError(f"message {number}: {error}") from None
 
 
 @dataclass
@@ -90,6 +111,8 @@ class Window:
         if capacity < 1:
             raise ValueError(f"window={capacity}: expected at least 1 example")
         self.models = [LearningModel(name) for name in ([models] if isinstance(models, str) else models)]
+        if not self.models:
+            raise ValueError("no model: give a name, or several")
         self._producer, self._capacity, self._name_table_size = producer, capacity, name_table_size
         self._names = NameTable(0)
         self._messages: Deque[_Message] = collections.deque()
@@ -128,6 +151,7 @@ class Window:
 
     def add(self, examples: Examples, completed_pass: int = 0) -> None:
         """Numbers a message and keeps it until it is answered. Its rows must not change until then."""
+        examples = as_message(examples)
         rows = count(examples)
         self._messages.append(_Message(examples, rows, self.next_offset, completed_pass))
         self.next_offset += rows
@@ -191,7 +215,8 @@ class Window:
         if result.message_number == 0:
             return False
         if result.HasField("error"):
-            raise PerceptrondError(result.error)
+            several = len(self.models) > 1 and result.model_number < len(self.models)
+            raise PerceptrondError.at(self.models[result.model_number].name, result.error) if several else PerceptrondError(result.error)
         if result.message_number != self._answered + 1 or result.model_number != self._answering or self._sent == 0:
             raise PerceptrondError.from_parts(grpc.StatusCode.INTERNAL, OUT_OF_ORDER, f"the server answered message {result.message_number} out of order")
         model, message = self.models[self._answering], self._messages[0]

@@ -115,7 +115,8 @@ class ModelsTest(ServedTest):
 
     def test_settings_that_the_api_does_not_have_are_value_errors(self):
         for wrong, said in ((dict(features="name"), "there are dense, hashed, named, text"), (dict(features=2, learner="perzeptron"), "there are perceptron, "),
-                            (dict(features=2, learner_options={"eta": 1}), "eta"), (dict(features=2, speed=1), "speed")):
+                            (dict(features=2, learner_options={"eta": 1}), "eta"), (dict(features=2, speed=1), "speed"),
+                            (dict(features=2, labels=["a", "b", "c"]), "labels has 3 names, .*give classes=3"), (dict(features=2, labels="ab"), "expected a list of names")):
             with self.subTest(wrong), self.assertRaisesRegex(ValueError, said):
                 self.client.create("m", **wrong)
 

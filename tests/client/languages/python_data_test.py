@@ -127,6 +127,17 @@ class DataTest(ServedTest):
         with self.assertRaisesRegex(ValueError, "NaN or infinity in the column 'size'"):
             classifier.predict(frame.assign(size=[None, *frame["size"][1:]]).astype(object))
 
+    def test_a_number_beyond_float32_is_named_by_its_column_and_row(self):
+        self.create("wide", features=2)
+        self.create("wide-named", features="named")
+        for huge in (10**40, -10**400, 1e300, float("inf")):
+            numbers = pandas.DataFrame({"size": [1, 2, 3], "sales": pandas.Series([1, 2, huge], dtype=float if isinstance(huge, float) else object)})
+            for frame, model in ((numbers, "wide"), (numbers.assign(kind="x"), "wide-named"), (numbers.assign(sales=["none", 2, huge]), "wide-named")):
+                for call in (lambda: self.client.learn(model, frame, [1, -1, 1]), lambda: self.client.predict(model, frame), lambda: fitted(frame, [1, -1, 1])):
+                    with self.subTest(huge=str(huge)[:9], frame=list(frame.dtypes)), self.assertRaisesRegex(ValueError, "^row 2: the number in the column 'sales' is infinite or beyond float32"):
+                        call()
+        self.assertEqual(self.client.learn("wide", numbers.assign(sales=3e38), [1, -1, 1]).totals.examples, 3)
+
     def test_numbers_among_texts_of_a_column_are_numbers(self):
         mixed = pandas.DataFrame({"dose": ["none" if row % 3 == 0 else float(X[row, 3]) for row in range(ROWS)]})
         self.create("mixed", features="named")

@@ -119,6 +119,26 @@ class TextTest(unittest.TestCase):
         self.assertEqual(list(row_batches([Row({"a": 1.0})] * 3, 2)), [[Row({"a": 1.0})] * 2, [Row({"a": 1.0})]])
 
 
+class LongNamesTest(unittest.TestCase):
+    def test_long_names_make_messages_of_fewer_rows(self):
+        rows = [Row({f"{row}-{name}-" + "x" * 990: 1.0 for name in range(10)}, 1) for row in range(600)]
+        names = [name for row in rows for name in row.features]
+        matrix = scipy.sparse.csr_matrix((numpy.ones(len(names)), numpy.arange(len(names)), numpy.arange(0, len(names) + 1, 10)))
+        table, server, of_table, rest = NameTable(1 << 18), ServerTable(1 << 18), [], rows
+        while rest:
+            packed, count = table.pack(rest)
+            of_table.append(packed)
+            rest = rest[count:]
+        for messages in (of_table, [packed for _, packed in columns.packed_parts([rows])], list(matrices.pack_matrix(matrices.NamedMatrix(matrix, names)))):
+            self.assertEqual([row for packed in messages for row in server.rows(packed)], [row.features for row in rows])
+            self.assertLessEqual(max(len((m.feature_names.text or m.stream_names.text).encode()) for m in messages), columns.MOST_NAME_BYTES)
+            self.assertLessEqual(len(messages), 5)
+        # One row is one message, however long its names are.
+        longest = Row(dict.fromkeys(names[:5000], 1.0))
+        self.assertEqual([len(rows) for rows, _ in columns.packed_parts([[longest, rows[0]], []])], [1, 1, 0])
+        self.assertEqual(NameTable(1 << 18).pack([longest, rows[0]])[1], 1)
+
+
 class NameTableTest(unittest.TestCase):
     def send(self, table, server, rows):
         """Sends rows in as many messages as it takes; returns what the server reads, and the names appended by each."""

@@ -17,6 +17,7 @@ import pandas
 import scipy.sparse
 from sklearn.datasets import load_iris
 
+from perceptrond import PerceptrondError
 from perceptrond.sklearn import PerceptrondClassifier
 from python_fixture import ServedTest
 
@@ -83,6 +84,11 @@ class PickleTest(ServedTest):
         with mock.patch("importlib.util.find_spec", lambda name: None), self.assertRaisesRegex(pickle.PicklingError, "xxhash .* is not installed"):
             pickle.dumps(hashed)
 
+    def test_a_pickle_of_hashed_features_says_where_it_is_read_which_package_it_lacks(self):
+        hashed = pickle.loads(pickle.dumps(PerceptrondClassifier(features="hashed", feature_options={"bits": 10}, max_iter=1).fit(PEOPLE, ANSWERS)))
+        with mock.patch.dict(sys.modules, {"xxhash": None}), self.assertRaisesRegex(ImportError, "install the package xxhash"):
+            hashed.predict(PEOPLE)
+
     def test_texts_cannot_be_pickled(self):
         texts = PerceptrondClassifier(feature_options={"bits": 16}).fit(TEXTS, ANSWERS)
         with self.assertRaisesRegex(pickle.PicklingError, "of texts cannot be pickled: the server makes its features.*publish"):
@@ -95,6 +101,32 @@ class LeftTest(ServedTest):
         with self.assertRaisesRegex(pickle.PicklingError, "of texts cannot be pickled"):
             joblib.Parallel(n_jobs=2)([joblib.delayed(PerceptrondClassifier().fit)(TEXTS, ANSWERS)])
         self.await_models()
+
+    def test_a_fit_that_fails_leaves_no_model(self):
+        try:
+            PerceptrondClassifier().fit([{"a": 1}, {"a": float("nan")}], [0, 1])
+        except ValueError:
+            # Before anything of it is freed.
+            self.assertEqual(self.models(), [])
+        else:
+            self.fail("a row that cannot be learned was learned")
+        kernel = PerceptrondClassifier(learner="kernel_perceptron")
+        with self.assertRaisesRegex(PerceptrondError, "WEIGHTS_NOT_TAKEN"):
+            joblib.Parallel(n_jobs=2)([joblib.delayed(kernel.fit)([[1.0], [-1.0]], [0, 1], sample_weight=[1, 2])])
+        self.assertEqual(self.models(), [])
+
+    def test_what_a_worker_has_begun_to_fit_expires_within_an_hour_and_what_it_has_fitted_as_any_other(self):
+        seen = []
+
+        class Observer(numpy.random.RandomState):
+            def permutation(observer, rows):
+                seen.extend(self.client.get(name).expire_after.seconds for name in self.models())
+                return super().permutation(rows)
+
+        with mock.patch("multiprocessing.parent_process", os.getppid):
+            classifier = PerceptrondClassifier(max_iter=2, random_state=Observer(1)).fit([[1.0], [-1.0]], [0, 1])
+        self.assertEqual(set(seen), {3600})
+        self.assertEqual(self.client.get(classifier.model_name_).expire_after.seconds, WEEK)
 
     def test_what_a_killed_process_leaves_expires_and_what_is_published_stays(self):
         program = "from perceptrond.sklearn import PerceptrondClassifier; import signal\nclassifier = PerceptrondClassifier().fit([[1.0], [-1.0]], [0, 1])\nprint(classifier.model_name_, flush=True)\nsignal.pause()"

@@ -6,6 +6,7 @@
 import asyncio
 import sys
 import unittest
+import warnings
 
 import numpy
 
@@ -99,6 +100,13 @@ class SeveralModelsTest(ServedTest):
         with self.assertRaises(PerceptrondError) as raised:
             self.client.learn(["a", "a"], ROWS, LABELS)
         self.assertEqual(raised.exception.reason, "INVALID_FIELD")
+        self.create("names", features="named")
+        with self.assertRaisesRegex(PerceptrondError, "MALFORMED_COLUMNS.: models/names: .*takes names, not indices"):
+            self.client.learn(["a", "names"], [{0: 1.0}], [1])
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            self.client.learn(["a", "b"], [{0: float("nan")}, {0: 1.0}], [1, 1])
+        self.assertEqual([str(one.message)[:34] for one in caught], ["models/a: 1 of 2 examples were not", "models/b: 1 of 2 examples were not"])
         self.create("named", features=6, labels=["no", "yes"])
         for models in (["a", "named"], ["named", "a"]):
             with self.assertRaisesRegex(ValueError, '^row 0: models/a: label "yes" is neither -1 nor'):

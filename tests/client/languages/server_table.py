@@ -1,5 +1,7 @@
 """A model of the server's side of a stream's table of names, as the proto describes it, for tests of the clients."""
 
+import itertools
+
 
 class ServerTable:
     """size: how many names it holds; 0: there is none."""
@@ -36,9 +38,6 @@ class ServerTable:
 
 
 def names_of(column):
-    text, names = column.text.encode(), []
-    for length in column.lengths:
-        names.append(text[:length].decode())
-        text = text[length:]
-    assert not text, "the lengths add up to the text"
-    return names
+    text, ends = column.text.encode(), list(itertools.accumulate(column.lengths))
+    assert (ends or [0])[-1] == len(text), "the lengths add up to the text"
+    return [text[begin:end].decode() for begin, end in zip([0, *ends], ends)]
