@@ -63,6 +63,7 @@ class Relay final : public Reactor, public WriterCall, public std::enable_shared
   }
   void OnWriteDone(bool ok) override {
     if (!ok) context_.TryCancel();
+    if (PassOnEnd(ok)) return;
     // Also for a client that is no longer there: the end of the other call comes with a read that
     // fails.
     upstream_.StartRead(&answer_);
@@ -99,14 +100,26 @@ class Relay final : public Reactor, public WriterCall, public std::enable_shared
   void PassOnUpload(bool ok) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (!ok) {
       if (IsDenied()) return context_.TryCancel();
-      sent_all_ = true;
-      if (!last_.Valid()) return upstream_.StartWritesDone();
-      return upstream_.StartWriteLast(&last_, {});
+      // Nor has a client that is gone sent all: then this write fails. The other call does not end meanwhile.
+      upstream_.AddHold();
+      is_ending_ = true;
+      return call_.StartWrite({});
     }
     // One without content ends nothing.
     if (last_.Valid() && message_.Length() == 0) return call_.StartReadRequest(&message_);
     message_.Swap(&last_);
     message_.Valid() ? upstream_.StartWrite(&message_) : call_.StartReadRequest(&message_);
+  }
+  // Whether what was written says whether the client of an upload has sent all.
+  bool PassOnEnd(bool ok) {
+    MutexLock lock(&mutex_);
+    if (!std::exchange(is_ending_, false)) return false;
+    if (ok && !ended_) {
+      sent_all_ = true;
+      last_.Valid() ? upstream_.StartWriteLast(&last_, {}) : upstream_.StartWritesDone();
+    }
+    upstream_.RemoveHold();
+    return true;
   }
   bool IsDenied() const { return call_.access() != nullptr && !call_.access()->denied().ok(); }
   void OnDrain() ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -180,7 +193,9 @@ class Relay final : public Reactor, public WriterCall, public std::enable_shared
   grpc::ByteBuffer last_ ABSL_GUARDED_BY(mutex_);
   // The other server has no more answers.
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
-  // The client has no more messages.
+  // The client of an upload has no more messages, or is gone.
+  bool is_ending_ ABSL_GUARDED_BY(mutex_) = false;
+  // It has no more messages.
   bool sent_all_ ABSL_GUARDED_BY(mutex_) = false;
   // Why this server ends the call.
   absl::Status why_ ABSL_GUARDED_BY(mutex_);

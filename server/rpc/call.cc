@@ -133,6 +133,10 @@ void Call::EndIfLate(int64_t latest) {
 }
 
 void Call::StartWrite(const grpc::ByteBuffer& message, bool more) {
+  if (!message.Valid()) {
+    has_written_ = true;
+    return stream_.SendInitialMetadata(Hold(write_done_));
+  }
   grpc::WriteOptions options;
   // The first write sends the initial metadata, and gRPC completes it only when that is sent: if it
   // were held back, it would never complete and nothing would follow.

@@ -82,7 +82,9 @@ class Call {
   void StartRead(grpc::ByteBuffer* message);
   // The same for the one request of a call, which may take as long as --receive-timeout.
   void StartReadRequest(grpc::ByteBuffer* message);
-  // `more`: another write or the end follows soon and may be sent together with this one.
+  // `more`: another write or the end follows soon and may be sent together with this one. Without a
+  // message, before the first one, it fails if the client is gone: a read that fails does not tell
+  // that from a client that has sent all.
   void StartWrite(const grpc::ByteBuffer& message, bool more = false);
   void StartAlarm(absl::Time when);
   // Has no effect if the alarm has expired.

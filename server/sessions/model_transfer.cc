@@ -244,7 +244,8 @@ class ImportTransfer final : public Transfer {
       if (first_) return End(MissingRequest());
       // What it was denied is for it no end of the file.
       if (absl::Status denied = Denied(); !denied.ok()) return End(denied);
-      return Schedule(WorkSize::kLarge, &ImportTransfer::Create, /*first=*/false);
+      // Nor is it that it is gone: then this write fails.
+      return call_.StartWrite({});
     }
     if (first_) Admit();
     const size_t bytes = incoming_.Length();
@@ -255,6 +256,10 @@ class ImportTransfer final : public Transfer {
     if (absl::Status status = Hold(file_.memory_bytes()); !status.ok()) return End(status);
     call_.timing().bytes += bytes;
     Schedule(WorkSize::kSmall, &ImportTransfer::TakePiece, std::exchange(first_, false));
+  }
+  void OnWriteDone(bool ok) override {
+    if (!ok) return End(CancelledError());
+    Schedule(WorkSize::kLarge, &ImportTransfer::Create, /*first=*/false);
   }
 
  protected:
@@ -306,8 +311,7 @@ class ImportTransfer final : public Transfer {
     if (absl::Status status = CheckNoAlias(new_name_, "new_name"); !status.ok()) return status;
     return CheckId(request_id_, "request_id");
   }
-  // The client has sent everything, or is gone: then the file is cut short, if the worker does not see
-  // it.
+  // The client has sent everything.
   absl::Status Create() {
     call_.timing().Switch(Part::kWork);
     // One at a time, until it is loaded: each step takes the memory of another such model.

@@ -4,6 +4,7 @@ import contextlib
 import fcntl
 import json
 import pathlib
+import random
 import re
 import socket
 import subprocess
@@ -39,12 +40,13 @@ def get(url):
 
 def free_ports(count):
     """Ports below the range that the system gives to connections and to port 0, so that no other program takes one before it is used.
-    All tests that run here take them in turn, so that none is given twice."""
+    All tests that run here take them in turn, as OwnPort in tests/support does, so that none is given twice."""
     first, end = 20000, int(LOCAL_PORTS.read_text().split()[0])
     with open(pathlib.Path(tempfile.gettempdir()) / "perceptrond-test-ports", "a+") as turn, contextlib.ExitStack() as stack:
         fcntl.flock(turn, fcntl.LOCK_EX)
         turn.seek(0)
-        last, ports = int(turn.read() or first), []
+        # Runs that have a directory each begin anywhere.
+        last, ports = int(turn.read() or random.randrange(first, end)), []
         for _ in range(end - first):
             last = last + 1 if last + 1 < end else first
             one = stack.enter_context(socket.socket())

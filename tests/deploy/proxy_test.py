@@ -23,18 +23,12 @@ import grpc
 import http2_attacks as attacks
 import yaml
 from http2_attacks import Connection, frame
-from processes import Program, Server, wait_for
+from processes import Program, Server, free_ports, wait_for
 from published_schemas import Schemas
 
 PROXY = ROOT / "deploy/proxy"
 HAPROXY = shutil.which("haproxy") or "/usr/sbin/haproxy"
 MIB = 1 << 20
-
-
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
 
 
 def make_certificate(directory):
@@ -72,7 +66,7 @@ class ProxyTest(unittest.TestCase):
         make_certificate(cls.directory)
         cls.server = Server(sys.argv[1], cls.directory / "data", cls.directory / "log")
         cls.addClassCleanup(cls.server.kill)
-        cls.port = free_port()
+        (cls.port,) = free_ports(1)
         os.environ |= {"PROXY_ADDRESS": f"127.0.0.1:{cls.port}", "PROXY_CERTIFICATE": str(cls.directory / "server.pem"),
                        "PROXY_CLIENTS": str(cls.directory / "cert"), "PROXY_SERVER": cls.server.address}
         cls.proxy = Program([HAPROXY, "-f", PROXY / "haproxy.cfg"], cls.directory / "proxy.log")

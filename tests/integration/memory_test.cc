@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "tests/integration/memory_fixture.h"
+#include "tests/support/eventually.h"
 
 namespace perceptrond {
 namespace {
@@ -40,7 +41,12 @@ class MemoryTest : public ServerTest {
       }
       columns.add_row_ends(columns.indices_size());
       columns.add_labels(begin / kAtOnce % 2 == 0 ? 1 : -1);
-      const grpc::Status status = Learn(request);
+      grpc::Status status;
+      const absl::Time deadline = absl::Now() + absl::Seconds(30);
+      do {
+        status = Learn(request);
+      } while (status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED &&
+               absl::Now() < deadline);
       ASSERT_TRUE(status.ok()) << status.error_message();
     }
   }
@@ -80,10 +86,7 @@ class MemoryTest : public ServerTest {
     return calls;
   }
   void AwaitSlowConsumers(double count) {
-    const absl::Time deadline = absl::Now() + absl::Seconds(60);
-    while (Metric("perceptrond_slow_consumers_total") < count && absl::Now() < deadline) {
-    }
-    EXPECT_GE(Metric("perceptrond_slow_consumers_total"), count);
+    EXPECT_TRUE(Eventually([&] { return Metric("perceptrond_slow_consumers_total") >= count; }));
   }
 
   const std::shared_ptr<grpc::Channel> narrow_channel_ = NarrowChannel();
@@ -100,12 +103,11 @@ TEST_F(MemoryTest, UnreadStreamsAreHeldToTheBudgetAndEndedWhileOthersAreServed) 
   EXPECT_THAT(status.error_message(), ::testing::HasSubstr("--write-timeout"));
   ExpectServed("m");
   calls.clear();
-  const absl::Time deadline = absl::Now() + absl::Seconds(60);
-  while (Metric("perceptrond_memory_reserved_bytes{use=\"answers\"}") > 0 &&
-         absl::Now() < deadline) {
+  for (const char* use : {"answers", "requests"}) {
+    EXPECT_TRUE(Eventually([&] {
+      return Metric(absl::StrCat("perceptrond_memory_reserved_bytes{use=\"", use, "\"}")) == 0;
+    })) << use;
   }
-  EXPECT_EQ(Metric("perceptrond_memory_reserved_bytes{use=\"answers\"}"), 0);
-  EXPECT_EQ(Metric("perceptrond_memory_reserved_bytes{use=\"requests\"}"), 0);
 }
 
 TEST_F(MemoryTest, UnreadAnswersAreHeldToTheBudgetAndEndedWhileOthersAreServed) {

@@ -31,7 +31,8 @@ TEST_F(RateLimitTest, AUnaryCallAboveTheRateIsRefusedWithTheTimeToWait) {
     Authorize(context, principal);
     v1::LearnRequest request;
     request.set_model("models/m");
-    *request.mutable_columns() = Rows(500);
+    // The debt of a minute: it is there however late the next call comes.
+    *request.mutable_columns() = Rows(6000);
     v1::LearnResponse response;
     return learning_->Learn(&context, request, &response);
   };
@@ -47,8 +48,8 @@ TEST_F(RateLimitTest, AUnaryCallAboveTheRateIsRefusedWithTheTimeToWait) {
       RunCommand("curl -s -H 'Authorization: Bearer scraper-token' http://127.0.0.1:" +
                  std::to_string(server_.metrics_port()) + "/metrics")
           .out;
-  EXPECT_THAT(metrics,
-              ::testing::HasSubstr("perceptrond_principal_examples_total{principal=\"slow\"} 500"));
+  EXPECT_THAT(metrics, ::testing::HasSubstr(
+                           "perceptrond_principal_examples_total{principal=\"slow\"} 6000"));
   EXPECT_THAT(metrics,
               ::testing::HasSubstr("perceptrond_principal_limited_total{principal=\"slow\"} 1"));
 }

@@ -13,13 +13,13 @@
 namespace perceptrond::testing {
 namespace {
 
-constexpr uint32_t kDimension = 450;
-constexpr int kRows = 1350;
-constexpr size_t kCalls = 300;
-// What a busy machine's scheduler and disk may add to a latency, in milliseconds: to one in a
-// hundred, and to the largest. A call that waits for the analysis takes seconds.
-constexpr double kP99Slack = 50;
-constexpr double kMaxSlack = 1000;
+constexpr uint32_t kDimension = 700;
+constexpr int kRows = 2100;
+constexpr int kCalls = 100;
+// By how much the calls of one model may take longer than those of another at the same time, in milliseconds: one in
+// ten, and the largest. A call that waits for the analysis takes many seconds.
+constexpr double kP90Slack = 50;
+constexpr double kMaxSlack = 5000;
 
 // Latencies in milliseconds.
 class Latencies {
@@ -31,8 +31,7 @@ class Latencies {
     const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
     all_.insert(std::upper_bound(all_.begin(), all_.end(), took.count()), took.count());
   }
-  size_t count() const { return all_.size(); }
-  double P99() const { return all_[all_.size() * 99 / 100]; }
+  double P90() const { return all_[all_.size() * 9 / 10]; }
   double Max() const { return all_.back(); }
 
  private:
@@ -40,6 +39,7 @@ class Latencies {
   std::vector<double> all_;
 };
 
+// Of one model.
 struct Served {
   Latencies predictions;
   Latencies learning;
@@ -51,16 +51,19 @@ class ServingDuringAnalysisTest : public ServerTest {
     v1::Model settings;
     settings.mutable_feature_space()->mutable_dense()->set_dimension(kDimension);
     settings.mutable_stored_examples()->set_max_sample(100'000);
-    Create("m", settings);
-    EXPECT_TRUE(Learn(rows_).ok());
+    v1::LearnRequest rows = rows_;
+    for (const char* id : {"m", "other"}) {
+      Create(id, settings);
+      rows.set_model(std::string("models/") + id);
+      EXPECT_TRUE(Learn(rows).ok());
+    }
   }
 
-  // Random labels on random rows: nothing separates them, and the proof takes seconds.
+  // Random labels on random rows: nothing separates them, and the proof takes many seconds.
   static v1::LearnRequest RandomLabels() {
     std::mt19937 random(1);
     std::normal_distribution<float> normal;
     v1::LearnRequest request;
-    request.set_model("models/m");
     for (int n = 0; n < kRows; ++n) {
       v1::Example& example = *request.add_examples();
       example.set_label(random() % 2 == 0 ? 1 : -1);
@@ -69,40 +72,32 @@ class ServingDuringAnalysisTest : public ServerTest {
     return request;
   }
 
-  // Predicts and then learns one row after the other, correct ones and mistakes, until `ended`; at
-  // least one.
-  Served Serve(const std::atomic<bool>& ended) {
-    Served served;
+  // Predicts and then learns a row.
+  void Serve(const std::string& id, int row, Served& served) {
     v1::PredictRequest predict;
-    predict.set_model("models/m");
-    predict.add_examples();
+    predict.set_model("models/" + id);
+    *predict.add_examples() = rows_.examples(row);
     v1::LearnRequest learn;
-    learn.set_model("models/m");
-    learn.add_examples();
-    for (size_t call = 0; call < kCalls && (call == 0 || !ended); ++call) {
-      *predict.mutable_examples(0) = rows_.examples(static_cast<int>(call));
-      *learn.mutable_examples(0) = rows_.examples(static_cast<int>(call));
-      v1::PredictResponse answer;
-      served.predictions.Measure([&] { EXPECT_TRUE(Predict(predict, &answer).ok()); });
-      served.learning.Measure([&] { EXPECT_TRUE(Learn(learn).ok()); });
-    }
-    return served;
+    learn.set_model("models/" + id);
+    *learn.add_examples() = rows_.examples(row);
+    v1::PredictResponse answer;
+    served.predictions.Measure([&] { EXPECT_TRUE(Predict(predict, &answer).ok()); });
+    served.learning.Measure([&] { EXPECT_TRUE(Learn(learn).ok()); });
   }
 
   const v1::LearnRequest rows_;
 };
 
-void ExpectSimilar(const std::string& what, const Latencies& quiet, const Latencies& busy) {
-  std::printf("%s: p99 %.2f ms and largest %.2f ms; during the analysis %.2f ms and %.2f ms\n",
-              what.c_str(), quiet.P99(), quiet.Max(), busy.P99(), busy.Max());
-  EXPECT_LT(busy.P99(), quiet.P99() + kP99Slack) << what;
-  EXPECT_LT(busy.Max(), quiet.Max() + kMaxSlack) << what;
+void ExpectSimilar(const std::string& what, const Latencies& other, const Latencies& analyzed) {
+  std::printf("%s: p90 %.2f ms and largest %.2f ms; of the analyzed model %.2f ms and %.2f ms\n",
+              what.c_str(), other.P90(), other.Max(), analyzed.P90(), analyzed.Max());
+  EXPECT_LT(analyzed.P90(), other.P90() + kP90Slack) << what;
+  EXPECT_LT(analyzed.Max(), other.Max() + kMaxSlack) << what;
 }
 
-TEST_F(ServingDuringAnalysisTest, PredictionsAndLearningAreAnsweredAsSoonAsWithoutAnAnalysis) {
+// The other model's calls show what the machine is busy with.
+TEST_F(ServingDuringAnalysisTest, PredictionsAndLearningAreAnsweredAsSoonAsThoseOfAnotherModel) {
   std::atomic<bool> ended = false;
-  const Served quiet = Serve(ended);
-
   const auto analysis = v1::AnalysisService::NewStub(channel_);
   grpc::ClientContext context;
   v1::AnalyzeRequest request;
@@ -119,13 +114,18 @@ TEST_F(ServingDuringAnalysisTest, PredictionsAndLearningAreAnsweredAsSoonAsWitho
     }
     ended = true;
   });
-  const Served busy = Serve(ended);
+  Served analyzed;
+  Served other;
+  for (int row = 0; row < kCalls; ++row) {
+    Serve("m", row, analyzed);
+    Serve("other", row, other);
+  }
+  EXPECT_FALSE(ended) << "a call waited for the analysis, or it ended too soon to tell";
   context.TryCancel();
   reader.join();
 
-  ExpectSimilar("predictions", quiet.predictions, busy.predictions);
-  ExpectSimilar("learning", quiet.learning, busy.learning);
-  EXPECT_GE(busy.predictions.count(), kCalls / 10) << "the analysis ended too soon to tell";
+  ExpectSimilar("predictions", other.predictions, analyzed.predictions);
+  ExpectSimilar("learning", other.learning, analyzed.learning);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // What the real server logs about calls that take long: which, and what the time was spent on.
 #include <csignal>
 #include <fstream>
+#include <functional>
 #include <optional>
 #include <string>
 #include <thread>
@@ -10,7 +11,9 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "tests/integration/fixture.h"
+#include "tests/integration/memory_fixture.h"
 #include "tests/integration/slow_model.h"
+#include "tests/support/eventually.h"
 
 namespace perceptrond::testing {
 namespace {
@@ -41,6 +44,19 @@ void ExpectPartsAddUp(const std::string& line) {
   EXPECT_NEAR(sum, Number(line, "total_ms"), 0.01 + 0.01 * sum) << line;
 }
 
+// Returns the line of the first call that spent more than `share` of its time on `part`: a busy machine may keep some
+// calls waiting for other things. `line_of` makes a call and returns its line.
+std::string ExpectMostly(const std::string& part, double share,
+                         const std::function<std::string(int attempt)>& line_of) {
+  std::string line;
+  for (int attempt = 0; attempt < 6; ++attempt) {
+    line = line_of(attempt);
+    if (Number(line, part) > share * Number(line, "total_ms")) return line;
+  }
+  ADD_FAILURE() << part << " is never most of the time: " << line;
+  return line;
+}
+
 class SlowCallTest : public ServerTest {
  protected:
   explicit SlowCallTest(const std::string& threshold = "100ms")
@@ -49,20 +65,23 @@ class SlowCallTest : public ServerTest {
   // A prediction that takes some 50 ms a row.
   grpc::Status PredictSlowly(int rows, grpc::ClientContext& context) {
     v1::PredictRequest request = SlowPrediction("models/slow");
-    request.mutable_columns()->mutable_values()->Truncate(rows);
+    request.mutable_columns()->mutable_values()->Resize(rows, 1);
     v1::PredictResponse response;
     return predictions_->Predict(&context, request, &response);
   }
-  std::string AwaitLine(const std::string& method) {
-    const std::string line =
-        server_.AwaitLog(absl::StrCat("slow call method=/perceptron.v1.", method, " "));
+  // The line about call `number` of the method.
+  std::string AwaitLine(const std::string& method, size_t number = 0) {
+    EXPECT_TRUE(Eventually([&] { return SlowLines(method).size() > number; }));
+    const std::vector<std::string> lines = SlowLines(method);
+    const std::string line = lines.size() > number ? lines[number] : "";
     ExpectPartsAddUp(line);
     return line;
   }
-  std::vector<std::string> SlowLines() {
+  std::vector<std::string> SlowLines(const std::string& method) {
+    const std::string begin = absl::StrCat("slow call method=/perceptron.v1.", method, " ");
     std::vector<std::string> lines;
     for (const std::string& line : server_.Log()) {
-      if (absl::StrContains(line, "slow call")) lines.push_back(line);
+      if (absl::StrContains(line, begin)) lines.push_back(line);
     }
     return lines;
   }
@@ -76,16 +95,17 @@ class EveryCallTest : public SlowCallTest {
 
 TEST_F(SlowCallTest, AnExpensivePredictionIsWorkAndNamesModelPeerAndTrace) {
   Create("slow", SlowSettings());
-  grpc::ClientContext context;
-  context.AddMetadata("traceparent", absl::StrCat("00-", kTraceId, "-00f067aa0ba902b7-01"));
-  ASSERT_TRUE(PredictSlowly(10, context).ok());
-  const std::string line = AwaitLine("PredictionService/Predict");
+  const std::string line = ExpectMostly("work_ms", 0.8, [&](int attempt) {
+    grpc::ClientContext context;
+    context.AddMetadata("traceparent", absl::StrCat("00-", kTraceId, "-00f067aa0ba902b7-01"));
+    EXPECT_TRUE(PredictSlowly(10, context).ok());
+    return AwaitLine("PredictionService/Predict", attempt);
+  });
   EXPECT_THAT(line,
               AllOf(HasSubstr(" model=models/slow peer=ipv4:127.0.0.1:"),
                     HasSubstr(absl::StrCat(" trace_id=", kTraceId, " span_id=00f067aa0ba902b7 ")),
                     HasSubstr(" rows=10 status=OK ")));
   EXPECT_GT(Number(line, "bytes"), 40);
-  EXPECT_GT(Number(line, "work_ms"), 0.8 * Number(line, "total_ms"));
 }
 
 TEST_F(SlowCallTest, AnInvalidTraceIsLeftOut) {
@@ -98,9 +118,15 @@ TEST_F(SlowCallTest, AnInvalidTraceIsLeftOut) {
 
 TEST_F(SlowCallTest, ACallThatItsClientGaveUpIsCancelled) {
   Create("slow", SlowSettings());
-  grpc::ClientContext context;
-  context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Milliseconds(150)));
-  EXPECT_EQ(PredictSlowly(40, context).error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+  // Until the server has the call for longer than the threshold: on a busy machine it begins late.
+  absl::Duration time = absl::Milliseconds(150);
+  do {
+    grpc::ClientContext context;
+    context.set_deadline(absl::ToChronoTime(absl::Now() + time));
+    ASSERT_EQ(PredictSlowly(60, context).error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+    time *= 3;
+  } while (!Eventually([this] { return !SlowLines("PredictionService/Predict").empty(); },
+                       absl::Seconds(5)));
   EXPECT_THAT(
       AwaitLine("PredictionService/Predict"),
       AllOf(HasSubstr(" peer=ipv4:127.0.0.1:"),
@@ -120,13 +146,14 @@ TEST_F(SlowCallTest, ACallThatWaitsForAWorkerSpendsItsTimeInTheQueue) {
     });
   }
   for (std::thread& client : clients) client.join();
-  AwaitLine("PredictionService/Predict");
   double longest = 0;
-  for (const std::string& line : SlowLines()) {
-    ExpectPartsAddUp(line);
-    longest = std::max(longest, Number(line, "queue_ms"));
-  }
-  EXPECT_GT(longest, 100);
+  EXPECT_TRUE(Eventually([&] {
+    for (const std::string& line : SlowLines("PredictionService/Predict")) {
+      ExpectPartsAddUp(line);
+      longest = std::max(longest, Number(line, "queue_ms"));
+    }
+    return longest > 100;
+  })) << longest;
 }
 
 TEST_F(EveryCallTest, ReadingAModelFromTheJournalIsLoading) {
@@ -138,15 +165,16 @@ TEST_F(EveryCallTest, ReadingAModelFromTheJournalIsLoading) {
     start.add_values(1);
   }
   Create("large", settings);
-  ASSERT_EQ(server_.Terminate(), 0);
-  Restart();
   v1::PredictRequest request;
   request.set_model("models/large");
   request.add_examples()->mutable_sparse();
-  v1::PredictResponse response;
-  ASSERT_TRUE(Predict(request, &response).ok());
-  const std::string line = AwaitLine("PredictionService/Predict");
-  EXPECT_GT(Number(line, "load_ms"), 0.5 * Number(line, "total_ms")) << line;
+  ExpectMostly("load_ms", 0.5, [&](int /*attempt*/) {
+    EXPECT_EQ(server_.Terminate(), 0);
+    Restart();
+    v1::PredictResponse response;
+    EXPECT_TRUE(Predict(request, &response).ok());
+    return AwaitLine("PredictionService/Predict");
+  });
 }
 
 TEST_F(EveryCallTest, AMessageOfALearningStreamHasALineOfItsOwn) {
@@ -182,23 +210,29 @@ TEST_F(SlowCallTest, AnswersThatTheClientDoesNotReadWaitToBeWritten) {
   request.mutable_columns()->set_dense_width(1);
   for (int i = 0; i < 20'000; ++i) request.mutable_columns()->add_values(1);
   const auto predictions = v1::PredictionService::NewStub(NarrowChannel());
-  grpc::ClientContext context;
-  auto stream = predictions->PredictStream(&context);
   constexpr int kMessages = 20;
-  std::thread sender([&] {
-    for (int i = 0; i < kMessages; ++i) stream->Write(request);
-    stream->WritesDone();
+  ExpectMostly("write_ms", 0.5, [&](int attempt) {
+    const size_t lines = SlowLines("PredictionService/PredictStream").size();
+    grpc::ClientContext context;
+    const auto stream = predictions->PredictStream(&context);
+    std::thread sender([&] {
+      for (int i = 0; i < kMessages; ++i) stream->Write(request);
+      stream->WritesDone();
+    });
+    EXPECT_TRUE(Eventually([this] {
+      return MetricOf(server_.metrics_port(),
+                      "perceptrond_memory_reserved_bytes{use=\"answers\"}") > 0;
+    }));
+    // The client is busy with other things for longer than the threshold.
+    std::this_thread::sleep_for(std::chrono::milliseconds(500) * (1 << attempt));
+    v1::PredictResponse response;
+    int answers = 0;
+    while (stream->Read(&response)) ++answers;
+    sender.join();
+    EXPECT_TRUE(stream->Finish().ok());
+    EXPECT_EQ(answers, kMessages);
+    return AwaitLine("PredictionService/PredictStream", lines);
   });
-  // The client is busy with other things for longer than the threshold.
-  std::this_thread::sleep_for(std::chrono::milliseconds(500));
-  v1::PredictResponse response;
-  int answers = 0;
-  while (stream->Read(&response)) ++answers;
-  sender.join();
-  EXPECT_TRUE(stream->Finish().ok());
-  EXPECT_EQ(answers, kMessages);
-  const std::string line = AwaitLine("PredictionService/PredictStream");
-  EXPECT_GT(Number(line, "write_ms"), 0.5 * Number(line, "total_ms")) << line;
 }
 
 TEST_F(EveryCallTest, AnAnalysisIsLoggedAsACall) {

@@ -31,7 +31,8 @@ class TransferAccessTest : public Transfers<AccessTest> {
 };
 
 TEST_F(TransferAccessTest, AnExportOfARemovedPrincipalEnds) {
-  ExportCall call(*history_, "spam-a", "reader-token");
+  const auto history = NarrowHistory();
+  ExportCall call(*history, "spam-a", "reader-token");
   ASSERT_TRUE(call.ReadPiece());
   Replace(Text("reader"));
   const grpc::Status status = call.Finish();
@@ -40,7 +41,8 @@ TEST_F(TransferAccessTest, AnExportOfARemovedPrincipalEnds) {
 }
 
 TEST_F(TransferAccessTest, AnExportOfARemovedPrincipalThatIsNotReadIsCutOff) {
-  ExportCall call(*history_, "spam-a", "reader-token");
+  const auto history = NarrowHistory();
+  ExportCall call(*history, "spam-a", "reader-token");
   ASSERT_TRUE(call.ReadPiece());
   Replace(Text("reader"));
   const auto held = [&] {

@@ -65,7 +65,8 @@ TEST_F(TransferDrainTest, AnImportThatIsAnsweredDuringTheDrainIsThere) {
 
 TEST_F(TransferDrainTest, AnExportIsSentToItsEndDuringTheDrain) {
   const std::string file = Export("a");
-  ExportCall call(*history_, "a");
+  const auto history = NarrowHistory();
+  ExportCall call(*history, "a");
   ASSERT_TRUE(call.ReadPiece());
   server_.Signal(SIGTERM);
   // Of a call that comes now.
@@ -87,7 +88,8 @@ class ShortDrainTest : public TransferDrainTest {
 };
 
 TEST_F(ShortDrainTest, AnExportThatTakesLongerThanTheDrainSaysWhyItEnds) {
-  ExportCall call(*history_, "a");
+  const auto history = NarrowHistory();
+  ExportCall call(*history, "a");
   ASSERT_TRUE(call.ReadPiece());
   server_.Signal(SIGTERM);
   EXPECT_NE(server_.AwaitLog("calls exceed the drain timeout"), "");

@@ -109,6 +109,10 @@ class Transfers : public Base {
     Begin();
   }
   void Begin() { history_ = v1::HistoryService::NewStub(this->channel_); }
+  // For exports that the server has not sent to their end while the test reads no more.
+  std::unique_ptr<v1::HistoryService::Stub> NarrowHistory() const {
+    return v1::HistoryService::NewStub(this->NarrowChannel());
+  }
   void CrashAndRestart() {
     this->server_.Kill();
     RestartAfterEnd();

@@ -177,34 +177,35 @@ TEST_F(TransferFleetAccessTest, AModelIsCopiedForThoseWhoMayReadItAndCreateTheCo
   EXPECT_THAT(ReadAll(writer_->audit), ::testing::Not(HasSubstr("models/spam-from-other")));
 }
 
-TEST_F(TransferFleetAccessTest, WhatIsDeniedOfAnImportThatIsPassedOnIsNotTheEndOfTheFile) {
-  std::string file;
-  ASSERT_TRUE(Export(*writer_, "spam-a", kAdminToken, &file).ok());
-  const std::vector<uint64_t> before = Written();
-  const auto history = HistoryOf(*other_);
-  ImportCall call(*history, "spam-b", "", kKeeperToken);
-  call.SendAll(file);
-  call.next().set_new_name("models/other-b");
-  call.Send("");
-  EXPECT_EQ(Reason(call.AwaitEnd()), "PERMISSION_DENIED");
-  EXPECT_FALSE(Exists("spam-b"));
-  EXPECT_EQ(Written(), before);
+// An import that the other server passes on: all of the file but the end of what is sent.
+class PassedOnImportTest : public TransferFleetAccessTest {
+ protected:
+  PassedOnImportTest() {
+    std::string file;
+    EXPECT_TRUE(Export(*writer_, "spam-a", kAdminToken, &file).ok());
+    call_.SendAll(file);
+  }
+  void ExpectEndThatLeavesNothing(const std::string& reason) {
+    EXPECT_EQ(Reason(call_.AwaitEnd()), reason);
+    EXPECT_FALSE(Exists("spam-b"));
+    EXPECT_EQ(Written(), before_);
+  }
+
+  const std::vector<uint64_t> before_ = Written();
+  const std::unique_ptr<v1::HistoryService::Stub> history_ = HistoryOf(*other_);
+  ImportCall call_{*history_, "spam-b", "", kKeeperToken};
+};
+
+TEST_F(PassedOnImportTest, WhatIsDeniedOfItIsNotTheEndOfTheFile) {
+  call_.next().set_new_name("models/other-b");
+  call_.Send("");
+  ExpectEndThatLeavesNothing("PERMISSION_DENIED");
 }
 
-TEST_F(TransferFleetAccessTest,
-       AnImportThatIsPassedOnEndsWithTheRightsOfItsCallerAndLeavesNothing) {
-  std::string file;
-  ASSERT_TRUE(Export(*writer_, "spam-a", kAdminToken, &file).ok());
-  const std::vector<uint64_t> before = Written();
-  const auto history = HistoryOf(*other_);
-  ImportCall call(*history, "spam-b", "", kKeeperToken);
-  // All of it but the end of what is sent.
-  call.SendAll(file);
+TEST_F(PassedOnImportTest, ItEndsWithTheRightsOfItsCallerAndLeavesNothing) {
   access_.Write(AccessFile::Text());
   other_->member.process.Signal(SIGHUP);
-  EXPECT_EQ(Reason(call.AwaitEnd()), "UNAUTHENTICATED");
-  EXPECT_FALSE(Exists("spam-b"));
-  EXPECT_EQ(Written(), before);
+  ExpectEndThatLeavesNothing("UNAUTHENTICATED");
 }
 
 }  // namespace

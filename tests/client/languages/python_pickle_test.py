@@ -129,7 +129,7 @@ class LeftTest(ServedTest):
         self.assertEqual(self.client.get(classifier.model_name_).expire_after.seconds, WEEK)
 
     def test_what_a_killed_process_leaves_expires_and_what_is_published_stays(self):
-        program = "from perceptrond.sklearn import PerceptrondClassifier; import time\nclassifier = PerceptrondClassifier().fit([[1.0], [-1.0]], [0, 1])\nprint(classifier.model_name_, flush=True)\ntime.sleep(600)"
+        program = "from perceptrond.sklearn import PerceptrondClassifier; import signal\nclassifier = PerceptrondClassifier().fit([[1.0], [-1.0]], [0, 1])\nprint(classifier.model_name_, flush=True)\nsignal.pause()"
         with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, env=dict(os.environ)) as process:
             name = process.stdout.readline().strip()
             process.send_signal(signal.SIGTERM)

@@ -65,7 +65,7 @@ TEST_F(FleetTest, CorrectRowsThatAreAcknowledgedWhileAWriterHandsOverAreCounted)
 
 TEST_F(FleetTest, AServerThatAnswersLateIsWaitedForUntilItWouldBeTakenForDead) {
   servers_.reserve(1);
-  fleet_options_.writer_timeout = absl::Seconds(2);
+  fleet_options_.writer_timeout = absl::Seconds(5);
   Store& store = *Start().store;
   ASSERT_TRUE(Eventually([&] { return WrittenOnce(); }));
   ASSERT_NO_FATAL_FAILURE(Create("models/m"));

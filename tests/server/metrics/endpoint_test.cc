@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <memory>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
@@ -34,6 +35,13 @@ class MetricsEndpointTest : public ::testing::Test {
     metrics_ = std::move(*metrics);
   }
 
+  // A scrape is answered before the server has given up any of these connections, which takes it kRequestSeconds.
+  void ExpectScrapeBeside(std::span<const int> connections) {
+    EXPECT_THAT(Get(metrics_->port(), "/metrics"), HasSubstr("perceptrond_build_info"));
+    char byte;
+    for (const int fd : connections) EXPECT_EQ(recv(fd, &byte, 1, MSG_DONTWAIT), -1);
+  }
+
   std::unique_ptr<Metrics> metrics_;
 };
 
@@ -53,10 +61,7 @@ TEST_F(MetricsEndpointTest, ConnectionsThatSayNothingDoNotKeepAScrapeWaiting) {
   Start();
   std::vector<int> silent;
   for (int i = 0; i < 30; ++i) silent.push_back(Connect(metrics_->port()));
-  const auto begin = std::chrono::steady_clock::now();
-  EXPECT_THAT(Get(metrics_->port(), "/metrics"), HasSubstr("perceptrond_build_info"));
-  // None of them has been given up by then: that takes 2 s.
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(1500));
+  ExpectScrapeBeside(silent);
   for (const int fd : silent) close(fd);
 }
 
@@ -68,9 +73,7 @@ TEST_F(MetricsEndpointTest, ClientsThatSendAByteASecondDoNotKeepAScrapeWaiting) 
   for (int i = 0; i < 50; ++i) slow.push_back(Connect(metrics_->port()));
   for (size_t second = 0; second < 4; ++second) {
     for (const int fd : slow) EXPECT_EQ(send(fd, &request[second], 1, MSG_NOSIGNAL), 1);
-    const auto begin = std::chrono::steady_clock::now();
-    EXPECT_THAT(Get(metrics_->port(), "/metrics"), HasSubstr("perceptrond_build_info"));
-    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(1));
+    ExpectScrapeBeside(slow);
     std::this_thread::sleep_for(std::chrono::seconds(1));
   }
   for (const int fd : slow) close(fd);
