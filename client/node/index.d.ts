@@ -116,7 +116,7 @@ export interface Totals {
   updates: number;
   duplicates: number;
   rowErrors: number;
-  /** Begins with "row 12", from 0, or "line 13" if Example.line is set. */
+  /** Begins with "row 12", from 0, or "line 13" if Example.line is set; of several models, after the model's name. */
   firstRowError: string;
   lostAnswers: number;
 }
@@ -158,7 +158,9 @@ export interface Predictions {
   classScores: number[][];
   /** With ids: one an example, for Example.predictionId. */
   ids: string[];
-  /** The oldest state that predicted a row. */
+  /** "models/spam": the model that predicted the last row. */
+  model: string;
+  /** The oldest state of that model that predicted a row. */
   revision: number;
 }
 
@@ -175,6 +177,8 @@ export interface PredictResponse {
   distances: number[];
   probabilities: number[];
   revision: number;
+  /** "models/spam": the model that answered. */
+  model: string;
   rowErrors: { row: number; status: { code: number; message: string } }[];
   [field: string]: unknown;
 }
@@ -342,7 +346,7 @@ export class Client {
   learnStream(model: string | readonly string[], producer: string, options?: { window?: number }): Promise<ExampleStream>;
 
   /**
-   * Predicts all examples by one model: the one that an alias names at the beginning. Throws for the first row with a validation error. ids: the server keeps the features, if
+   * Predicts examples by the model that an alias names when they come, with the labels of that model. Throws for the first row with a validation error. ids: the server keeps the features, if
    * the model has storedPredictions. classScores: of several classes, the score of each. minRevision: of the oldest state that may answer; ABORTED (REVISION_TOO_OLD).
    */
   predict(model: string, examples: Examples, options?: { batch?: number } & PredictOptions): Promise<Predictions>;

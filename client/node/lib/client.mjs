@@ -229,19 +229,23 @@ export class Client {
   // ---- Predictions ----
 
   async predict(model, examples, { batch = 1000, ids = false, classScores = false, minRevision = 0 } = {}) {
-    const found = await this.get(model);
+    let found = await this.get(model);
     const classes = classScores ? found.learner?.classes?.maxClasses : undefined;
     let names = new Labels(found);
-    const predictions = { labels: [], scores: [], probabilities: [], classScores: [], ids: [], revision: 0 };
-    // Of the model whose labels these are, though an alias is moved meanwhile.
-    const answers = this.predictStream(found.name, examples, { batch: classes ? Math.min(batch, Math.floor(MOST_SCORES / classes)) : batch, ids, classScores, minRevision });
+    const predictions = { labels: [], scores: [], probabilities: [], classScores: [], ids: [], revision: 0, model: found.name };
+    const answers = this.predictStream(model, examples, { batch: classes ? Math.min(batch, Math.floor(MOST_SCORES / classes)) : batch, ids, classScores, minRevision });
     for await (const [rows, answer] of answers) {
       if (answer.rowErrors.length > 0) {
         const [{ row, status }] = answer.rowErrors;
         throw new PerceptrondError({ ...status, message: `${positionOf(rows[row], predictions.labels.length + row)}: ${status.message}` });
       }
-      predictions.revision = predictions.labels.length > 0 ? Math.min(predictions.revision, answer.revision) : answer.revision;
-      if (names.lacks(answer.predictedLabels)) names = new Labels(await this.get(found.name));
+      const isAnother = answer.model !== '' && answer.model !== found.name;
+      if (isAnother || names.lacks(answer.predictedLabels)) {
+        found = await this.#answering(model, answer.model || found.name);
+        names = new Labels(found);
+      }
+      predictions.revision = predictions.labels.length > 0 && !isAnother ? Math.min(predictions.revision, answer.revision) : answer.revision;
+      predictions.model = found.name;
       for (const label of answer.predictedLabels) predictions.labels.push(names.nameOrNumber(label));
       predictions.scores.push(...answer.scores);
       predictions.probabilities.push(...answer.probabilities);
@@ -250,6 +254,12 @@ export class Client {
       for (let begin = 0; begin < answer.classScores.length; begin += width) predictions.classScores.push(answer.classScores.slice(begin, begin + width));
     }
     return predictions;
+  }
+
+  /** The model that answered. By the name that was asked for, if it still has that: the caller may have access to it alone. */
+  async #answering(asked, name) {
+    const now = await this.get(asked);
+    return now.name === name ? now : this.get(name);
   }
 
   async* predictStream(model, examples, { batch = 1000, window = 4, ids = false, classScores = false, minRevision = 0 } = {}) {

@@ -80,6 +80,7 @@ export function hasNames(rows) {
 
 function checked(index) {
   // protobufjs would send a different index.
+  if (typeof index !== 'number') throw new RangeError(`the index ${shown(index)} is a ${typeof index}; expected a number`);
   if (index >>> 0 !== index) throw new RangeError(`index ${index} is out of range; it must be 0 to 2^32 - 1`);
   return index;
 }
@@ -155,7 +156,7 @@ function packTargets(rows) {
 
 function packLabels(labels) {
   // protobufjs would send another number.
-  const wrong = labels.find((label) => label !== undefined && typeof label !== 'string' && label !== (label | 0));
+  const wrong = labels.find((label) => label !== undefined && typeof label !== 'string' && !(Number.isInteger(label) && label === (label | 0)));
   if (wrong !== undefined) throw new RangeError(`the label is ${shown(wrong)}; expected a whole number or a name`);
   if (labels.some((label) => label === undefined)) return { labels: [], labelNames: [] };
   if (labels.every((label) => typeof label === 'number')) return { labels, labelNames: [] };

@@ -101,7 +101,8 @@ export function errorInfo(status) {
 
 /** "MODEL_NOT_FOUND", ...; empty if the error is not the server's. */
 export function reason(error) {
-  return (isCallError(error) && errorInfo(statusOf(error))?.reason) || '';
+  const status = error instanceof StatusError ? error.status : isCallError(error) && statusOf(error);
+  return (status && errorInfo(status)?.reason) || '';
 }
 
 /** Returns the error as a line or two of text. */
