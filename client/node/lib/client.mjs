@@ -10,7 +10,7 @@ import { LearnStream } from './learn_stream.mjs';
 import { Aliases, History } from './management.mjs';
 import { nameOf } from './names.mjs';
 import { predict } from './predict_stream.mjs';
-import { Labels, asLabelledRow, asRow, batches, positionOf } from './rows.mjs';
+import { Labels, asLabelledRow, asRow, batches, positionOf, toPredict } from './rows.mjs';
 import { checkFields } from './settings.mjs';
 import { AnalysisService, Backoff, LearningService, ModelService, PerceptrondError, PredictionService, ProtocolError, isTransient, readable, toError, unary } from './rpc.mjs';
 
@@ -77,6 +77,7 @@ export class Client {
 
   constructor(server = process.env.PERCEPTROND_SERVER ?? '127.0.0.1:7600',
     { tlsCa, tokenFile = process.env.PERCEPTRONCTL_TOKEN_FILE, giveUpAfter = 60, timeout = 30, onReconnect = () => {} } = {}) {
+    if (typeof server !== 'string') throw new RangeError(`server ${String(server)}: expected host:port of gRPC`);
     if (/^https?:/.test(server)) throw new RangeError(`server ${JSON.stringify(server)} is a web address; give host:port of gRPC (perceptrond serves gRPC on port 7600, its web page on 7601)`);
     this.#settings = { server, tlsCa, tokenFile };
     [this.#giveUpAfter, this.#timeout] = [giveUpAfter, timeout];
@@ -116,7 +117,7 @@ export class Client {
     for await (const { models } of this.#pages(ModelService, 'listModels', { pageSize: 1000 })) yield* models;
   }
 
-  update(model, changes) {
+  update(model, changes = {}) {
     checkFields(changes, 'perceptron.v1.Model');
     const { etag, ...changed } = changes;
     const paths = Object.keys(changed).map((field) => field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`));
@@ -272,7 +273,9 @@ export class Client {
   }
 
   async explain(model, examples, { maxFeatures = 20 } = {}) {
-    return this.#call(PredictionService, 'explain', { model: nameOf(model), columns: packNaming(examples.map(asRow), (index) => index), maxFeatures });
+    const rows = [];
+    for await (const row of asRows(examples)) rows.push(row);
+    return this.#call(PredictionService, 'explain', { model: nameOf(model), columns: packNaming(rows.map(toPredict), (index) => index), maxFeatures });
   }
 
   // ---- Convergence ----

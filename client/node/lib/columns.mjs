@@ -51,6 +51,9 @@ function atItsRow(rows, error, numberOf) {
       return ofRow;
     }
   }
+  const [{ label: first }] = rows;
+  const other = rows.findIndex(({ label }) => typeof label !== typeof first);
+  if (other > 0) return new RangeError(named(other, `the label is ${shown(rows[other].label)}; expected a ${typeof first === 'string' ? 'name' : 'number'}, as the rows before it have`));
   return error;
 }
 
@@ -160,6 +163,7 @@ function packLabels(labels) {
   if (wrong !== undefined) throw new RangeError(`the label is ${shown(wrong)}; expected a whole number or a name`);
   if (labels.some((label) => label === undefined)) return { labels: [], labelNames: [] };
   if (labels.every((label) => typeof label === 'number')) return { labels, labelNames: [] };
+  if (labels.some((label) => typeof label === 'number')) throw new RangeError('labels are numbers or names, all the same');
   // The message has the names of the labels, and for each row the position of its name.
   const labelNames = [...new Set(labels)];
   return { labels: labels.map((label) => labelNames.indexOf(label)), labelNames };

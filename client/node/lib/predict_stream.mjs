@@ -5,6 +5,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { packNaming } from './columns.mjs';
 import { NAME_TABLE_SIZE, NameTable } from './name_table.mjs';
+import { toPredict } from './rows.mjs';
 import { Backoff, ProtocolError, StatusError, isTransient, readable, reason } from './rpc.mjs';
 
 /**
@@ -69,7 +70,7 @@ async function* connect(stub, first, include, least, window, rows) {
   const call = readable(stub.predictStream());
   const write = (settings) => {
     const begin = rows.answered + sent.reduce((sum, { length }) => sum + length, 0);
-    const [columns, count] = packNaming(next, (index) => begin + index, (chosen) => names.pack(chosen));
+    const [columns, count] = packNaming(next.map(toPredict), (index) => begin + index, (chosen) => names.pack(chosen));
     sent.push(next.slice(0, count));
     if (count < next.length) rows.unanswered.unshift(next.slice(count));
     call.write({ ...settings, ...include, columns, minRevision });

@@ -111,7 +111,9 @@ export function describeStatus(status) {
   const violations = (detail(status, 'google.rpc.BadRequest')?.fieldViolations ?? [])
     .filter(({ description }) => !status.message.includes(description))
     .map(({ field, description }) => `\n  ${field}: ${description}`);
-  return `${grpc.status[status.code] ?? 'UNKNOWN'}${info ? ` (${info.reason})` : ''}: ${status.message}${violations.join('')}`;
+  // grpc-js ends its own messages so, without a note.
+  const message = status.message.replace(/ Resolution note: $/, '');
+  return `${grpc.status[status.code] ?? 'UNKNOWN'}${info ? ` (${info.reason})` : ''}: ${message}${violations.join('')}`;
 }
 
 export function describe(error) {

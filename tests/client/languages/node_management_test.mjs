@@ -223,6 +223,35 @@ describe('the client', () => {
     await assert.rejects(client.learnStream('nothing', 'sensor'), { name: 'PerceptrondError', reason: 'MODEL_NOT_FOUND' });
   });
 
+  it('takes labels as names or as numbers, and none to predict', async () => {
+    await client.create('labelled', spam);
+    const [first, second] = mail;
+    await assert.rejects(client.learn('labelled', [first, { ...second, label: -1 }]), /^RangeError: row 1: the label is -1; expected a name, as the rows before it have/);
+    await assert.rejects(client.learn('labelled', [{ ...first, label: 1 }, second]), /^RangeError: row 1: the label is "ham"; expected a number, as the rows before it have/);
+    assert.equal((await client.learn('labelled', [{ ...first, label: 1 }, { ...second, label: -1 }])).totals.examples, 2);
+    const [plain, { labels }] = [await client.predict('labelled', mail), await client.predict('labelled', [{ ...first, label: 1.5 }, { ...second, weight: null }, mail[2]])];
+    assert.deepEqual(labels, plain.labels);
+    for await (const [[{ label }]] of client.predictStream('labelled', [first])) assert.equal(label, 'spam');
+  });
+
+  it('refuses names that are none and lists that are none', async () => {
+    for (const call of [() => client.get(), () => client.predict(3, mail), () => client.create(undefined, spam)]) await assert.rejects(async () => call(), /^RangeError: the model is (undefined|3); expected its name/);
+    assert.throws(() => new perceptrond.Client(7600), /^RangeError: server 7600: expected host:port/);
+    await assert.rejects(client.explain('named', mail[0]), /^RangeError: examples: expected an array/);
+    assert.equal((await client.explain('named', mail.values())).explanations.length, 3);
+    const stream = await client.learnStream('named', 'lists');
+    await assert.rejects(stream.send(mail[0]), /^RangeError: examples: expected an array/);
+    await stream.send(mail.values());
+    assert.equal((await stream.finish())[0].examples, 3);
+  });
+
+  it('splits rows with long names into messages that the server takes', async () => {
+    await client.create('long-names', spam);
+    const rows = Array.from({ length: 1000 }, (_, i) => ({ label: 'ham', features: Object.fromEntries(Array.from({ length: 30 }, (__, k) => [`${'x'.repeat(790)}${i}-${k}`, 1])) }));
+    assert.equal((await client.learn('long-names', rows)).totals.examples, 1000);
+    assert.equal((await client.predict('long-names', rows)).labels.length, 1000);
+  });
+
   it('refuses sizes out of range before anything is sent', async () => {
     for (const options of [{ batch: 0 }, { batch: 65_537 }, { batch: 1.5 }]) {
       for (const call of [() => client.learn('named', mail, options), () => client.predict('named', mail, options)]) await assert.rejects(call(), /^RangeError: batch: .* 1 to 65536/);

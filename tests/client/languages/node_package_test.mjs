@@ -179,7 +179,8 @@ describe('the package', () => {
     for (const wrong of [null, {}, { features: 'free' }, { features: null }, { text: 1 }, { text: 'a', features: { a: 1 } }]) {
       await assert.rejects(client.predict('spam', [mail[0], wrong]), /^RangeError: row 1: expected features/);
     }
-    await assert.rejects(client.predict('spam', [mail[0], { features: [1, 2] }]), /^RangeError: row 1: features are an array; expected .* a Map of indices/);
+    await assert.rejects(client.predict('spam', [mail[0], { features: [1, 2] }]), /^RangeError: row 1: features are a list; expected .* a Map of indices/);
+    for (const list of [new Set(['a']), new Float32Array(2)]) await assert.rejects(client.predict('spam', [{ features: list }]), /^RangeError: row 0: features are a list/);
     for (const one of [mail[0], 3, undefined]) await assert.rejects(client.predict('spam', one), /^RangeError: examples: expected an array/);
   });
 
