@@ -215,7 +215,7 @@ TEST_F(InferenceServiceTest, UnknownFeaturesAreRefusedOnRequest) {
   parameter.set_string_param("ignore");
   Answer(request);
   parameter.set_string_param("refuse");
-  EXPECT_EQ(Refusal(request), "3 UNKNOWN_FEATURE inputs[0].contents.bytes_contents[0]");
+  EXPECT_EQ(Refusal(request), "3 UNKNOWN_FEATURE inputs[0]");
   parameter.set_string_param("maybe");
   EXPECT_EQ(Refusal(request), "3 INVALID_FIELD parameters[\"unknown_features\"]");
 }
