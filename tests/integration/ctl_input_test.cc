@@ -1,6 +1,8 @@
 // What perceptronctl takes as input, and what it says of what it cannot take.
 #include <map>
+#include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "tests/integration/ctl_fixture.h"
 
 namespace perceptrond::testing {
