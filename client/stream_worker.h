@@ -274,11 +274,13 @@ class StreamWorker {
     while (read_ != Read::kEnd) {
       if (read_ == Read::kMessage) {
         if (broken.ok()) {
+          // A server that opens every connection, and then refuses what is sent, does not get on.
+          const bool opens = !ready_ && reconnects_ > 0;
           mutex_.Unlock();
           absl::Status status = OnResponse(&response);
           mutex_.Lock();
           if (status.ok()) {
-            last_progress_ = Clock::now();
+            if (!opens) last_progress_ = Clock::now();
             answered_ = true;
             due = Due();
           } else {
@@ -360,7 +362,7 @@ class StreamWorker {
   bool waiting_ ABSL_GUARDED_BY(mutex_) = false;
   // This connection has received a response.
   bool answered_ ABSL_GUARDED_BY(mutex_) = false;
-  // Time of the last response, or the last time at which none was due.
+  // Time of the last response, without those that open a connection again, or the last time at which none was due.
   TimePoint last_progress_ ABSL_GUARDED_BY(mutex_);
 };
 

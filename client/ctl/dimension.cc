@@ -78,6 +78,15 @@ absl::Status CheckDimension(const Row& row, const RowTarget& target, int index_b
                           : "'create --dimension-from FILE' takes the dimension from the data"));
 }
 
+absl::Status CheckKnowsNames(const v1::FeatureSpace& space) {
+  if (space.has_named()) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "--unknown-names refuse is for models of --named; this one ",
+      space.has_dense()
+          ? "takes indices: --unseen-indices refuse refuses those beyond its dimension"
+          : "has a weight for every name and word, in slots that they share: leave it out"));
+}
+
 absl::Status CheckSameLabels(const v1::Model& first, const v1::Model& other) {
   const auto refuse = [&](absl::string_view what) {
     return absl::FailedPreconditionError(

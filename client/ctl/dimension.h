@@ -30,6 +30,9 @@ absl::Status CheckKind(const Row& row, const RowTarget& target);
 // row another number of values. The message says what to do; indices in it count from `index_base`.
 absl::Status CheckDimension(const Row& row, const RowTarget& target, int index_base);
 
+// FAILED_PRECONDITION if no name is unknown to models of this ExampleSpace(), for --unknown-names refuse.
+absl::Status CheckKnowsNames(const perceptron::v1::FeatureSpace& space);
+
 // FAILED_PRECONDITION if a file that is read by the labels of `first` would tell `other` other labels.
 absl::Status CheckSameLabels(const perceptron::v1::Model& first,
                              const perceptron::v1::Model& other);

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/ctl/output.h"
+#include "client/error.h"
 
 namespace perceptrond::client {
 namespace {
@@ -99,8 +100,10 @@ constexpr int kPollsBeforeExplaining = 5;
 
 void Connectivity::OnLost(const absl::Status& status) {
   if (lost_.exchange(true)) return;
-  PrintStderr(absl::StrCat("connection lost (", PrintableInLine(std::string(status.message())),
-                           "); reconnecting"));
+  const std::string why = PrintableInLine(std::string(status.message()));
+  PrintStderr(ErrorReason(status).empty()
+                  ? absl::StrCat("connection lost (", why, "); reconnecting")
+                  : absl::StrCat("not answered yet (", why, "); trying again"));
 }
 
 StreamInterrupt::StreamInterrupt(const Connectivity* connectivity, std::function<void()> cancel)

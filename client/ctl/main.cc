@@ -10,10 +10,12 @@
 #include <sstream>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "client/connection.h"
 #include "client/ctl/command.h"
 #include "client/ctl/output.h"
@@ -57,6 +59,21 @@ std::string Suggestion(const CLI::App* app) {
   return "";
 }
 
+// What the option takes of which CLI11 says "--dimension = -5".
+std::string ExpectedNumber(const CLI::App* app, absl::string_view wrong) {
+  const std::pair<absl::string_view, absl::string_view> parts =
+      absl::StrSplit(wrong, absl::MaxSplits(" = ", 1));
+  const CLI::Option* const option = app->get_option_no_throw(std::string(parts.first));
+  const std::string type = option != nullptr ? option->get_type_name() : "";
+  const bool is_whole = parts.second.find_first_not_of("0123456789") == absl::string_view::npos;
+  const absl::string_view expected = !type.starts_with("UINT") && !type.starts_with("INT")
+                                         ? "a number"
+                                     : is_whole                 ? "a smaller number"
+                                     : type.starts_with("UINT") ? "a whole number from 0 on"
+                                                                : "a whole number";
+  return absl::StrCat(parts.first, ": ", parts.second, "; expected ", expected);
+}
+
 // The error message for an invalid command line, in the form of the other error messages.
 std::string UsageMessage(const CLI::App* app, const CLI::Error& error) {
   const std::vector<CLI::App*> chosen = app->get_subcommands();
@@ -66,9 +83,7 @@ std::string UsageMessage(const CLI::App* app, const CLI::Error& error) {
       unknown ? absl::StrCat("unknown subcommand ", left.front()) : std::string(error.what());
   const std::string wrong_number = "Could not convert: ";
   if (what.starts_with(wrong_number)) {
-    // "--dimension = -5" follows.
-    what = absl::StrCat(absl::StrReplaceAll(what.substr(wrong_number.size()), {{" = ", ": "}}),
-                        " is not a number that it takes");
+    what = ExpectedNumber(chosen.empty() ? app : chosen.front(), what.substr(wrong_number.size()));
   }
   const std::string command = chosen.empty() ? "" : " " + chosen.front()->get_name();
   return absl::StrCat("perceptronctl", chosen.empty() ? "" : ":", command, ": ", what,

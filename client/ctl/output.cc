@@ -74,6 +74,8 @@ const char* Hint(const absl::Status& status, const std::string& reason) {
     return "use a --producer that the model already knows, or learn with --unnumbered";
   }
   if (reason == "NOT_LINEAR") return "use 'perceptronctl predict' for the model's scores";
+  if (reason == "KEEPER_UNREACHABLE")
+    return "its labels can be learned once the server that predicted them answers again";
   if (reason == "DRAINING") return "the server is shutting down: retry once it has restarted";
   if (reason.empty() && absl::IsUnavailable(status)) {
     if (const char* hint = TransportHint(status.message())) return hint;

@@ -186,8 +186,8 @@ class Source final : public MaybeCompressedSource {
     if (!absl::IsDataLoss(status))
       return absl::Status(status.code(), absl::StrCat(name_, ": ", std::string(status.message())));
     return absl::DataLossError(absl::StrCat(name_, " is damaged: its ", compression_->name,
-                                            " data are wrong near byte ", read_ - (end_ - begin_),
-                                            " (", std::string(status.message()), ")"));
+                                            " data are wrong (", std::string(status.message()),
+                                            "); copy it again"));
   }
 
   const std::string name_;

@@ -1,7 +1,7 @@
 // A client of perceptrond, a server that learns perceptrons online. Messages of the API are objects in camelCase, as
 // @grpc/proto-loader makes them: enums are names, 64-bit numbers are numbers (exact up to 2^53), absent figures are absent.
 
-/** A number, -1 and +1 or of several classes the class from 0; or one of the model's names. */
+/** A number, -1 and +1 or of several classes the class from 0; or one of the model's names. Of the examples of a call all the same. */
 export type Label = number | string;
 
 /** Features by name, or in a Map by index, 0 to 2^32 - 1. Values are finite float32. */
@@ -116,7 +116,7 @@ export interface Totals {
   updates: number;
   duplicates: number;
   rowErrors: number;
-  /** Begins with "row 12", from 0, or "line 13" if Example.line is set. */
+  /** Begins with "row 12", from 0, or "line 13" if Example.line is set; of several models, after the model's name. */
   firstRowError: string;
   lostAnswers: number;
 }
@@ -139,7 +139,7 @@ export interface ExampleStream {
   /** Of each model. */
   readonly totals: Totals[];
   /** Numbers and sends examples, 1 to 65,536, after the call before has ended; waits while the window is full. */
-  send(examples: Example[]): Promise<void>;
+  send(examples: Iterable<Example>): Promise<void>;
   /** Marks the end of a pass over the data and waits for all answers; resolves to each model's pass. */
   endPass(): Promise<PassSummary[]>;
   /** Waits for all answers and ends the stream. */
@@ -158,7 +158,9 @@ export interface Predictions {
   classScores: number[][];
   /** With ids: one an example, for Example.predictionId. */
   ids: string[];
-  /** The oldest state that predicted a row. */
+  /** "models/spam": the model that predicted the last row. */
+  model: string;
+  /** The oldest state of that model that predicted a row. */
   revision: number;
 }
 
@@ -175,6 +177,8 @@ export interface PredictResponse {
   distances: number[];
   probabilities: number[];
   revision: number;
+  /** "models/spam": the model that answered. */
+  model: string;
   rowErrors: { row: number; status: { code: number; message: string } }[];
   [field: string]: unknown;
 }
@@ -342,16 +346,16 @@ export class Client {
   learnStream(model: string | readonly string[], producer: string, options?: { window?: number }): Promise<ExampleStream>;
 
   /**
-   * Predicts all examples by one model: the one that an alias names at the beginning. Throws for the first row with a validation error. ids: the server keeps the features, if
+   * Predicts examples by the model that an alias names when they come, with the labels of that model. Throws for the first row with a validation error. ids: the server keeps the features, if
    * the model has storedPredictions. classScores: of several classes, the score of each. minRevision: of the oldest state that may answer; ABORTED (REVISION_TOO_OLD).
    */
   predict(model: string, examples: Examples, options?: { batch?: number } & PredictOptions): Promise<Predictions>;
   /** Yields rows with their answer, in order, as they come; follows an alias at the next message. */
   predictStream(model: string, examples: Examples, options?: { batch?: number; window?: number } & PredictOptions): AsyncIterableIterator<[Example[], PredictResponse]>;
   /** What each feature contributes to the scores of at most 100 examples; maxFeatures: 1 to 10,000, default 20. */
-  explain(model: string, examples: Example[], options?: { maxFeatures?: number }): Promise<{ explanations: Record<string, unknown>[]; revision: number }>;
+  explain(model: string, examples: Examples, options?: { maxFeatures?: number }): Promise<{ explanations: Record<string, unknown>[]; revision: number }>;
 
-  /** The model now and whenever its report has changed, until it is deleted or the timeout in seconds. interval: at least 0.05 s, default 1. */
+  /** The model now and whenever its report has changed, until it is deleted (NOT_FOUND) or the timeout in seconds is over (DEADLINE_EXCEEDED). interval: at least 0.05 s, default 1. */
   watch(model: string, options?: { interval?: number; timeout?: number }): AsyncIterableIterator<Model>;
   /** The model once it has converged. An Error when the timeout in seconds is over. */
   waitUntilConverged(model: string, options?: { timeout?: number }): Promise<Model>;

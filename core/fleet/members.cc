@@ -82,7 +82,8 @@ std::string Members::FindAddress(const std::function<bool(const std::string& add
                                  Clock::time_point now) const {
   MutexLock lock(&mutex_);
   for (const auto& [id, member] : members_) {
-    if (now - member.seen <= timeout_ && is_wanted(member.address)) return member.address;
+    const Clock::duration longest = member.leaving ? timeout_ : kForgetAfter * timeout_;
+    if (now - member.seen <= longest && is_wanted(member.address)) return member.address;
   }
   return "";
 }

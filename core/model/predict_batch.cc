@@ -107,10 +107,16 @@ constexpr size_t kRowsAtOnce = 64;
 // What a row takes besides its features, in multiply-adds.
 constexpr size_t kPredictWork = 100;
 
-ValidationError UnknownFeature(absl::string_view name) {
-  return {ValidationCode::kUnknownFeature, "feature_names",
-          absl::StrCat("the model has no weight for \"", name.substr(0, 40),
-                       "\"; leave it out, or let unknown features be ignored")};
+ValidationError UnknownFeature(const Batch& batch, size_t i, absl::string_view name) {
+  ValidationError error{ValidationCode::kUnknownFeature, "feature_names",
+                        absl::StrCat("the model has no weight for \"", name.substr(0, 40),
+                                     "\"; leave it out, or let unknown features be ignored")};
+  const Row row = batch.row(i);
+  for (size_t j = 0; j < row.size && batch.names != nullptr && !error.position.has_value(); ++j) {
+    // A feature map has names of its own.
+    if (batch.names->name(row.index(j)) == name) error.position = j;
+  }
+  return error;
 }
 
 // Calls predict(i) for each row that check(i) finds valid, and adds the others to
@@ -133,7 +139,7 @@ absl::Status PredictRows(Mapper& mapper, const Batch& batch, PredictOutcome& out
     } else if (const ValidationCode code = check(i); code != ValidationCode::kNone) {
       outcome.row_errors.push_back({static_cast<uint32_t>(i), mapper.Describe(i, code)});
     } else if (const absl::string_view name = unknown_name(i); !name.empty()) {
-      outcome.row_errors.push_back({static_cast<uint32_t>(i), UnknownFeature(name)});
+      outcome.row_errors.push_back({static_cast<uint32_t>(i), UnknownFeature(batch, i, name)});
     } else {
       predict(i);
     }

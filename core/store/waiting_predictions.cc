@@ -172,10 +172,22 @@ std::vector<WaitingPredictions::Found> WaitingPredictions::Claim(
       answer->done.Notify();
     });
     answer->done.WaitForNotification();
-    for (size_t i = 0; i < std::min(rows.size(), answer->found.size()); ++i)
+    for (size_t i = 0; i < std::min(rows.size(), answer->found.size()); ++i) {
+      // It waits there no more.
+      if (answer->found[i].code != ValidationCode::kNone && IsTooOld(model_id, ids[rows[i]]))
+        answer->found[i] = {ValidationCode::kPredictionExpired, ""};
       found[rows[i]] = std::move(answer->found[i]);
+    }
   }
   return found;
+}
+
+bool WaitingPredictions::IsTooOld(uint64_t model_id, absl::string_view text) const {
+  PredictionId id;
+  MutexLock lock(&mutex_);
+  const auto table = tables_.find(model_id);
+  return table != tables_.end() && id.Parse(text) &&
+         TimeOf(id.number) + table->second.settings.max_age <= clock_();
 }
 
 WaitingPredictions::Found WaitingPredictions::ClaimHere(uint64_t model_id, const PredictionId& id) {

@@ -139,6 +139,7 @@ class WaitingPredictions {
   // Numbers whose journal entries are to be removed, by model.
   using Dropped = std::vector<std::pair<uint64_t, uint64_t>>;
 
+  bool IsTooOld(uint64_t model_id, absl::string_view id) const ABSL_LOCKS_EXCLUDED(mutex_);
   Found ClaimHere(uint64_t model_id, const PredictionId& id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SettleHere(uint64_t model_id, std::span<const std::string> ids, bool joined)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

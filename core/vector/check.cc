@@ -155,8 +155,8 @@ ValidationError DescribeRow(const Row& row, uint32_t dimension, size_t max_featu
       error.field = "indices";
       error.position = row.size - 1;
       error.description =
-          absl::StrCat(row.indices[row.size - 1], " is not below the model's dimension ", dimension,
-                       " (indices count from 0)");
+          absl::StrCat(row.indices[row.size - 1], " is not below ", dimension,
+                       ", the model's dimension or number of slots (indices count from 0)");
       break;
     case ValidationCode::kNonFiniteValue: {
       size_t i = 0;

@@ -27,7 +27,8 @@ class PredictionCalls {
   // Both must outlive the calls: until Stop, and until `calls` has ended all.
   PredictionCalls(Store& store, WriterCalls& calls) : store_(store), calls_(calls) {}
 
-  // As WaitingPredictions::Elsewhere. Nothing is found on a server that the fleet takes for dead.
+  // As WaitingPredictions::Elsewhere. Nothing is found on a server that is gone for good
+  // (Members::FindAddress).
   void Call(uint32_t server, uint64_t model_id, const WaitingPredictions::Exchange& exchange,
             std::function<void(std::vector<WaitingPredictions::Found>)> done)
       ABSL_LOCKS_EXCLUDED(mutex_);

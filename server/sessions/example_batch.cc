@@ -146,7 +146,8 @@ std::string ExampleBatch::PathInExample(const RowError& row_error) const {
   if (features == FeaturesCase::kText) return absl::StrCat(path, ".text");
   if (features == FeaturesCase::kNamed) {
     if (!error.position.has_value()) return absl::StrCat(path, ".named");
-    return absl::StrCat(path, ".named.", error.field, "[", *error.position, "]");
+    return absl::StrCat(path, ".named.", error.field == "feature_names" ? "names" : error.field,
+                        "[", *error.position, "]");
   }
   const char* const field = features == FeaturesCase::kDense ? ".dense" : ".sparse";
   if (!error.position.has_value()) return absl::StrCat(path, field);

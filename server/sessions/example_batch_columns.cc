@@ -42,10 +42,14 @@ std::string ExampleBatch::PathInColumns(const RowError& row_error) const {
   if (error.field == "labels" || error.field == "weights")
     return absl::StrCat("columns.", error.field, "[", row_error.row, "]");
   if (!batch_.texts.empty()) return absl::StrCat("columns.texts[", row_error.row, "]");
-  const bool as_deltas = error.field == "indices" && batch_.indices.data() == indices_.data();
+  // A position in the row is that of a name's number.
+  const bool of_index =
+      error.field == "indices" || (error.field == "feature_names" && error.position.has_value());
+  const bool as_deltas = of_index && batch_.indices.data() == indices_.data();
   const bool as_halves = error.field == "values" && batch_.values.data() == values_.data();
   const absl::string_view field = as_deltas   ? "index_deltas"
                                   : as_halves ? "half_values"
+                                  : of_index  ? "indices"
                                               : absl::string_view(error.field);
   const bool dense = batch_.dense_width > 0;
   size_t begin = 0;

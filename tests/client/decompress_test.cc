@@ -128,7 +128,10 @@ TEST(Decompress, DamageIsNamed) {
     packed[packed.size() / 2] = static_cast<char>(packed[packed.size() / 2] ^ 0x55);
     const Decompressed read = ReadAllOf(packed);
     EXPECT_TRUE(absl::IsDataLoss(read.status));
-    EXPECT_THAT(std::string(read.status.message()), HasSubstr("f.gz is damaged"));
+    // Not where: the decoders find it later than it is.
+    EXPECT_THAT(std::string(read.status.message()),
+                ::testing::MatchesRegex(
+                    "f.gz is damaged: its (gzip|zstd) data are wrong [(].+[)]; copy it again"));
   }
 }
 

@@ -40,7 +40,11 @@ expect 2 'exactly one of' create m
 expect 2 'excludes' create m --dimension 4 --named
 expect 2 'text' list -o yaml
 expect 2 'cannot open' create m --dimension 2 --start-weights /nonexistent
-expect 2 'create: --dimension: -5 is not a number that it takes' create m --dimension -5
+for number in -5 x 1.5; do
+  expect 2 "create: --dimension: $number; expected a whole number from 0 on" create m --dimension "$number"
+done
+expect 2 'create: --dimension: 4294967296; expected a smaller number' create m --dimension 4294967296
+expect 2 'create: --bias: x; expected a number' create m --dimension 2 --bias x
 expect 2 'nothing to change' update m
 for number in -1 1.5 x 9223372036854775808; do
   expect 2 "revision: $number is not a whole number from 0" rollback m --revision="$number"

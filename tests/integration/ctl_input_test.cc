@@ -1,6 +1,8 @@
 // What perceptronctl takes as input, and what it says of what it cannot take.
 #include <map>
+#include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "tests/integration/ctl_fixture.h"
 
 namespace perceptrond::testing {
@@ -211,6 +213,20 @@ TEST_F(CtlTest, UnknownNamesAreIgnoredOrRefusedByChoice) {
   EXPECT_EQ(refused.exit_code, 3) << refused.out;
   EXPECT_THAT(refused.out, ::testing::ContainsRegex("standard input:2: [^\n]*UNKNOWN_FEATURE"));
   EXPECT_THAT(refused.out, HasSubstr("2 predicted at revision 1, 1 with validation errors"));
+  // Where no name is unknown, the choice has no meaning.
+  for (const auto& [space, what] :
+       {std::pair("--dimension 2", "takes indices: --unseen-indices refuse"),
+        std::pair("--hash-bits 4", "has a weight for every name and word"),
+        std::pair("--text", "has a weight for every name and word")}) {
+    Ctl(absl::StrCat("create all ", space));
+    const CommandResult senseless =
+        Ctl("predict all - --format text --unknown-names refuse", "a\n");
+    EXPECT_EQ(senseless.exit_code, 2) << senseless.out;
+    EXPECT_THAT(senseless.out,
+                HasSubstr(absl::StrCat("--unknown-names refuse is for models of --named; this one ",
+                                       what)));
+    Ctl("delete all --yes");
+  }
 }
 
 TEST_F(CtlTest, AnIndexBeyondTheSlotsEndsTheRun) {
@@ -227,6 +243,10 @@ TEST_F(CtlTest, AnIndexBeyondTheSlotsEndsTheRun) {
   EXPECT_THAT(ignored.out,
               HasSubstr("1 example has features beyond the model's number of slots 4"));
   EXPECT_THAT(ignored.out, HasSubstr("2 predicted at revision"));
+  EXPECT_THAT(
+      Ctl("predict h -" + kSvmlight, "1 1:1 5:1\n").out,
+      HasSubstr(
+          "4 is not below 4, the model's dimension or number of slots (indices count from 0)"));
   const CommandResult refused = Ctl("learn h - --unseen-indices refuse" + kSvmlight, rows);
   EXPECT_EQ(refused.exit_code, 3);
   EXPECT_THAT(refused.out, HasSubstr("; the file's count from 1 (INDEX_OUT_OF_RANGE)"));

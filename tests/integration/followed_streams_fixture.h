@@ -108,8 +108,10 @@ inline constexpr char kEvaluatedByWriter[] = "perceptrond_fleet_rows_total{evalu
 // The servers of a fleet, which keeps its journal on all nats-servers, and one by itself.
 class Servers {
  public:
-  Servers(int members, int nats)
-      : nats_(nats), alone_(dir_.path() + "/alone", {"--journal", "memory"}) {
+  Servers(int members, int nats, std::string timeout = kFleetTimeout)
+      : nats_(nats),
+        timeout_(std::move(timeout)),
+        alone_(dir_.path() + "/alone", {"--journal", "memory"}) {
     for (int i = 0; i < members; ++i)
       members_.emplace_back(absl::StrCat(dir_.path(), "/", i), Flags());
     AwaitShares(members_, kPartitions);
@@ -132,7 +134,7 @@ class Servers {
     return {"--journal",          absl::StrJoin(nats_.urls(), ","),
             "--fleet-replicas",   absl::StrCat(nats_.size()),
             "--fleet-partitions", absl::StrCat(kPartitions),
-            "--fleet-timeout",    kFleetTimeout,
+            "--fleet-timeout",    timeout_,
             "--fleet-address",    absl::StrCat("127.0.0.1:", OwnPort())};
   }
   size_t FindWriter(const std::string& id) {
@@ -149,6 +151,7 @@ class Servers {
 
   const TempDir dir_;
   const NatsCluster nats_;
+  const std::string timeout_;
   Member alone_;
   std::vector<Member> members_;
 };

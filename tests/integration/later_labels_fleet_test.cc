@@ -7,7 +7,8 @@ namespace {
 
 class LaterLabelsFleetTest : public ::testing::Test {
  protected:
-  LaterLabelsFleetTest() : servers_(2, 1) {
+  explicit LaterLabelsFleetTest(const std::string& timeout = kFleetTimeout)
+      : servers_(2, 1, timeout) {
     v1::Model settings;
     settings.mutable_feature_space()->mutable_named();
     settings.mutable_stored_predictions();
@@ -71,13 +72,18 @@ TEST_F(LaterLabelsFleetTest, AnyServerLearnsALabelWhoeverKeepsThePrediction) {
   EXPECT_EQ(writer.Metric("perceptrond_predictions_joined_total"), 2);
 }
 
-TEST_F(LaterLabelsFleetTest, PredictionsEndWithTheServerThatKeepsThem) {
+class ShortTimeoutTest : public LaterLabelsFleetTest {
+ protected:
+  ShortTimeoutTest() : LaterLabelsFleetTest("1s") {}
+};
+
+TEST_F(ShortTimeoutTest, PredictionsEndWithTheServerThatKeepsThem) {
   Member& writer = servers_.WriterOf("m");
   Member& follower = servers_.FollowerOf("m");
   const std::vector<std::string> kept = Predict(follower);
   follower.process.Kill();
   grpc::Status status = Learn(writer, kept);
-  // Until the fleet takes it for dead.
+  // Until it has been silent for ten timeouts.
   for (const absl::Time end = absl::Now() + kLong;
        Reason(status) == "KEEPER_UNREACHABLE" && absl::Now() < end;)
     status = Learn(writer, kept);
@@ -103,6 +109,49 @@ TEST_F(LaterLabelsFleetTest, AServerThatDoesNotAnswerLeavesItsPredictionsToBeLea
   }
   EXPECT_TRUE(again.ok()) << again.error_message();
   EXPECT_EQ(writer.Get("m").report().examples(), 2U);
+}
+
+TEST_F(LaterLabelsFleetTest, PredictionsOfAServerThatIsTakenForDeadAreLearnedIfItComesBack) {
+  Member& writer = servers_.WriterOf("m");
+  Member& follower = servers_.FollowerOf("m");
+  const std::vector<std::string> kept = Predict(follower);
+  follower.process.Signal(SIGSTOP);
+  std::vector<std::string> reasons;
+  for (const absl::Time end = absl::Now() + kLong;
+       writer.Metric("perceptrond_fleet_servers") != 1 && absl::Now() < end;)
+    reasons.push_back(Reason(Learn(writer, kept)));
+  const double alive = writer.Metric("perceptrond_fleet_servers");
+  reasons.push_back(Reason(Learn(writer, kept)));
+  follower.process.Signal(SIGCONT);
+  EXPECT_EQ(alive, 1);
+  EXPECT_THAT(reasons, ::testing::Each("KEEPER_UNREACHABLE"));
+  grpc::Status again = Learn(writer, kept);
+  for (const absl::Time end = absl::Now() + kLong;
+       Reason(again) == "KEEPER_UNREACHABLE" && absl::Now() < end;)
+    again = Learn(writer, kept);
+  EXPECT_TRUE(again.ok()) << again.error_message();
+  EXPECT_EQ(writer.Get("m").report().examples(), 2U);
+}
+
+TEST_F(LaterLabelsFleetTest,
+       PerceptronctlEndsAfterItsTimeoutIfTheServerThatPredictedDoesNotAnswer) {
+  Member& writer = servers_.WriterOf("m");
+  Member& follower = servers_.FollowerOf("m");
+  std::string labels;
+  for (const std::string& id : Predict(follower)) absl::StrAppend(&labels, id, ",1\n");
+  follower.process.Signal(SIGSTOP);
+  const TempDir state;
+  const CommandResult result =
+      RunCommand(absl::StrCat("XDG_STATE_HOME=", state.path(), " timeout 60 ", PERCEPTRONCTL_BINARY,
+                              " --server ", writer.process.address(),
+                              " --timeout 5 learn m - --format ids 2>&1"),
+                 labels);
+  follower.process.Signal(SIGCONT);
+  EXPECT_EQ(result.exit_code, 4) << result.out;
+  EXPECT_THAT(result.out,
+              ::testing::HasSubstr("gave up after 5s without an answer: the server of the "
+                                   "fleet that keeps the predictions did not answer"));
+  EXPECT_THAT(result.out, ::testing::Not(::testing::HasSubstr("connection lost")));
 }
 
 TEST_F(LaterLabelsFleetTest, AFleetRefusesDurablePredictionsAndStreamsOfSeveralModels) {

@@ -172,8 +172,17 @@ TEST_F(PredictTest, ANameWithoutAWeightIsRefusedOnRequest) {
     const grpc::Status status = Predict(request, &response);
     EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
     EXPECT_EQ(Reason(status), "UNKNOWN_FEATURE");
-    EXPECT_EQ(BadField(status), "examples[1].named");
+    EXPECT_EQ(BadField(status), "examples[1].named.names[1]");
     EXPECT_THAT(status.error_message(), ::testing::HasSubstr("zebra"));
+    v1::PredictRequest packed;
+    packed.set_model(model);
+    packed.set_unknown_features(v1::UNKNOWN_FEATURES_REFUSE);
+    v1::ExampleColumns& columns = *packed.mutable_columns();
+    columns.mutable_feature_names()->set_text("apezebramule");
+    for (const uint32_t length : {3U, 5U, 4U}) columns.mutable_feature_names()->add_lengths(length);
+    for (const uint32_t end : {1U, 3U}) columns.add_row_ends(end);
+    for (const uint32_t index : {0U, 1U, 2U}) columns.add_indices(index);
+    EXPECT_EQ(BadField(Predict(packed, &response)), "columns.indices[1]");
     grpc::ClientContext context;
     const auto stream = predictions_->PredictStream(&context);
     ASSERT_TRUE(stream->Write(request));

@@ -184,10 +184,12 @@ Outcome PredictRun::Open() {
   const v1::FeatureSpace& space = ExampleSpace(model.feature_space());
   hashed_ = space.has_hashed();
   if (options_.unseen_indices == "ignore") index_limit_ = IndexLimit(space);
+  if (absl::Status status = CheckKnowsNames(space);
+      options_.unknown_names == "refuse" && !status.ok())
+    return UsageError(absl::StrCat(ErrorPrefix(), ": ", std::string(status.message())));
   absl::StatusOr<std::unique_ptr<Input>> input = Input::Make(options_.input, model, false, false);
-  if (!input.ok()) {
+  if (!input.ok())
     return UsageError(absl::StrCat(ErrorPrefix(), ": ", std::string(input.status().message())));
-  }
   input_ = *std::move(input);
   CatchInterrupts();
   stream_ = std::make_unique<PredictStream>(client_.connection(), options_.name, StreamOptions());
@@ -381,8 +383,8 @@ void AddPredict(CLI::App* app, const Globals* globals, Action* action) {
       ->capture_default_str();
   command
       ->add_option("--unknown-names", options->unknown_names,
-                   "What to do with an example that has names which the model has not learned:\n"
-                   "ignore these names, or refuse it, as a validation error")
+                   "With models of --named: what to do with names that the model has not learned:\n"
+                   "ignore them, or refuse the example, as a validation error")
       ->check(CLI::IsMember({"ignore", "refuse"}))
       ->capture_default_str();
   command->add_option("--min-revision", options->min_revision,

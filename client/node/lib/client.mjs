@@ -10,7 +10,7 @@ import { LearnStream } from './learn_stream.mjs';
 import { Aliases, History } from './management.mjs';
 import { nameOf } from './names.mjs';
 import { predict } from './predict_stream.mjs';
-import { Labels, asLabelledRow, asRow, batches, positionOf } from './rows.mjs';
+import { Labels, asLabelledRow, asRow, batches, positionOf, toPredict } from './rows.mjs';
 import { checkFields } from './settings.mjs';
 import { AnalysisService, Backoff, LearningService, ModelService, PerceptrondError, PredictionService, ProtocolError, isTransient, readable, toError, unary } from './rpc.mjs';
 
@@ -77,6 +77,7 @@ export class Client {
 
   constructor(server = process.env.PERCEPTROND_SERVER ?? '127.0.0.1:7600',
     { tlsCa, tokenFile = process.env.PERCEPTRONCTL_TOKEN_FILE, giveUpAfter = 60, timeout = 30, onReconnect = () => {} } = {}) {
+    if (typeof server !== 'string') throw new RangeError(`server ${String(server)}: expected host:port of gRPC`);
     if (/^https?:/.test(server)) throw new RangeError(`server ${JSON.stringify(server)} is a web address; give host:port of gRPC (perceptrond serves gRPC on port 7600, its web page on 7601)`);
     this.#settings = { server, tlsCa, tokenFile };
     [this.#giveUpAfter, this.#timeout] = [giveUpAfter, timeout];
@@ -116,7 +117,7 @@ export class Client {
     for await (const { models } of this.#pages(ModelService, 'listModels', { pageSize: 1000 })) yield* models;
   }
 
-  update(model, changes) {
+  update(model, changes = {}) {
     checkFields(changes, 'perceptron.v1.Model');
     const { etag, ...changed } = changes;
     const paths = Object.keys(changed).map((field) => field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`));
@@ -229,19 +230,23 @@ export class Client {
   // ---- Predictions ----
 
   async predict(model, examples, { batch = 1000, ids = false, classScores = false, minRevision = 0 } = {}) {
-    const found = await this.get(model);
+    let found = await this.get(model);
     const classes = classScores ? found.learner?.classes?.maxClasses : undefined;
     let names = new Labels(found);
-    const predictions = { labels: [], scores: [], probabilities: [], classScores: [], ids: [], revision: 0 };
-    // Of the model whose labels these are, though an alias is moved meanwhile.
-    const answers = this.predictStream(found.name, examples, { batch: classes ? Math.min(batch, Math.floor(MOST_SCORES / classes)) : batch, ids, classScores, minRevision });
+    const predictions = { labels: [], scores: [], probabilities: [], classScores: [], ids: [], revision: 0, model: found.name };
+    const answers = this.predictStream(model, examples, { batch: classes ? Math.min(batch, Math.floor(MOST_SCORES / classes)) : batch, ids, classScores, minRevision });
     for await (const [rows, answer] of answers) {
       if (answer.rowErrors.length > 0) {
         const [{ row, status }] = answer.rowErrors;
         throw new PerceptrondError({ ...status, message: `${positionOf(rows[row], predictions.labels.length + row)}: ${status.message}` });
       }
-      predictions.revision = predictions.labels.length > 0 ? Math.min(predictions.revision, answer.revision) : answer.revision;
-      if (names.lacks(answer.predictedLabels)) names = new Labels(await this.get(found.name));
+      const isAnother = answer.model !== '' && answer.model !== found.name;
+      if (isAnother || names.lacks(answer.predictedLabels)) {
+        found = await this.#answering(model, answer.model || found.name);
+        names = new Labels(found);
+      }
+      predictions.revision = predictions.labels.length > 0 && !isAnother ? Math.min(predictions.revision, answer.revision) : answer.revision;
+      predictions.model = found.name;
       for (const label of answer.predictedLabels) predictions.labels.push(names.nameOrNumber(label));
       predictions.scores.push(...answer.scores);
       predictions.probabilities.push(...answer.probabilities);
@@ -250,6 +255,12 @@ export class Client {
       for (let begin = 0; begin < answer.classScores.length; begin += width) predictions.classScores.push(answer.classScores.slice(begin, begin + width));
     }
     return predictions;
+  }
+
+  /** The model that answered. By the name that was asked for, if it still has that: the caller may have access to it alone. */
+  async #answering(asked, name) {
+    const now = await this.get(asked);
+    return now.name === name ? now : this.get(name);
   }
 
   async* predictStream(model, examples, { batch = 1000, window = 4, ids = false, classScores = false, minRevision = 0 } = {}) {
@@ -262,7 +273,9 @@ export class Client {
   }
 
   async explain(model, examples, { maxFeatures = 20 } = {}) {
-    return this.#call(PredictionService, 'explain', { model: nameOf(model), columns: packNaming(examples.map(asRow), (index) => index), maxFeatures });
+    const rows = [];
+    for await (const row of asRows(examples)) rows.push(row);
+    return this.#call(PredictionService, 'explain', { model: nameOf(model), columns: packNaming(rows.map(toPredict), (index) => index), maxFeatures });
   }
 
   // ---- Convergence ----

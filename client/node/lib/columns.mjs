@@ -51,6 +51,9 @@ function atItsRow(rows, error, numberOf) {
       return ofRow;
     }
   }
+  const [{ label: first }] = rows;
+  const other = rows.findIndex(({ label }) => typeof label !== typeof first);
+  if (other > 0) return new RangeError(named(other, `the label is ${shown(rows[other].label)}; expected a ${typeof first === 'string' ? 'name' : 'number'}, as the rows before it have`));
   return error;
 }
 
@@ -80,6 +83,7 @@ export function hasNames(rows) {
 
 function checked(index) {
   // protobufjs would send a different index.
+  if (typeof index !== 'number') throw new RangeError(`the index ${shown(index)} is a ${typeof index}; expected a number`);
   if (index >>> 0 !== index) throw new RangeError(`index ${index} is out of range; it must be 0 to 2^32 - 1`);
   return index;
 }
@@ -155,10 +159,11 @@ function packTargets(rows) {
 
 function packLabels(labels) {
   // protobufjs would send another number.
-  const wrong = labels.find((label) => label !== undefined && typeof label !== 'string' && label !== (label | 0));
+  const wrong = labels.find((label) => label !== undefined && typeof label !== 'string' && !(Number.isInteger(label) && label === (label | 0)));
   if (wrong !== undefined) throw new RangeError(`the label is ${shown(wrong)}; expected a whole number or a name`);
   if (labels.some((label) => label === undefined)) return { labels: [], labelNames: [] };
   if (labels.every((label) => typeof label === 'number')) return { labels, labelNames: [] };
+  if (labels.some((label) => typeof label === 'number')) throw new RangeError('labels are numbers or names, all the same');
   // The message has the names of the labels, and for each row the position of its name.
   const labelNames = [...new Set(labels)];
   return { labels: labels.map((label) => labelNames.indexOf(label)), labelNames };

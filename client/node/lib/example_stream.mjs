@@ -13,7 +13,10 @@ export class ExampleStream {
   get totals() { return this.#stream.models.map(({ totals }) => ({ ...totals })); }
 
   send(examples) {
-    return this.#do(() => this.#stream.send(examples.map((example, i) => asLabelledRow(example, this.nextOffset + i))));
+    return this.#do(() => {
+      if (!examples?.[Symbol.iterator]) throw new RangeError('examples: expected an array of examples');
+      return this.#stream.send(Array.from(examples, (example, i) => asLabelledRow(example, this.nextOffset + i)));
+    });
   }
 
   endPass() {

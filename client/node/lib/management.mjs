@@ -86,7 +86,7 @@ export class History {
     await this.#call('deleteSnapshot', { model: nameOf(model), snapshotId: snapshot }, { repeat: false });
   }
 
-  async rollBack(model, { snapshot, revision, expectedRevision }) {
+  async rollBack(model, { snapshot, revision, expectedRevision } = {}) {
     if ((snapshot === undefined) === (revision === undefined)) throw new RangeError('give a snapshot or a revision');
     return this.#call('rollBackModel', { model: nameOf(model), snapshotId: snapshot, revision, expectedRevision }, { repeat: false });
   }

@@ -5,11 +5,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { packNaming } from './columns.mjs';
 import { NAME_TABLE_SIZE, NameTable } from './name_table.mjs';
+import { toPredict } from './rows.mjs';
 import { Backoff, ProtocolError, StatusError, isTransient, readable, reason } from './rpc.mjs';
 
 /**
  * Yields rows with their answer (PredictResponse), in order: those of a batch, or of a part of one with many new names.
- * Rows with validation errors are in answer.rowErrors. No answer comes from an older revision than one before it.
+ * Rows with validation errors are in answer.rowErrors; answer.model is the model that answered, which an alias may change.
+ * No answer comes from an older revision of a model than one before it.
  * Predicting changes nothing, so what is unanswered when a connection is lost is sent again. Throws a gRPC error,
  * ProtocolError, or StatusError if a message was refused.
  *
@@ -23,11 +25,15 @@ export async function* predict(stub, model, batches,
   const rows = { remaining: batches[Symbol.asyncIterator](), unanswered: [], answered: 0 };
   let least = minRevision;
   let size = nameTableSize;
+  let latest = '';
+  let refusal;
   for (;;) {
     try {
       for await (const [answered, answer] of connect(stub, { model, nameTableSize: size }, include, least, window, rows)) {
         backoff.progress();
-        least = answer.revision;
+        answer.model ||= latest;
+        if (refusal && answer.model === latest) throw refusal;
+        [least, latest, refusal] = [answer.revision, answer.model, undefined];
         yield [answered, answer];
       }
       return;
@@ -35,6 +41,11 @@ export async function* predict(stub, model, batches,
       if (size > 0 && reason(error) === 'UNSUPPORTED_FIELD') {
         // The server has no tables of names.
         size = 0;
+        continue;
+      }
+      if (!refusal && least > minRevision && reason(error) === 'REVISION_TOO_OLD') {
+        // The alias may name another model, whose revisions are its own.
+        [least, refusal] = [minRevision, error];
         continue;
       }
       const wait = isTransient(error) ? backoff.nextWait(error) : undefined;
@@ -59,7 +70,7 @@ async function* connect(stub, first, include, least, window, rows) {
   const call = readable(stub.predictStream());
   const write = (settings) => {
     const begin = rows.answered + sent.reduce((sum, { length }) => sum + length, 0);
-    const [columns, count] = packNaming(next, (index) => begin + index, (chosen) => names.pack(chosen));
+    const [columns, count] = packNaming(next.map(toPredict), (index) => begin + index, (chosen) => names.pack(chosen));
     sent.push(next.slice(0, count));
     if (count < next.length) rows.unanswered.unshift(next.slice(count));
     call.write({ ...settings, ...include, columns, minRevision });

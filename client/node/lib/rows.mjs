@@ -89,8 +89,8 @@ export function asRow(example, number) {
   const { features, text, predictionId, label, weight, line } = example ?? {};
   const given = [typeof features === 'object' && features, typeof text === 'string', typeof predictionId === 'string'];
   if (given.filter(Boolean).length !== 1) throw new RangeError(`${positionOf({ line }, number)}: expected features (an object or a Map), a text or a predictionId`);
-  if (Array.isArray(features) || ArrayBuffer.isView(features)) {
-    throw new RangeError(`${positionOf({ line }, number)}: features are an array; expected an object of names, or a Map of indices: new Map(values.entries())`);
+  if (features?.[Symbol.iterator] && !(features instanceof Map)) {
+    throw new RangeError(`${positionOf({ line }, number)}: features are a list; expected an object of names, or a Map of indices: new Map(values.entries())`);
   }
   return { features: features instanceof Map ? features : new Map(Object.entries(features ?? {})), text, predictionId, label, weight, line };
 }
@@ -102,15 +102,30 @@ export function asLabelledRow(example, number) {
   return row;
 }
 
-// The characters of a message of texts, and the features of another: so that it, with its names or n-grams, stays below the
-// server's limits.
+/** The same without what is not predicted. */
+export function toPredict(row) {
+  return { ...row, label: undefined, weight: undefined };
+}
+
+// The characters of a message of texts, and the features of another with the characters of their names: so that it, with its
+// n-grams, stays below the server's limits.
 const MOST_TEXT = 2 ** 19;
 const MOST_FEATURES = 2 ** 18;
+const MOST_IN_NAMES = 2 ** 22;
+
+/** A row's part of a message. */
+function partOf({ text, features }) {
+  if (text !== undefined) return text.length / MOST_TEXT;
+  let characters = 0;
+  for (const name of features?.keys() ?? []) {
+    if (typeof name !== 'string') break;
+    characters += name.length;
+  }
+  return Math.max((features?.size ?? 0) / MOST_FEATURES, characters / MOST_IN_NAMES);
+}
 
 /** Yields the rows of an iterable in batches of at most this many; long ones make smaller ones. */
 export async function* batches(rows, size) {
-  // A row's part of a message.
-  const partOf = ({ text, features }) => (text === undefined ? (features?.size ?? 0) / MOST_FEATURES : text.length / MOST_TEXT);
   let batch = [];
   let part = 0;
   for await (const row of rows) {

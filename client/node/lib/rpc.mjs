@@ -101,7 +101,8 @@ export function errorInfo(status) {
 
 /** "MODEL_NOT_FOUND", ...; empty if the error is not the server's. */
 export function reason(error) {
-  return (isCallError(error) && errorInfo(statusOf(error))?.reason) || '';
+  const status = error instanceof StatusError ? error.status : isCallError(error) && statusOf(error);
+  return (status && errorInfo(status)?.reason) || '';
 }
 
 /** Returns the error as a line or two of text. */
@@ -110,7 +111,9 @@ export function describeStatus(status) {
   const violations = (detail(status, 'google.rpc.BadRequest')?.fieldViolations ?? [])
     .filter(({ description }) => !status.message.includes(description))
     .map(({ field, description }) => `\n  ${field}: ${description}`);
-  return `${grpc.status[status.code] ?? 'UNKNOWN'}${info ? ` (${info.reason})` : ''}: ${status.message}${violations.join('')}`;
+  // grpc-js ends its own messages so, without a note.
+  const message = status.message.replace(/ Resolution note: $/, '');
+  return `${grpc.status[status.code] ?? 'UNKNOWN'}${info ? ` (${info.reason})` : ''}: ${message}${violations.join('')}`;
 }
 
 export function describe(error) {

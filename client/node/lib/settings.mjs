@@ -52,8 +52,11 @@ function resolve(name, scopes, kind) {
 
 function hint(given, names) {
   const plain = (name) => name.toLowerCase().replaceAll('_', '');
-  const [near] = names.map((name) => [distance(plain(given), plain(name)), name]).sort(([a], [b]) => a - b);
-  return near && near[0] <= Math.max(2, given.length / 3) ? `did you mean ${near[1]}?` : `there are ${names.join(', ')}`;
+  const text = plain(given);
+  const near = names.map((name) => ({ name, edits: distance(text, plain(name)), begins: text.startsWith(plain(name)) || plain(name).startsWith(text) })).sort((a, b) => a.edits - b.edits);
+  // A typing error; else a name that is longer or shorter: averagedPerceptron of averaged, though kernelPerceptron has more of its letters.
+  const meant = near.find(({ edits }) => edits <= 2) ?? near.find(({ begins }) => begins) ?? near.find(({ edits }) => edits <= given.length / 3);
+  return meant ? `did you mean ${meant.name}?` : `there are ${names.join(', ')}`;
 }
 
 /** The edits that make one text of another (Levenshtein). */

@@ -156,8 +156,9 @@ export class Window {
   /** Handles an answer (LearnResult); true if a message with rows or a mark now has those of all models. */
   answered(result) {
     if (result.messageNumber === 0) return false;
-    if (result.error) throw new StatusError(result.error);
-    if (result.messageNumber !== this.#answered + 1 || (result.modelNumber ?? 0) !== this.#answering || this.#sent === 0) {
+    const { error, modelNumber = 0 } = result;
+    if (error) throw new StatusError({ ...error, message: this.#placed(this.models[modelNumber], error.message) });
+    if (result.messageNumber !== this.#answered + 1 || modelNumber !== this.#answering || this.#sent === 0) {
       throw new ProtocolError(`the server answered message ${result.messageNumber} out of order`);
     }
     const [message] = this.#messages;
@@ -202,13 +203,18 @@ export class Window {
     this.#answering = 0;
   }
 
+  /** An error of a model, which is named if there are several. */
+  #placed({ name }, message) {
+    return this.models.length > 1 ? `${name}: ${message}` : message;
+  }
+
   #count(model, { rows, firstOffset }, result) {
     const { totals } = model;
     model.acknowledge(result.acknowledgedOffset, result.revision);
     for (const name of ['examples', 'mistakes', 'updates', 'duplicates']) totals[name] += result[name];
     if (result.rowErrors.length > 0 && totals.rowErrors === 0) {
       const [{ row, status }] = result.rowErrors;
-      totals.firstRowError = `${positionOf(rows[row], this.rowOf(firstOffset + row))}: ${describeStatus(status)}`;
+      totals.firstRowError = this.#placed(model, `${positionOf(rows[row], this.rowOf(firstOffset + row))}: ${describeStatus(status)}`);
     }
     totals.rowErrors += result.rowErrors.length;
     model.lastPass = result.completedPass ?? model.lastPass;

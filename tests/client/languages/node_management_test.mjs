@@ -125,20 +125,36 @@ describe('the client', () => {
     await assert.rejects(aliases.challenge('contest', 'champion', { error: 'all' }), /^RangeError: error: "all": expected one of window, progressive/);
   });
 
-  it('puts the labels of the model that predicts to its answers, though its alias is moved', async () => {
-    await learned('first');
+  it('puts the labels of the model that answers to its predictions, which an alias may move to one with a lower revision', async () => {
+    await learned('first', opposite);
+    await client.learn('first', mail);
     await client.create('second', { ...spam, labelNames: ['bad', 'good'] });
-    await client.learn('second', opposite.map(({ features, label }) => ({ features, label: label === 'spam' ? 'good' : 'bad' })), { passes: 3 });
-    await client.aliases.set('moved', 'first');
+    await client.learn('second', [{ features: { free: 1 }, label: 'good' }]);
+    assert.ok((await client.get('second')).revision < (await client.get('first')).revision);
+    const move = (model) => client.aliases.set('moved', model);
+    const predict = (rows) => client.predict('aliases/moved', rows, { batch: 1 });
+    await move('first');
+    const { labels: [first], model: before } = await predict(mail);
     async function* rows() {
-      for (let i = 0; i < 9; ++i) {
-        if (i === 5) await client.aliases.set('moved', 'second');
-        yield mail[i % 3];
+      for (let i = 0; i < 20; ++i) {
+        if (i === 10) await move('second');
+        yield mail[0];
       }
     }
-    const labels = ['spam', 'ham', 'spam'];
-    assert.deepEqual((await client.predict('aliases/moved', rows(), { batch: 1 })).labels, [...labels, ...labels, ...labels]);
-    assert.deepEqual((await client.predict('aliases/moved', mail)).labels, ['bad', 'good', 'bad']);
+    const { labels, model, revision } = await predict(rows());
+    assert.deepEqual([before, model, revision], ['models/first', 'models/second', (await client.get('second')).revision]);
+    // Messages that were sent before may be answered after it.
+    const moved = labels.indexOf('good');
+    assert.ok(moved > 0 && moved <= 10, moved);
+    assert.deepEqual(labels, Array.from({ length: 20 }, (_, i) => (i < moved ? first : 'good')));
+    await move('first');
+    const models = [];
+    for await (const [, answer] of client.predictStream('aliases/moved', [mail[0], mail[0]], { batch: 1, window: 1 })) {
+      if (models.push(answer.model) === 1) await move('second');
+    }
+    assert.deepEqual(models, ['models/first', 'models/second']);
+    // An older state of the same model is refused.
+    await assert.rejects(client.predict('aliases/moved', mail, { minRevision: 100 }), { reason: 'REVISION_TOO_OLD' });
   });
 
   it('copies and renames models', async () => {
@@ -197,7 +213,7 @@ describe('the client', () => {
     assert.deepEqual((await stream.endPass()).map(({ number, examples }) => [number, examples]), [[1, 4], [1, 4]]);
     const totals = await stream.finish();
     assert.deepEqual(totals.map(({ examples, rowErrors }) => [examples, rowErrors]), [[4, 1], [4, 1]]);
-    assert.match(totals[1].firstRowError, /^row 4: .*NON_FINITE_VALUE/);
+    assert.match(totals[1].firstRowError, /^models\/come-b: row 4: .*NON_FINITE_VALUE/);
     const again = await client.learnStream(both, 'sensor');
     assert.deepEqual([again.nextOffset, again.passes], [5, 1]);
     await assert.rejects(again.send([{}]), /^RangeError: row 5: expected features/);
@@ -205,6 +221,35 @@ describe('the client', () => {
     await again.cancel();
     assert.equal((await client.report('come-a')).examples, 4);
     await assert.rejects(client.learnStream('nothing', 'sensor'), { name: 'PerceptrondError', reason: 'MODEL_NOT_FOUND' });
+  });
+
+  it('takes labels as names or as numbers, and none to predict', async () => {
+    await client.create('labelled', spam);
+    const [first, second] = mail;
+    await assert.rejects(client.learn('labelled', [first, { ...second, label: -1 }]), /^RangeError: row 1: the label is -1; expected a name, as the rows before it have/);
+    await assert.rejects(client.learn('labelled', [{ ...first, label: 1 }, second]), /^RangeError: row 1: the label is "ham"; expected a number, as the rows before it have/);
+    assert.equal((await client.learn('labelled', [{ ...first, label: 1 }, { ...second, label: -1 }])).totals.examples, 2);
+    const [plain, { labels }] = [await client.predict('labelled', mail), await client.predict('labelled', [{ ...first, label: 1.5 }, { ...second, weight: null }, mail[2]])];
+    assert.deepEqual(labels, plain.labels);
+    for await (const [[{ label }]] of client.predictStream('labelled', [first])) assert.equal(label, 'spam');
+  });
+
+  it('refuses names that are none and lists that are none', async () => {
+    for (const call of [() => client.get(), () => client.predict(3, mail), () => client.create(undefined, spam)]) await assert.rejects(async () => call(), /^RangeError: the model is (undefined|3); expected its name/);
+    assert.throws(() => new perceptrond.Client(7600), /^RangeError: server 7600: expected host:port/);
+    await assert.rejects(client.explain('named', mail[0]), /^RangeError: examples: expected an array/);
+    assert.equal((await client.explain('named', mail.values())).explanations.length, 3);
+    const stream = await client.learnStream('named', 'lists');
+    await assert.rejects(stream.send(mail[0]), /^RangeError: examples: expected an array/);
+    await stream.send(mail.values());
+    assert.equal((await stream.finish())[0].examples, 3);
+  });
+
+  it('splits rows with long names into messages that the server takes', async () => {
+    await client.create('long-names', spam);
+    const rows = Array.from({ length: 1000 }, (_, i) => ({ label: 'ham', features: Object.fromEntries(Array.from({ length: 30 }, (__, k) => [`${'x'.repeat(790)}${i}-${k}`, 1])) }));
+    assert.equal((await client.learn('long-names', rows)).totals.examples, 1000);
+    assert.equal((await client.predict('long-names', rows)).labels.length, 1000);
   });
 
   it('refuses sizes out of range before anything is sent', async () => {

@@ -51,6 +51,8 @@ describe('the package', () => {
     for (const [wrong, said] of [[{ learner: { arrow: {} } }, 'learner.arrow: there is no such setting; did you mean arow?'],
       [{ learner: { arow: { regularisation: 3 } } }, 'learner.arow.regularisation: there is no such setting; did you mean regularization?'],
       [{ labelName: ['a', 'b'] }, 'labelName: there is no such setting; did you mean labelNames?'],
+      [{ learner: { averagedPerceptron: {} } }, 'learner.averagedPerceptron: there is no such setting; did you mean averaged?'],
+      [{ learner: { logistic: {} } }, 'learner.logistic: there is no such setting; did you mean logisticRegression?'],
       [{ label_names: ['a', 'b'] }, 'label_names: there is no such setting; did you mean labelNames?'],
       [{ featureSpace: { text: { maxWord: 2 } } }, 'featureSpace.text.maxWord: there is no such setting; did you mean maxWords?'],
       [{ featureSpace: { text: { value: 'VALUE_COUNTS' } } }, 'featureSpace.text.value: "VALUE_COUNTS" is no value of it; did you mean VALUE_COUNT?'],
@@ -141,6 +143,7 @@ describe('the package', () => {
     await assert.rejects(client.predict('places', rows, { batch: 2 }), /NON_FINITE_VALUE\): row 2: /);
     await assert.rejects(client.predict('places', ofFile, { batch: 1 }), /line 12: /);
     await assert.rejects(client.learn('places', [{ features: new Map([[1, 1]]), label: 1 }, { features: new Map([[-1, 1]]), label: 1 }]), /^RangeError: row 1: index -1 is out of range/);
+    await assert.rejects(client.predict('places', [{ features: new Map([[1n, 1]]) }]), /^RangeError: row 0: the index 1n is a bigint; expected a number/);
     const mixed = [...rows.slice(0, 2), { features: { c: 1 }, label: 'ham' }, { features: new Map([[7, 1]]), label: 'ham' }];
     for (const batch of [100, 2]) {
       for (const call of [() => client.learn('places', mixed, { batch }), () => client.predict('places', mixed, { batch }), () => client.explain('places', mixed)]) {
@@ -176,7 +179,8 @@ describe('the package', () => {
     for (const wrong of [null, {}, { features: 'free' }, { features: null }, { text: 1 }, { text: 'a', features: { a: 1 } }]) {
       await assert.rejects(client.predict('spam', [mail[0], wrong]), /^RangeError: row 1: expected features/);
     }
-    await assert.rejects(client.predict('spam', [mail[0], { features: [1, 2] }]), /^RangeError: row 1: features are an array; expected .* a Map of indices/);
+    await assert.rejects(client.predict('spam', [mail[0], { features: [1, 2] }]), /^RangeError: row 1: features are a list; expected .* a Map of indices/);
+    for (const list of [new Set(['a']), new Float32Array(2)]) await assert.rejects(client.predict('spam', [{ features: list }]), /^RangeError: row 0: features are a list/);
     for (const one of [mail[0], 3, undefined]) await assert.rejects(client.predict('spam', one), /^RangeError: examples: expected an array/);
   });
 
@@ -185,7 +189,7 @@ describe('the package', () => {
     await client.create('words', { featureSpace: { text: {} }, labelNames: ['ham', 'spam'] });
     for (const [wrong, said] of [[{ text: 'a' }, 'a text; expected features, as the rows before it have'], [{ features: { a: 1 }, label: undefined }, 'the label is missing'],
       [{ features: { a: 1 }, label: 1.5 }, 'the label is 1.5; expected a whole number or a name'], [{ features: { a: 1 }, label: 2 ** 32 + 1 }, 'the label is 4294967297'],
-      [{ features: { a: 1 }, label: null }, 'the label is null'], [{ features: { a: null } }, 'the value of "a" is null; expected a number'],
+      [{ features: { a: 1 }, label: null }, 'the label is null'], [{ features: { a: 1 }, label: 1n }, 'the label is 1n; expected a whole number or a name'], [{ features: { a: null } }, 'the value of "a" is null; expected a number'],
       [{ features: { a: '1' } }, 'the value of "a" is "1"'], [{ features: { a: 1n } }, 'the value of "a" is 1n'], [{ features: { a: 1 }, weight: '2' }, 'the weight is "2"; expected a number'],
       [{ features: { '': 1 } }, 'the name "" has 0 bytes; expected 1 to 1024'], [{ features: { ['é'.repeat(600)]: 1 } }, 'the name ".*" has 1200 bytes; expected 1 to 1024: give a long text'],
       [{ features: { 'a\ud83d': 1 } }, 'the name has half of a character at 1']]) {
@@ -254,6 +258,16 @@ describe('the package', () => {
     assert.deepEqual((await client.learn('of-passive', mail)).others, []);
     // The next call is new to both.
     assert.equal((await client.learn(both, mail)).others[0].totals.examples, 3);
+  });
+
+  it('names the one of several models that has an error', async () => {
+    await client.create('by-name', spam);
+    for (const dimension of [2, 3]) await client.create(`of-${dimension}`, { featureSpace: { dense: { dimension } }, labelNames: ['ham', 'spam'] });
+    const row = { features: new Map([[2, 1]]), label: 'spam' };
+    const { totals, others: [other] } = await client.learn(['of-3', 'of-2'], [row]);
+    assert.deepEqual([totals.firstRowError, other.totals.firstRowError.slice(0, 54)], ['', 'models/of-2: row 0: INVALID_ARGUMENT (INDEX_OUT_OF_RAN']);
+    await assert.rejects(client.learn(['of-3', 'by-name'], [row]), /MALFORMED_COLUMNS\): models\/by-name: .*names, not indices/);
+    await assert.rejects(client.learn('by-name', [row]), /MALFORMED_COLUMNS\): columns/);
   });
 
   it('goes on until the last of several models has converged', async () => {
@@ -347,7 +361,8 @@ for await (const [batch, answer] of client.predictStream('spam', rows)) console.
 try { await client.get('spam'); } catch (error) { if (error instanceof PerceptrondError) console.log(error.violations[0]?.field); }
 await client.learn('texts', [{ text: 'free', label: 'spam', weight: 2 }, { predictionId: (await client.predict('texts', [{ text: 'a' }], { ids: true })).ids[0], label: 'ham' }]);
 const [{ values, bias }] = (await client.weights('spam')).vectors;
-const { classScores } = await client.predict('spam', rows, { classScores: true, minRevision: 1 });
+const { classScores, model } = await client.predict('spam', rows, { classScores: true, minRevision: 1 });
+const bare: string = model.slice(7);
 console.log(values[0] * bias, classScores[0].length, (await client.aliases.set('prod', 'spam', { description: 'mail' })).previousModel);
 for await (const alias of client.aliases.list()) console.log(alias.model);
 if ((await client.aliases.challenge('prod', 'spam-2', { error: 'window' })).outcome === 'CHALLENGE_OUTCOME_CHAMPION_WON') await client.history.rollBack('spam', { revision: 3 });

@@ -81,6 +81,22 @@ TEST(MembersTest, AServerThatLeavesOrIsNewDoesNotCount) {
   EXPECT_EQ(members.RankOf(partition, kStart), 0U);
 }
 
+TEST(MembersTest, ASilentServerMayComeBackForTenTimeoutsUnlessItLeft) {
+  Members members("a", seconds(2));
+  fleet_proto::Heartbeat other = From("b");
+  members.OnHeartbeat(other, kStart);
+  const auto find = [&](int after) {
+    return members.FindAddress([](const std::string& address) { return address == "b:7600"; },
+                               kStart + seconds(after));
+  };
+  EXPECT_EQ(find(20), "b:7600");
+  EXPECT_EQ(find(21), "");
+  other.set_leaving(true);
+  members.OnHeartbeat(other, kStart);
+  EXPECT_EQ(find(2), "b:7600");
+  EXPECT_EQ(find(3), "");
+}
+
 TEST(MembersTest, TheWritersVersionOfIcuIsWhatItSaysItself) {
   Members members("a", seconds(2));
   fleet_proto::Heartbeat writer = From("b");

@@ -242,6 +242,23 @@ TEST_F(WaitingPredictionsTest, OtherServersAreAskedForWhatTheyKeep) {
   EXPECT_EQ(all_->stats().joined, 0U) << "the server that keeps it counts it";
 }
 
+TEST_F(WaitingPredictionsTest, AServerThatDoesNotAnswerIsWaitedForUntilItsPredictionsAreTooOld) {
+  Start("b:1");
+  Open();
+  const auto now = static_cast<uint64_t>(now_.load());
+  const std::string theirs = PredictionId{ServerTag("a:1"), kModel, now, 2}.ToString();
+  all_->FindElsewhere([&](uint32_t, uint64_t, const WaitingPredictions::Exchange& exchange,
+                          const std::function<void(std::vector<Found>)>& done) {
+    done(std::vector<Found>(exchange.claimed.size(), Found{kUnknown, "", 0, true}));
+  });
+  EXPECT_TRUE(Claim(theirs).unanswered);
+  Pass(absl::Seconds(9));
+  EXPECT_TRUE(Claim(theirs).unanswered);
+  Pass(absl::Seconds(1));
+  EXPECT_FALSE(Claim(theirs).unanswered);
+  EXPECT_EQ(Claim(theirs).code, kExpired);
+}
+
 TEST_F(WaitingPredictionsTest, AMessageKeepsItsLearnedRowsAndReleasesTheOthers) {
   Open();
   const std::vector<std::string> ids = Add({"a", "b", "c", "d"});
