@@ -121,10 +121,12 @@ class OperateTest(unittest.TestCase):
         known = help_of(sys.argv[1]) + help_of(sys.argv[2])
         for command in re.findall(r"^  (\w+) {2,}", known.split("Subcommands:")[1], re.MULTILINE):
             known += help_of(sys.argv[2], command)
-        # Of docker, cmake, npm, pkg-config, docs/comparison.md's other programs, tests/run.sh, tests/bench/run.sh and cost_growth.
+        # Of docker, cmake, npm, pkg-config, tests/run.sh, tests/bench/run.sh and cost_growth.
         others = {"--build", "--profile", "--wait", "--stop-timeout", "--preset", "--install", "--prefix", "--component", "--workflow", "--cflags", "--libs",
-                  "--variable", "--label", "--matrix", "--svg", "--rm", "--vw", "--filter", "--model-repository", "--binary", "--configpath", "--daemon", "--loss", "--num", "--port", "--rpc-port"}
-        for flag in set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]+", PAGES)) - others:
+                  "--variable", "--label", "--matrix", "--svg", "--rm", "--filter", "--num"}
+        # Nor of other programs.
+        pages = re.sub(r"^```sh needs=.*?^```$", "", PAGES, flags=re.MULTILINE | re.DOTALL)
+        for flag in set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]+", pages)) - others:
             self.assertTrue(re.search(rf"{flag}\b", known), flag)
 
     def stop(self, server):
