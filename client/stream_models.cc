@@ -104,6 +104,8 @@ void StreamModels::OnOpened(const Opened& opened) {
     }
     one.totals.revision = std::max(one.totals.revision, opened[i].revision());
     one.claim.set_model_uid(opened[i].model_uid());
+    // Later connections stay on the model of an alias.
+    if (!opened[i].model().empty()) names_[i] = opened[i].model();
     one.claim.set_history_id(opened[i].history_id());
     one.ClaimRevision(opened[i].revision());
   }

@@ -76,7 +76,8 @@ class StreamModels {
 
   bool numbered() const { return !producer_id_.empty(); }
 
-  const std::vector<std::string> names_;
+  // Those that the server states, once a connection was opened.
+  std::vector<std::string> names_;
   const std::string producer_id_;
   std::vector<OneModel> models_;
 };

@@ -1,7 +1,8 @@
 // A client of perceptrond, a server that learns perceptrons online. Messages of the API are objects in camelCase, as
 // @grpc/proto-loader makes them: enums are names, 64-bit numbers are numbers (exact up to 2^53), absent figures are absent.
 
-/** A number, -1 and +1 or of several classes the class from 0; or one of the model's names. Of the examples of a call all the same. */
+/** A number, -1 and +1 or of several classes the class from 0; or one of the model's names. Of the examples of a call all the same.
+ * Of two labels 0 is read as -1, with a warning; beside -1 it is an error. */
 export type Label = number | string;
 
 /** Features by name, or in a Map by index, 0 to 2^32 - 1. Values are finite float32. */

@@ -219,9 +219,10 @@ ConvergenceReport Progress::MakeReport(double squared_norm, const TheoremContext
 }
 
 void Progress::ReportDrift(ConvergenceReport& report) const {
+  if (adwin_.size() == 0) return;
   v1::DriftReport& drift = *report.mutable_drift();
   drift.set_window_examples(adwin_.size());
-  if (adwin_.size() > 0) drift.set_window_error(adwin_.error());
+  drift.set_window_error(adwin_.error());
 }
 
 // The ceiling is for examples drawn independently; a marked pass says that they come again. It is a

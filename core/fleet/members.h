@@ -72,8 +72,8 @@ class Members {
   size_t RankOf(uint32_t partition, Clock::time_point now,
                 Clock::time_point settled = Clock::time_point::max()) const
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // The address of a server, not this one, that `is_wanted` and lives or may come back: one that did not
-  // leave is silent for 10 timeouts before it is taken for gone for good. Empty: there is none.
+  // The address of a server, not this one, that `is_wanted` and lives or may come back, as one that is silent
+  // may for 10 timeouts, unless it said that it leaves. Empty: there is none.
   std::string FindAddress(const std::function<bool(const std::string& address)>& is_wanted,
                           Clock::time_point now) const ABSL_LOCKS_EXCLUDED(mutex_);
   // Whether another living server, which is not about to leave, is not late.

@@ -45,8 +45,9 @@ absl::Status CheckResume(const v1::Producer::Resume& resume, const Model& model)
   if (resume.model_uid() != model.uid()) {
     return MakeError(absl::StatusCode::kFailedPrecondition, "MODEL_REPLACED",
                      absl::StrCat("model \"", model.name(),
-                                  "\" was deleted and created again since it acknowledged your "
-                                  "examples: open a new stream without resume"));
+                                  "\" is not the one that acknowledged your examples, which was "
+                                  "deleted, or named by an alias that has moved: name that model "
+                                  "(StreamOpened.model), or open a new stream without resume"));
   }
   if (resume.acknowledged_offset() > kMaxAcknowledged) {
     return InvalidField("INVALID_FIELD", "producer.resume.acknowledged_offset",
@@ -222,6 +223,7 @@ absl::StatusOr<v1::StreamOpened> LearnSession::Open(Model& model, const Message&
   const ProducerPosition& position = producer_->position();
   next_offset_ = position.next_offset;
   v1::StreamOpened opened;
+  opened.set_model(model.name());
   opened.set_model_uid(model_uid_);
   opened.set_revision(static_cast<int64_t>(model.revision()));
   opened.set_epoch(model.core().epoch.load(std::memory_order_acquire));

@@ -42,6 +42,16 @@ TEST(LearnSummary, CountsInTheFormOfProtobufsJsonThroughout) {
   EXPECT_THAT(summary.Json(), HasSubstr("\"converged\":false}]"));
 }
 
+TEST(LearnSummary, SaysOfPassesThatAnEarlierRunLearnedOnlyThatItDid) {
+  LearnSummary summary;
+  summary.passes.emplace_back().set_number(1);
+  summary.passes.emplace_back().set_number(2);
+  summary.passes.back().set_examples(5);
+  EXPECT_EQ(DescribePass(summary.passes[0]), "pass 1: learned by an earlier run");
+  EXPECT_THAT(DescribePass(summary.passes[1]), HasSubstr("pass 2: 5 examples"));
+  EXPECT_THAT(summary.Json(), HasSubstr("\"passes\":[{\"number\":\"2\""));
+}
+
 TEST(LearnSummary, TellsUpdatesAfterRightAnswersFromThoseAfterMistakes) {
   LearnSummary summary;
   summary.totals.mistakes = 3;

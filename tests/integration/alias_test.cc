@@ -223,28 +223,6 @@ TEST_F(AliasTest, AStreamOfPredictionsFollowsItAtTheNextMessage) {
   EXPECT_EQ(Reason(stream->Finish()), "ALIAS_NOT_FOUND");
 }
 
-TEST_F(AliasTest, AStreamThatLearnsStaysOnItsModel) {
-  Set("x", "a");
-  RawLearnStream stream(*learning_, "", "p");
-  stream.first().set_model("aliases/x");
-  EXPECT_EQ(stream.Open().model_uid(), Get("a").uid());
-  Set("x", "b");
-  v1::LearnStreamRequest request;
-  for (const char* model : {"", "aliases/x", "models/a"}) {
-    request.set_model(model);
-    request.clear_examples();
-    *request.add_examples() = Dense(1, 2);
-    const v1::LearnResult result = stream.Ask(request);
-    EXPECT_FALSE(result.has_error()) << result.error().message();
-  }
-  ASSERT_TRUE(DeleteAlias("x").ok());
-  request.set_model("aliases/x");
-  EXPECT_FALSE(stream.Ask(request).has_error());
-  EXPECT_EQ(Get("a").report().examples(), 5);
-  EXPECT_EQ(Get("b").report().examples(), 1);
-  EXPECT_TRUE(stream.Finish().ok());
-}
-
 TEST_F(AliasTest, IsMovedOnlyByWhoKnowsIt) {
   v1::Alias first;
   ASSERT_TRUE(Update(Naming("x", "a"), &first).ok());

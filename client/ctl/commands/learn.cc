@@ -289,11 +289,7 @@ Outcome LearnRun::MarkPass(int64_t pass) {
     v1::PassSummary summary = stream_->last_pass(i);
     // A leased producer has marked passes of earlier runs; number this run's passes from 1.
     if (lease_ != nullptr) summary.set_number(pass);
-    if (!globals_.json()) {
-      const bool partly = summary.converged() && summary.row_errors() > 0;
-      PrintDone(absl::StrCat(LinePrefix(i), FormatFigures(summary),
-                             partly ? "; rows with errors are left out" : "", "\n"));
-    }
+    if (!globals_.json()) PrintDone(absl::StrCat(LinePrefix(i), DescribePass(summary), "\n"));
     summaries_[i].passes.push_back(std::move(summary));
   }
   FlushOutput();

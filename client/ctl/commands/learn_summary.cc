@@ -5,6 +5,7 @@
 #include "client/ctl/commands/analyze.h"
 #include "client/ctl/output.h"
 #include "client/ctl/report.h"
+#include "core/report/format.h"
 
 namespace perceptrond::client {
 
@@ -33,12 +34,28 @@ model adds classes by name, the text before the first tab is a label.
 With -o json the summary is one object: model, producer, converged, seconds; the counts rows,
 examples, mistakes, updates, duplicates, rowErrors, lostAnswers, badLines, revision and
 acknowledgedThrough (as strings, like all 64-bit numbers in protobuf's JSON); passes (each a
-perceptron.v1.PassSummary), report (perceptron.v1.ConvergenceReport), and with --analyze analysis
-(perceptron.v1.AnalysisResult). With --also it is {"models": [...]} with one of these for each model.
+perceptron.v1.PassSummary; of those that an earlier run learned only the last), report
+(perceptron.v1.ConvergenceReport), and with --analyze analysis (perceptron.v1.AnalysisResult).
+With --also it is {"models": [...]} with one of these for each model.
 
 An example beyond a model's dimension or slots ends the run with exit code 2; those before it are
 learned. Ctrl-C ends the run cleanly with a summary. If the server does not answer for --timeout
 seconds (default 60), reconnecting included, learn gives up with exit code 4.)";
+
+namespace {
+
+// Of passes that an earlier run completed the server returns the latest alone.
+bool IsKnown(const perceptron::v1::PassSummary& pass) {
+  return pass.examples() > 0 || pass.row_errors() > 0;
+}
+
+}  // namespace
+
+std::string DescribePass(const perceptron::v1::PassSummary& pass) {
+  if (!IsKnown(pass)) return absl::StrCat("pass ", pass.number(), ": learned by an earlier run");
+  const bool partly = pass.converged() && pass.row_errors() > 0;
+  return absl::StrCat(FormatFigures(pass), partly ? "; rows with errors are left out" : "");
+}
 
 std::string LearnSummary::Text() const {
   std::string text = absl::StrFormat(
@@ -62,7 +79,9 @@ std::string LearnSummary::Text() const {
 
 std::string LearnSummary::Json() const {
   std::vector<std::string> marked;
-  for (const perceptron::v1::PassSummary& pass : passes) marked.push_back(ToJson(pass, false));
+  for (const perceptron::v1::PassSummary& pass : passes) {
+    if (IsKnown(pass)) marked.push_back(ToJson(pass, false));
+  }
   JsonObject json;
   json.Text("model", model)
       .Integer("rows", static_cast<int64_t>(rows))

@@ -36,6 +36,9 @@ struct LearnSummary {
   std::string Json() const;
 };
 
+// A line for a pass, without a line break.
+std::string DescribePass(const perceptron::v1::PassSummary& pass);
+
 struct LearnPosition {
   // Number of the pass, from 1.
   int64_t pass = 1;

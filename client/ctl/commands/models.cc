@@ -287,6 +287,7 @@ absl::Status Follow(const Globals& globals, const WatchOptions& options, Redrawn
   Backoff backoff(retry);
   Connectivity connectivity;
   absl::Time answered = absl::Now();
+  std::string name = options.name;
   while (true) {
     grpc::ClientContext context;
     absl::Status status;
@@ -296,9 +297,11 @@ absl::Status Follow(const Globals& globals, const WatchOptions& options, Redrawn
         return false;
       });
       status = client.WatchModel(
-          options.name, absl::Seconds(options.interval),
+          name, absl::Seconds(options.interval),
           [&](const v1::Model& model) {
             answered = absl::Now();
+            // Stays on the model of an alias.
+            name = model.name();
             backoff.Reset();
             connectivity.OnAnswer();
             return ShowReport(globals, model, picture) && !Interrupted();

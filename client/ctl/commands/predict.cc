@@ -107,12 +107,13 @@ the class. Labels in the input are not required; if there are any, a summary on 
 has the confusion matrix, precision, recall and F1 (of +1, or of each class and their mean); for
 two labels also the AUC and the margin of the data: the smallest label x distance, negative if an
 example is wrong; and with probabilities their calibration: expected calibration error, a table
-of ten intervals, Brier score and log loss, the mean of -ln of the label's probability. The Brier
-score is the mean of (p - y)^2, p the probability of +1 and y 1 or 0; of several classes, with
---summary, the mean of its sum over the classes, from 0 to 2. A score of 0 counts as in
-learning: as an error, unless the model's --tie says otherwise. Label 0 means -1 if the other
-labels are all +1, else no label. The AUC is exact up to 4194304 labelled examples; of more it is
-counted in 2^20 intervals of the score, and what it may be off by is stated.
+of ten intervals, Brier score and log loss, the mean of -ln of the label's probability, which
+counts as at least 2^-23 (as in scikit-learn, for float32). The Brier score is the mean of
+(p - y)^2, p the probability of +1 and y 1 or 0; of several classes, with --summary, the mean of
+its sum over the classes, from 0 to 2. A score of 0 counts as in learning: as an error, unless the
+model's --tie says otherwise. Label 0 means -1 if the other labels are all +1, else no label. The
+AUC is exact up to 4194304 labelled examples; of more it is counted in 2^20 intervals of the
+score, and what it may be off by is stated.
 
 With -o json each line is a perceptron.v1.PredictResponse for one example:
   {"scores":[2.5],"predictedLabels":[1],"distances":[0.7],"probabilities":[],"classScores":[],

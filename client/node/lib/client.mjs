@@ -11,10 +11,13 @@ import { Aliases, History } from './management.mjs';
 import { nameOf } from './names.mjs';
 import { predict } from './predict_stream.mjs';
 import { Labels, asLabelledRow, asRow, batches, positionOf, toPredict } from './rows.mjs';
-import { checkFields } from './settings.mjs';
+import { checkFields, checkOptions } from './settings.mjs';
+import { ZeroLabels } from './zero_labels.mjs';
 import { AnalysisService, Backoff, LearningService, ModelService, PerceptrondError, PredictionService, ProtocolError, isTransient, readable, toError, unary } from './rpc.mjs';
 
 const MOST_UNTIL_CONVERGED = 1000;
+const LEARN_OPTIONS = ['producer', 'passes', 'untilConverged', 'batch', 'window', 'onProgress'];
+const PREDICT_OPTIONS = ['batch', 'ids', 'classScores', 'minRevision'];
 // The rows of a message, and its class scores.
 const MOST_ROWS = 65536;
 const MOST_SCORES = 2 ** 20;
@@ -150,7 +153,9 @@ export class Client {
 
   // ---- Learning ----
 
-  async learn(model, examples, { producer, passes, untilConverged = false, batch = 1000, window = 8192, onProgress = () => {} } = {}) {
+  async learn(model, examples, options = {}) {
+    checkOptions(options, LEARN_OPTIONS);
+    const { producer, passes, untilConverged = false, batch = 1000, window = 8192, onProgress = () => {} } = options;
     checkBatch(batch);
     const rows = Array.isArray(examples) ? examples.length : undefined;
     const most = passes ?? (untilConverged && rows !== undefined ? MOST_UNTIL_CONVERGED : 1);
@@ -168,12 +173,14 @@ export class Client {
       const [before, offset] = producer === undefined ? [stream.passes, 0] : [0, stream.nextOffset];
       const begin = producer === undefined ? stream.nextOffset : 0;
       stream.numberRows((number) => (rows > 0 ? (number - begin) % rows : number - begin));
+      const zeros = this.#zeroLabels(models);
       let lastPasses;
       const converged = () => untilConverged && lastPasses?.every((pass) => pass.converged);
       for (let number = stream.passes; number - before < most && !converged(); ++number) {
         const first = Math.max(offset - (number - before) * (rows ?? 0), 0);
         let sent = rows === undefined ? first : Math.min(first, rows);
         for await (const part of batches(asRows(examples, first, asLabelledRow), batch)) {
+          await zeros.read(part);
           await stream.send(part);
           sent += part.length;
           onProgress({ pass: number + 1, sent, rows, ...sums(stream.totals) });
@@ -193,12 +200,18 @@ export class Client {
     }
   }
 
-  async learnStream(model, producer, { window = 8192 } = {}) {
+  async learnStream(model, producer, options = {}) {
+    checkOptions(options, ['window']);
+    const models = [model].flat().map(nameOf);
     try {
-      return new ExampleStream(await this.#openStream([model].flat().map(nameOf), producer, window));
+      return new ExampleStream(await this.#openStream(models, producer, options.window ?? 8192), this.#zeroLabels(models));
     } catch (error) {
       throw toError(error);
     }
+  }
+
+  #zeroLabels(models) {
+    return new ZeroLabels(() => Promise.all(models.map((name) => this.get(name))));
   }
 
   async #openStream(models, producer, window) {
@@ -229,7 +242,9 @@ export class Client {
 
   // ---- Predictions ----
 
-  async predict(model, examples, { batch = 1000, ids = false, classScores = false, minRevision = 0 } = {}) {
+  async predict(model, examples, options = {}) {
+    checkOptions(options, PREDICT_OPTIONS);
+    const { batch = 1000, ids = false, classScores = false, minRevision = 0 } = options;
     let found = await this.get(model);
     const classes = classScores ? found.learner?.classes?.maxClasses : undefined;
     let names = new Labels(found);
@@ -263,7 +278,9 @@ export class Client {
     return now.name === name ? now : this.get(name);
   }
 
-  async* predictStream(model, examples, { batch = 1000, window = 4, ids = false, classScores = false, minRevision = 0 } = {}) {
+  async* predictStream(model, examples, options = {}) {
+    checkOptions(options, [...PREDICT_OPTIONS, 'window']);
+    const { batch = 1000, window = 4, ids = false, classScores = false, minRevision = 0 } = options;
     checkBatch(batch);
     // A server of a fleet waits for this state here; on a stream it does not.
     if (minRevision > 0) await this.#call(PredictionService, 'predict', { model: nameOf(model), minRevision });
@@ -291,6 +308,8 @@ export class Client {
       try {
         for await (const { model: now } of call) {
           backoff.progress();
+          // Stays on the model of an alias.
+          request.name = now.name;
           yield now;
         }
         return;

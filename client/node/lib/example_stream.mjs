@@ -5,17 +5,21 @@ import { toError } from './rpc.mjs';
 
 export class ExampleStream {
   #stream;
+  #zeros;
 
-  constructor(stream) { this.#stream = stream; }
+  /** zeros: the ZeroLabels of its models. */
+  constructor(stream, zeros) { [this.#stream, this.#zeros] = [stream, zeros]; }
 
   get nextOffset() { return this.#stream.nextOffset; }
   get passes() { return this.#stream.passes; }
   get totals() { return this.#stream.models.map(({ totals }) => ({ ...totals })); }
 
   send(examples) {
-    return this.#do(() => {
+    return this.#do(async () => {
       if (!examples?.[Symbol.iterator]) throw new RangeError('examples: expected an array of examples');
-      return this.#stream.send(Array.from(examples, (example, i) => asLabelledRow(example, this.nextOffset + i)));
+      const rows = Array.from(examples, (example, i) => asLabelledRow(example, this.nextOffset + i));
+      await this.#zeros.read(rows);
+      await this.#stream.send(rows);
     });
   }
 

@@ -50,6 +50,12 @@ function resolve(name, scopes, kind) {
   return found && [found];
 }
 
+/** Throws RangeError for an option that a method does not have. */
+export function checkOptions(options, names) {
+  const unknown = Object.keys(options).find((name) => !names.includes(name));
+  if (unknown !== undefined) throw new RangeError(`${unknown}: there is no such option; ${hint(unknown, names)}`);
+}
+
 function hint(given, names) {
   const plain = (name) => name.toLowerCase().replaceAll('_', '');
   const text = plain(given);

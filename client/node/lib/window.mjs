@@ -39,7 +39,9 @@ class LearningModel {
     }
   }
 
-  open({ modelUid, nextOffset, passes, revision, historyId = '' }) {
+  open({ model = '', modelUid, nextOffset, passes, revision, historyId = '' }) {
+    // Later connections stay on the model of an alias.
+    if (model !== '') this.name = model;
     [this.#uid, this.#historyId, this.position] = [modelUid, historyId, { nextOffset, passes }];
     this.acknowledge(nextOffset - 1, revision);
   }

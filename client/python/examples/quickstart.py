@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""From pip install to a dashboard in five minutes: a spam filter on 5,572 real messages, learned on a server.
+"""From pip install to a dashboard in five minutes: a spam filter on 5,574 real messages, learned on a server.
 
     quickstart.py                                  the server at $PERCEPTROND_SERVER, else 127.0.0.1:7600
     quickstart.py --data deploy/data/sms_spam.tsv

@@ -219,6 +219,8 @@ class Client:
             try:
                 for response in self._models.WatchModel(request, timeout=deadline.left()):
                     backoff.progress()
+                    # Stays on the model of an alias.
+                    request.name = response.model.name
                     yield response.model
             except grpc.RpcError as error:
                 wait = backoff.next_wait(error)

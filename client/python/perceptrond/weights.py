@@ -219,13 +219,34 @@ def _existing(client: Client, model: str, found: model_pb2.Model, classes: int) 
     return [number for number, score in enumerate(scores[0][:classes]) if score == score]
 
 
+def _say_what_vw_has_for(labels: Sequence[Label], two_labels: bool) -> None:
+    theirs = ["-1", "1"] if two_labels else [str(number) for number in range(1, len(labels) + 1)]
+    ours = [str(label) for label in labels]
+    if ours == theirs:
+        return
+    shown = ",".join(ours)
+    print(f"Vowpal Wabbit's labels are {'-1 and 1' if two_labels else f'1 to {len(ours)}'}: to import the file with its own, give --labels "
+          f"{shown if len(shown) <= 200 else f'with the {len(ours)} names, in the order of the classes'}", file=sys.stderr)
+
+
+def _labelled(linear: LinearClassifier, labels: list[str]) -> LinearClassifier:
+    if len(labels) != len(linear.labels):
+        raise ValueError(f"--labels has {len(labels)} names, and the model {len(linear.labels)} labels")
+    numbers = ["-1", "1"] if linear.two_labels else [str(number) for number in range(len(labels))]
+    return linear._replace(labels=[int(label) for label in labels] if labels == numbers else list(labels))
+
+
 def _run(arguments: argparse.Namespace) -> None:
     with Client(arguments.server, tls_ca=arguments.tls_ca, token_file=arguments.token_file, give_up_after=10) as client:
         if arguments.action == "export":
             linear = get(client, arguments.model)
             write_file(arguments.file, linear, arguments.format)
+            if arguments.format == "vw":
+                _say_what_vw_has_for(linear.labels, linear.two_labels)
         else:
             linear = read_file(arguments.file, arguments.format)
+            if arguments.labels is not None:
+                linear = _labelled(linear, arguments.labels.split(","))
             create(client, arguments.model, linear, learner=arguments.learner)
     features = len(linear.names) if linear.space == "named" else linear.coef.shape[1]
     print(f"{arguments.model}: {'two labels' if linear.two_labels else f'{len(linear.labels)} classes'}, {features} {linear.space} features")
@@ -245,6 +266,8 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
         command.add_argument("model")
         command.add_argument("file", type=pathlib.Path)
         if action == "import":
+            command.add_argument("--labels", help="names of the labels, that of -1 first, or of the classes in order, separated by commas; "
+                                                  "default: those in the file, of Vowpal Wabbit -1 and 1, or 1, 2, ...")
             command.add_argument("--learner", default="perceptron", help="the rule that learns on, as the API names it; default: perceptron")
     parsed = parser.parse_args(arguments)
     try:

@@ -187,6 +187,8 @@ class Window:
         self._settle(next_offset)
         for model, position in zip(self.models, positions):
             model.opened = position
+            # Later connections stay on the model of an alias.
+            model.name = position.model or model.name
             model.revision = max(model.revision, position.revision)
             model.acknowledged = max(model.acknowledged, position.next_offset - 1)
         self._names = NameTable(opened.name_table_size)

@@ -353,7 +353,7 @@ class CommandTest(WeightsTest):
         expected = self.client.predict("iris", X).labels
         for form in weights.FORMATS:
             file = self.directory / f"iris.{form}"
-            self.assertEqual(self.run_main("export", "--format", form, "iris", file), "iris: 3 classes, 4 dense features\n")
+            self.assertRegex(self.run_main("export", "--format", form, "iris", file), r"\Airis: 3 classes, 4 dense features\n")
             self.addCleanup(self.client.delete, f"iris-{form}", missing_ok=True)
             self.run_main("import", "--format", form, f"iris-{form}", file, "--learner", "arow")
             self.assertTrue(self.client.get(f"iris-{form}").learner.HasField("arow"))

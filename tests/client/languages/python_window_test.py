@@ -64,6 +64,13 @@ class WindowTest(unittest.TestCase):
         self.assertEqual((resume.model_uid, resume.acknowledged_offset), ("u", 9))
         self.assertEqual((resume.acknowledged_revision, resume.history_id), (4, "h"))
 
+    def test_a_stream_to_an_alias_is_opened_again_on_its_model(self):
+        window = Window(["aliases/x", "models/n"], "p", 1)
+        self.assertEqual(window.opening().model, "aliases/x")
+        window.opened(Opened(model_uid="u", model="models/m"), [Opened(model_uid="v", model="models/n")])
+        opening = window.opening()
+        self.assertEqual((opening.model, list(opening.additional_models)), ("models/m", ["models/n"]))
+
     def test_examples_not_learned_are_sent_again(self):
         sent(self.window)
         self.window.answered(Result(message_number=1, examples=10, acknowledged_offset=9))
