@@ -261,8 +261,8 @@ class AsyncTest(FilesTest):
                 client.delete("made")
 
             async def run():
+                file = io.BytesIO()
                 async with AsyncClient() as client:
-                    file.seek(0)
                     await client.history.export_model("wide", file)
                     file.seek(0)
                     await client.history.import_model("made", file)
