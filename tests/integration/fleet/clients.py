@@ -24,6 +24,8 @@ DIMENSION = 16
 ROWS, EVERY, WINDOW = 20, 10, 5
 # An answer that takes longer is taken for lost, and the next server is tried.
 ANSWER_SECONDS = 4
+# Progress that takes longer is reported.
+SLOW_SECONDS = 30
 PREDICT_SECONDS = 0.5
 # Of how often a client sends.
 PAUSE_SECONDS = 0.005
@@ -270,21 +272,27 @@ class Load:
     def clients(self):
         return [*self.producers, *self.readers, *self.roaming]
 
-    def await_progress(self, messages=2 * EVERY, seconds=60, producers=None):
-        """Until each producer has this many more messages acknowledged."""
+    def await_progress(self, messages=2 * EVERY, seconds=180, producers=None):
+        """Until each producer has this many more messages acknowledged. NATS stood still for about a minute in a few of many runs."""
         producers = self.producers if producers is None else producers
-        before = [producer.messages for producer in producers]
+        before, begin = [producer.messages for producer in producers], time.monotonic()
 
         def progressed():
             for client in self.clients():
                 client.check()
             return all(producer.messages >= first + messages for producer, first in zip(producers, before))
 
+        def failures():
+            """What producers were told, how often, and last."""
+            return {producer.name: (collections.Counter((failure.server, failure.code, failure.reason) for failure in producer.failures if failure.time >= begin),
+                                    producer.failures[-1:]) for producer in producers}
+
         try:
             wait_for("each producer goes on", progressed, seconds)
         except AssertionError as late:
-            failures = {producer.name: producer.failures[-2:] for producer in producers}
-            raise AssertionError(f"{late}; {[producer.messages for producer in producers]} after {before}; {failures}") from late
+            raise AssertionError(f"{late}; {[producer.messages for producer in producers]} after {before}; {failures()}") from late
+        if time.monotonic() - begin > SLOW_SECONDS:
+            print(f"producers went on after {time.monotonic() - begin:.0f} s: {failures()}", flush=True)
 
     def stop(self):
         for client in self.clients():
