@@ -283,7 +283,7 @@ class Load:
             return all(producer.messages >= first + messages for producer, first in zip(producers, before))
 
         def failures():
-            """What producers were told, how often, and last."""
+            """How often producers failed, why, and the last failure."""
             return {producer.name: (collections.Counter((failure.server, failure.code, failure.reason) for failure in producer.failures if failure.time >= begin),
                                     producer.failures[-1:]) for producer in producers}
 
