@@ -46,7 +46,7 @@ TEST_F(CtlHistoryTest, AnAliasIsSetUsedComparedAndDeleted) {
   EXPECT_EQ(Json<v1::Alias>("alias prod a").model(), "models/a");
   EXPECT_THAT(CtlOut("alias").out, HasSubstr("aliases/prod"));
   ExpectFine("predict aliases/prod " + data_ + " --index-base 1");
-  ExpectFine("learn aliases/prod " + data_ + " --index-base 1");
+  EXPECT_THAT(Ctl("learn aliases/prod " + data_ + " --index-base 1").out, HasSubstr("models/a: "));
   EXPECT_EQ(Json<v1::Model>("get aliases/prod").name(), "models/a");
   const auto compared = Json<v1::ChallengeAliasResponse>("alias prod --challenger b");
   EXPECT_EQ(compared.outcome(), v1::CHALLENGE_OUTCOME_TOO_FEW_EXAMPLES);

@@ -340,7 +340,8 @@ void LearnRun::DrawProgress(int64_t pass, std::optional<double> fraction) {
 
 Outcome LearnRun::Analyze() {
   v1::AnalyzeRequest request;
-  request.set_model(options_.name);
+  const std::string& opened = stream_->opened().model();
+  request.set_model(opened.empty() ? options_.name : opened);
   options_.analysis_limits.Fill(&request);
   v1::AnalysisResult result;
   Outcome outcome = RunAnalysis(client_, request, &result);
@@ -352,7 +353,9 @@ void LearnRun::Summarize(const Outcome& outcome) {
   bool nothing = true;
   for (size_t i = 0; i < names_.size(); ++i) {
     LearnSummary& summary = summaries_[i];
-    summary.model = ModelName(names_[i]);
+    // An alias may name another one by now.
+    const std::string& opened = stream_->opened(i).model();
+    summary.model = opened.empty() ? ModelName(names_[i]) : opened;
     summary.rows = rows_;
     summary.elapsed = elapsed_;
     summary.totals = stream_->totals(i);
