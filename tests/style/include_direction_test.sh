@@ -1,5 +1,6 @@
 #!/bin/sh
-# Includes run one way, and each library hides in its place: the table below says which.
+# Includes run one way, between layers and between the folders of server/; each library hides in its place. The tables below
+# say how.
 #   sh include_direction_test.sh [ROOT]
 set -eu
 
@@ -21,6 +22,12 @@ function layer_of(path) {
   if (path ~ /^inference\/.*\.pb\.h$/) return "inference"
   if (path ~ /^grpc\/(health|reflection)\/.*\.pb\.h$/) return "standard"
   return ""
+}
+# The place of a file of server/ among its folders: its own files come after all of them.
+function place_of(path) {
+  if (path !~ /^server\//) return 0
+  split(path, part, "/")
+  return part[3] == "" ? folders + 1 : place[part[2]]
 }
 function wrong(why) {
   printf "%s:%d: includes %s: %s\n", FILENAME, FNR, included, why
@@ -44,6 +51,18 @@ BEGIN {
   allowed["server"] = allowed["store"] " store report page access services inference standard"
   allowed["client"] = "sync vector report messages services"
   allowed["manual"] = "server client"
+
+  # The folders of server/ in order: each may include those before it.
+  folders = split("config rpc http access sessions fleet page metrics services maintenance", order, " ")
+  for (i = 1; i <= folders; i++) place[order[i]] = i
+  # Includes against that order which were there when it was first checked. The list only shrinks.
+  against["server/access/admission.cc server/metrics/rpc_metrics.h"]
+  against["server/access/http_access.h server/page/http.h"]
+  against["server/config/command_line.cc server/access/token.h"]
+  against["server/http/http_server.h server/page/http.h"]
+  against["server/maintenance/journals.cc server/open_store.h"]
+  against["server/rpc/call.cc server/access/admission.h"]
+  against["server/rpc/unary.h server/access/admission.h"]
 
   # Where a library may be seen.
   home["grpc/"] = home["grpcpp/"] = "^(server|client)/"
@@ -69,6 +88,10 @@ FNR == 1 {
     printf "%s: lies in no layer; see docs/architecture.md, and name it in tests/style/include_direction_test.sh\n", FILENAME
     violations++
   }
+  if (layer == "server" && !place_of(FILENAME)) {
+    printf "%s: lies in a folder of server/ without a place in the order; name it in tests/style/include_direction_test.sh\n", FILENAME
+    violations++
+  }
 }
 /^[ \t]*#[ \t]*include[ \t]*["<]/ {
   included = $0
@@ -87,9 +110,19 @@ FNR == 1 {
   if (!quoted) wrong("an include of the project stands in quotes")
   if (target != layer && index(" " allowed[layer] " ", " " target " ") == 0)
     wrong(layer " may not depend on " target)
+  if (layer == "server" && path ~ /^server\// && place_of(path) > place_of(FILENAME)) {
+    pair = FILENAME " " path
+    if (pair in against) seen[pair]
+    else wrong("it stands later in the order of the folders of server/")
+  }
 }
 END {
   if (files == 0) { print "no source files found"; exit 1 }
+  for (pair in against)
+    if (!(pair in seen)) {
+      printf "tests/style/include_direction_test.sh: \"%s\" is no longer included against the order: remove the line\n", pair
+      violations++
+    }
   if (violations) { printf "%d violations in %d files\n", violations, files; exit 1 }
   printf "%d files keep to the include direction\n", files
 }
