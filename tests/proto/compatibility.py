@@ -1,13 +1,24 @@
-"""What a change to protos breaks: programs on the wire, stored data, and sources written against them.
+#!/usr/bin/python3
+"""Checks that the protos break no program that was compiled from the last release: one on the wire, its stored data, or its
+sources.
 
-Compares the released descriptors with the current ones: a program compiled from the release must work with the current
-protos in both directions, and its sources must compile against them unchanged.
+    python3 tests/proto/compatibility.py              # exits with 1, and says what breaks
+    python3 tests/proto/compatibility.py --release    # makes the protos as they are the last release: released.binpb
+
+A change that must break something goes into a package of its own, perceptron.v2, beside the old one.
 """
+
+import argparse
+import pathlib
+import subprocess
+import sys
+import tempfile
 
 from google.protobuf import descriptor_pb2
 
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+RELEASED = pathlib.Path(__file__).resolve().parent / "released.binpb"
 Field = descriptor_pb2.FieldDescriptorProto
-# To be called by their names.
 TYPE = {value: name.removeprefix("TYPE_").lower() for name, value in Field.Type.items()}
 LABEL = {value: name.removeprefix("LABEL_").lower() for name, value in Field.Label.items()}
 
@@ -160,3 +171,35 @@ def _signature(method):
         return ("stream " if streaming else "") + type_name.removeprefix(".")
 
     return f"({one(method.client_streaming, method.input_type)}) returns ({one(method.server_streaming, method.output_type)})"
+
+
+def compiled(directory=ROOT / "proto"):
+    """The descriptors of all proto files below a directory, without those that they import from protobuf itself."""
+    files = sorted(str(path.relative_to(directory)) for path in directory.rglob("*.proto"))
+    with tempfile.NamedTemporaryFile() as out:
+        subprocess.run(["protoc", f"--proto_path={directory}", f"--descriptor_set_out={out.name}", *files], check=True)
+        return descriptor_pb2.FileDescriptorSet.FromString(out.read())
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--release", action="store_true", help="write released.binpb, if nothing breaks")
+    release = parser.parse_args().release
+    present = compiled()
+    released = descriptor_pb2.FileDescriptorSet.FromString(RELEASED.read_bytes())
+    broken = breaking_changes(released, present)
+    for what in broken:
+        print(what, file=sys.stderr)
+    if broken:
+        print(f"{len(broken)} changes break programs that were compiled from the last release", file=sys.stderr)
+        return 1
+    if release:
+        RELEASED.write_bytes(present.SerializeToString(deterministic=True))
+        print(f"{RELEASED.name} holds the current protos; commit it")
+    else:
+        print(f"the protos of {len(present.file)} files work with the last release")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
