@@ -1,47 +1,36 @@
 #!/bin/sh
-# Installs, builds and runs every test. tests/README.md says more.
+# Installs, builds and runs the tests. tests/README.md says which, and when.
 set -eu
 
 usage() {
   cat <<'END'
-Usage: sh tests/run.sh [--style | --tsan | --tsan-short | --asan | --asan-short] [--label X]... [--no-install] [--jobs N]
-                       [-- CTEST-OPTIONS]
+Usage: sh tests/run.sh [--style | --asan | --tsan] [--nightly] [--label X]... [--no-install] [--jobs N] [-- CTEST-OPTIONS]
 
-  (none)         builds into build/ (Release) and runs every test
-  --style        builds nothing; runs the checks of the source itself, but for clang's analysis of locks
-  --tsan         builds into build-tsan/ with ThreadSanitizer; runs the tests labelled "tsan"
-  --tsan-short   the same but for perceptronctl, tests of one call at a time, benchmarks and the fuzzers' corpora
-  --asan         builds into build-asan/ with AddressSanitizer and UndefinedBehaviorSanitizer;
-                 runs the tests of core/ and client/
-  --asan-short   the same, but runs only the tests labelled "asan", and only one in 16 of the tests that
-                 repeat for each rule, which ones depends on the commit; clang builds them and both programs,
-                 and analyses their locks
-  --label X      only the tests labelled X (a regular expression); may be repeated
-  --no-install   install no packages
-  --jobs N       compilers, and tests, that may run at once (default: as many as fit)
-  --             what follows goes to ctest, as in: -- -R Journal --repeat until-fail:20
+  (none)        builds into build/ (Release) and runs the fast suite
+  --style       builds nothing; runs the checks of the source
+  --asan        builds the unit tests of core, client and server with AddressSanitizer and UndefinedBehaviorSanitizer into
+                build-asan/, and runs them. Clang compiles both programs too, and analyses their locks
+  --tsan        builds the tests labelled "tsan" with ThreadSanitizer into build-tsan/, and runs them
+  --nightly     runs the tests labelled "nightly" instead of the others; with --asan or --tsan in addition to them
+  --label X     only the tests labelled X (a regular expression); may be repeated
+  --no-install  install no packages
+  --jobs N      compilers, and tests, that may run at once (default: as many as fit)
+  --            what follows goes to ctest, as in: -- -R Journal --repeat until-fail:20
 
-The last lines are ctest's own.
+The last lines are ctest's own. tests/nightly.sh runs everything that a release must pass.
 END
 }
 
 root=$(cd "$(dirname "$0")/.." && pwd)
-build=$root/build
-kind=Release
-sanitize=
-program_label=
-short=
+what=release
+nightly=
 labels=
 install=yes
 jobs=
-targets=all
 while [ $# -gt 0 ]; do
   case $1 in
-    --style) targets='' labels=style ;;
-    --tsan) build=$root/build-tsan kind=Debug sanitize=thread program_label=tsan ;;
-    --tsan-short) build=$root/build-tsan kind=Debug sanitize=thread program_label=tsan short=yes ;;
-    --asan-short) build=$root/build-asan kind=Debug sanitize=address,undefined program_label=asan ;;
-    --asan) build=$root/build-asan kind=Debug sanitize=address,undefined ;;
+    --style | --asan | --tsan) what=${1#--} ;;
+    --nightly) nightly=yes ;;
     --label) labels="$labels ${2:?--label takes a label}"; shift ;;
     --jobs) jobs=${2:?--jobs takes a number}; shift ;;
     --no-install) install=no ;;
@@ -51,7 +40,6 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
-labels="$labels $program_label"
 
 say() { printf '\n== %s\n' "$*"; }
 
@@ -68,49 +56,34 @@ if [ -z "$jobs" ]; then
   if [ "$jobs" -lt 1 ]; then jobs=1; fi
 fi
 
-say "build into ${build#"$root"/}"
-# Given by the caller's arguments: what is left is for ctest.
+# configure BUILD CMAKE-OPTIONS...
 configure() {
-  if [ -f "$build/CMakeCache.txt" ]; then
-    cmake -S "$root" -B "$build" "$@"
-  else
-    cmake -S "$root" -B "$build" -G Ninja "$@"
-  fi
+  build=$root/$1
+  shift
+  say "build into ${build#"$root"/}"
+  if [ ! -f "$build/CMakeCache.txt" ]; then set -- -G Ninja "$@"; fi
+  cmake -S "$root" -B "$build" -DPERCEPTROND_TESTS=ON "$@"
 }
-if [ "$sanitize" = address,undefined ]; then
-  # As tests/fuzz/run.sh does, in the same directory: what both need is compiled once.
-  configure -DCMAKE_CXX_COMPILER=clang++-14 -DCMAKE_BUILD_TYPE=Debug \
-    -DPERCEPTROND_SANITIZE="$sanitize" -DPERCEPTROND_FUZZ=ON -DPERCEPTROND_TESTS=ON
-elif [ "$kind" = Debug ]; then
-  configure -DCMAKE_BUILD_TYPE=Debug -DPERCEPTROND_SANITIZE="$sanitize" -DPERCEPTROND_TESTS=ON
-else
-  configure -DCMAKE_BUILD_TYPE="$kind" -DPERCEPTROND_TESTS=ON
-fi
-
-# A sanitizer's run builds its own tests only.
-if [ "$program_label" = asan ]; then
-  targets="perceptrond perceptronctl tests_asan"
-  # The commit's hash says which, so that in a few commits all of them run.
-  commit=$(git -C "$root" rev-parse HEAD 2>/dev/null || echo 0)
-  chosen=$((0x$(printf %.7s "$commit") % 16))
-  say "of the tests that repeat for each rule: one in 16, from number $chosen"
-  others=$(seq 0 15 | grep -vx "$chosen" | paste -sd '|')
-  set -- -E "_each_rule_($others)\$" "$@"
-elif [ -n "$short" ]; then
-  targets=tests_tsan
-  set -- -LE tsan_long "$@"
-elif [ -n "$program_label" ]; then
-  targets="tests_tsan tests_tsan_long"
-elif [ -n "$sanitize" ]; then
-  targets="tests/core/all tests/client/all"
-  # What was not built; and a package for others, whose build knows nothing of sanitizers.
-  set -- -E '_NOT_BUILT$|^client_package$|^perceptronctl_usage$' -LE 'style|bench|fuzz|integration|deploy|proto|clients' "$@"
-fi
+# Tests with threads that are not in every change's run are labelled tsan_long.
+case $what in
+  release | style) configure build -DCMAKE_BUILD_TYPE=Release ;;
+  # tests/fuzz/run.sh builds the fuzzers in the same directory.
+  asan) configure build-asan -DCMAKE_CXX_COMPILER=clang++-14 -DCMAKE_BUILD_TYPE=Debug \
+    -DPERCEPTROND_SANITIZE=address,undefined -DPERCEPTROND_FUZZ=ON ;;
+  tsan) configure build-tsan -DCMAKE_BUILD_TYPE=Debug -DPERCEPTROND_SANITIZE=thread ;;
+esac
+case $what${nightly:+-nightly} in
+  release) targets=all; set -- -LE nightly "$@" ;;
+  release-nightly) targets=all; set -- -L nightly "$@" ;;
+  style*) targets=; labels="$labels style" ;;
+  asan) targets="perceptrond perceptronctl tests_asan"; labels="$labels asan"; set -- -LE nightly "$@" ;;
+  asan-nightly) targets="perceptrond perceptronctl tests_asan"; labels="$labels asan" ;;
+  tsan) targets=tests_tsan; labels="$labels tsan"; set -- -LE 'tsan_long|nightly' "$@" ;;
+  tsan-nightly) targets="tests_tsan tests_tsan_long"; labels="$labels tsan" ;;
+esac
 if [ -n "$targets" ]; then
   # shellcheck disable=SC2086  # a list of words
   cmake --build "$build" -j "$jobs" --target $targets
-else
-  set -- -E '_NOT_BUILT$|^style_thread_safety$' "$@"
 fi
 
 say "test"

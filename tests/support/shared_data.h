@@ -1,8 +1,6 @@
 // Where the large data sets lie that the project does not carry.
 #pragma once
 
-#include <cstdlib>
-#include <filesystem>
 #include <optional>
 #include <string>
 
@@ -10,18 +8,11 @@
 
 namespace perceptrond::testing {
 
-// The path of a data set: in the directory that the environment names in PERCEPTROND_DATA, else in
-// the one the build was configured with. Nothing if it is not there: a test that needs it skips.
-inline std::optional<std::string> FindSharedData(const std::string& name) {
-  const char* directory = std::getenv("PERCEPTROND_DATA");
-#ifdef PERCEPTROND_SHARED_DATA
-  if (directory == nullptr) directory = PERCEPTROND_SHARED_DATA;
-#endif
-  if (directory == nullptr) return std::nullopt;
-  const std::filesystem::path path = std::filesystem::path(directory) / name;
-  if (!std::filesystem::exists(path)) return std::nullopt;
-  return path.string();
-}
+// The directory that the environment names in PERCEPTROND_DATA, else the one the build was configured with.
+std::string SharedDataDirectory();
+
+// The path of a data set; nothing if it is not there: a test that needs it skips.
+std::optional<std::string> FindSharedData(const std::string& name);
 
 }  // namespace perceptrond::testing
 

@@ -1,0 +1,46 @@
+#!/bin/sh
+# Everything that a release must pass and that is too long for each change. Root, two processors, about three hours.
+#   sh tests/nightly.sh [PART...]
+# The parts, all of them unless some are named: tests (the tests labelled nightly), asan, tsan, fuzz (each fuzzer for two minutes),
+# faults (a fault at each write to disk), fleet (each fault of a fleet ten times), soak (ten minutes), aarch64 (the same bits under
+# qemu), container, install. A part that fails does not stop the others; the last lines say which passed.
+set -u
+
+root=$(cd "$(dirname "$0")/.." && pwd)
+cd "$root" || exit 1
+all="tests asan tsan fuzz faults fleet soak aarch64 container install"
+# shellcheck disable=SC2086  # a list of words
+[ $# -gt 0 ] || set -- $all
+for name; do
+  case " $all " in
+    *" $name "*) ;;
+    *) printf 'tests/nightly.sh: there is no part %s, but: %s\n' "$name" "$all" >&2; exit 2 ;;
+  esac
+done
+
+part() {
+  case $1 in
+    tests) sh tests/run.sh --nightly ;;
+    asan) sh tests/run.sh --asan --nightly ;;
+    tsan) sh tests/run.sh --tsan --nightly ;;
+    fuzz) sh tests/fuzz/run.sh 120 ;;
+    faults) PERCEPTROND_ALL_FAULTS=1 build/bin/storage_faults_test ;;
+    fleet) sh tests/integration/fleet/run.sh 10 ;;
+    soak) sh tests/soak/run.sh 600 ;;
+    aarch64) sh tests/replay/aarch64.sh ;;
+    container) python3 tests/deploy/container_test.py ;;
+    install) python3 tests/deploy/install_test.py ;;
+  esac
+}
+
+outcomes=
+code=0
+for name; do
+  printf '\n==== %s\n' "$name"
+  start=$(date +%s)
+  if (part "$name") </dev/null; then outcome=passed; else outcome=FAILED code=1; fi
+  outcomes="$outcomes$(printf '%-10s %s in %d s' "$name" "$outcome" $(($(date +%s) - start)))
+"
+done
+printf '\n==== nightly\n%s' "$outcomes"
+exit $code
