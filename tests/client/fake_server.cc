@@ -80,7 +80,6 @@ grpc::Status FakeServer::Open(const v1::LearnStreamRequest& request, v1::StreamO
   // Telling a producer where it stands acknowledges all before.
   state.acknowledged = static_cast<int64_t>(state.account.size()) - 1;
   opened->set_model_uid(model_uid);
-  opened->set_history_id(history_id);
   opened->set_next_offset(static_cast<int64_t>(state.account.size()));
   opened->set_passes(state.passes);
   return grpc::Status::OK;

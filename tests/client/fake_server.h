@@ -65,7 +65,6 @@ class FakeServer final : public v1::LearningService::Service {
   // May refuse rows of a message, or all of it; called under the lock.
   std::function<void(const v1::LearnStreamRequest&, v1::LearnResult*)> on_result;
   std::string model_uid = "uid-1";
-  std::string history_id;
   // Predictions: how many messages a stream answers before it breaks; < 0: any.
   int predict_break_after = -1;
 

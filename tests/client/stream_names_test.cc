@@ -80,25 +80,6 @@ TEST(StreamNames, AMessageHasNoMoreNewNamesThanAQuarterOfTheTable) {
   EXPECT_EQ(server.producer("p").account, UpTo(300));
 }
 
-TEST(StreamNames, ServersWithoutTablesAreSentTheNamesOfEachMessage) {
-  for (const bool refuses : {false, true}) {
-    FakeServer server;
-    server.refuses_name_tables = refuses;
-    auto options = NamedOptions<LearnOptions>();
-    options.producer_id = "p";
-    int losses = 0;
-    options.on_reconnect = [&](const absl::Status&) { ++losses; };
-    auto stream = LearnStream::Open(server.Connect(), "m", std::move(options));
-    ASSERT_TRUE(stream.ok()) << stream.status();
-    for (uint32_t id = 0; id < 50; ++id) ASSERT_TRUE((*stream)->Push(NamedRow(id)).ok());
-    const auto totals = (*stream)->Finish();
-    ASSERT_TRUE(totals.ok()) << totals.status();
-    EXPECT_EQ(totals->reconnects, 0);
-    EXPECT_EQ(losses, 0);
-    EXPECT_EQ(server.producer("p").account, UpTo(50));
-  }
-}
-
 class StreamNamesUnderFaults : public testing::TestWithParam<uint32_t> {};
 
 TEST_P(StreamNamesUnderFaults, EveryRowIsLearnedOnceInOrder) {
@@ -132,7 +113,7 @@ TEST_P(StreamNamesUnderFaults, EveryRowIsLearnedOnceInOrder) {
   EXPECT_EQ(totals->reconnects, faults);
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, StreamNamesUnderFaults, testing::Range(0u, 30u));
+INSTANTIATE_TEST_SUITE_P(Seeds, StreamNamesUnderFaults, testing::Range(0u, 12u));
 
 TEST(StreamNames, PredictionsAreOfTheRowsAskedFor) {
   for (const uint32_t most : {0u, 8u, 1u << 16}) {

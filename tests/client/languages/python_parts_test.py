@@ -1,35 +1,35 @@
-"""The parts of the Python client that need no server: retries, file formats, labels, flags and errors.
+"""The parts of the Python client that need no server: retries, errors, labels, packed columns and tables of names.
 
     sh client/python/build.sh BUILT
-    PYTHONPATH=client/python/examples:BUILT python3 python_parts_test.py
+    PYTHONPATH=tests/client/conformance:BUILT python3 python_parts_test.py
 """
 
-import argparse
-import io
+import datetime
 import os
 import pathlib
 import pickle
-import signal
+import random
 import subprocess
 import sys
 import tempfile
-import threading
-import time
 import unittest
 import warnings
 from unittest import mock
 
 import grpc
+import numpy
+import scipy.sparse
 
-import flags
-import formats
-from perceptrond import columns, errors
+from perceptrond import columns, errors, matrices
 from perceptrond.channels import Target
-from perceptrond.columns import MOST_UINT32
+from perceptrond.durations import duration
 from perceptrond.google_rpc import error_details_pb2, status_pb2
 from perceptrond.labels import Labels
-from perceptrond.rows import Row, batches
+from perceptrond.name_table import NameTable
+from perceptrond.producers import Producers
+from perceptrond.rows import Row
 from perceptrond.v1 import learner_pb2, model_pb2
+from server_table import ServerTable, names_of
 
 PROTOS = pathlib.Path(__file__).resolve().parents[3] / "proto"
 
@@ -89,13 +89,6 @@ class BackoffTest(unittest.TestCase):
                 self.clock.now = now
                 backoff.next_wait(lost)
                 self.assertEqual(len(caught), notices, now)
-            # Another error is reported by itself, as is the last one.
-            backoff = errors.Backoff(give_up_after=10)
-            self.clock.now += 5
-            backoff.next_wait(failed(grpc.StatusCode.NOT_FOUND))
-            self.clock.now += 5
-            self.assertIsNone(backoff.next_wait(lost))
-            self.assertEqual(len(caught), 2)
 
     def test_unavailable_is_retried_and_what_is_exhausted_once_the_server_says(self):
         for code in grpc.StatusCode:
@@ -107,72 +100,6 @@ class BackoffTest(unittest.TestCase):
         self.assertIsNone(errors.Backoff(give_up_after=2, first=1, longest=1).next_wait(full))
 
 
-class TargetTest(unittest.TestCase):
-    def test_an_address_without_a_port_has_perceptronds(self):
-        for given, meant in (("localhost", "localhost:7600"), ("a,b:1, c", "a:7600,b:1,c:7600"), ("h:7", "h:7"), ("[::1]:7", "[::1]:7"), ("unix:/s", "unix:/s")):
-            self.assertEqual(Target(given).server, meant)
-
-
-class BatchesTest(unittest.TestCase):
-    def test_batches_hold_every_row_once(self):
-        self.assertEqual(list(batches(iter("abcdefg"), 3)), [["a", "b", "c"], ["d", "e", "f"], ["g"]])
-
-
-class FormatsTest(unittest.TestCase):
-    def read(self, text, parse):
-        file = io.BytesIO(text)
-        file.name = "f"
-        return list(formats.read_rows(file, parse))
-
-    def text(self, lines, required=True):
-        return self.read(lines, formats.text_parser(labels("ham", "spam"), required))
-
-    def svmlight(self, lines, required=True, index_base=1):
-        return self.read(lines, formats.svmlight_parser(index_base, labels(), required))
-
-    def test_words_are_lower_case_ascii_and_non_ascii_bytes(self):
-        (row,) = self.text("ham\tGo, GO! Ünder\u00a0don't 4u\n".encode())
-        self.assertEqual(row, Row({"go": 2, "Ünder\u00a0don't": 1, "4u": 1}, -1, line=1))
-
-    def test_a_malformed_line_is_an_error_with_its_number(self):
-        for text, said in ((b"+1 1:x\n", '"1:x" is not a feature'), (b"+1 1:1\n\n2 1:1\n", 'f:3: label "2" is neither'), (b"+1 0:1\n", "--index-base 0"),
-                           (b"+1 1:0x10\n", "is not a feature"), (b"+1 1:nan\n", "is not a feature")):
-            with self.subTest(text=text), self.assertRaisesRegex(formats.BadLine, said):
-                self.svmlight(text)
-        with self.assertRaisesRegex(formats.BadLine, "f:1: .*utf-8"):
-            self.text(b"ham\t\xff\n")
-        with self.assertRaisesRegex(formats.BadLine, 'f:1: label "eggs" is not a label of the model: "ham", "spam", -1 or \\+1$'):
-            self.text(b"eggs\tgood\n")
-
-    def test_the_largest_index_is_that_of_uint32(self):
-        for index_base in (0, 1):
-            (row,) = self.svmlight(b"+1 000000000001:2 4294967295:1\n", index_base=index_base)
-            self.assertEqual(list(columns.pack([row]).indices), [1 - index_base, 4294967295 - index_base])
-        for beyond in ("4294967296", "4294967298", "18446744073709551617", "9" * 5000):
-            with self.subTest(beyond=beyond[:20]), self.assertRaisesRegex(formats.BadLine, f'^f:2: "{beyond[:20]}.*" is not a feature: expected index:value'):
-                self.svmlight(f"+1 1:1\n+1 {beyond}:1\n".encode())
-
-    def test_a_value_is_a_finite_float32(self):
-        (row,) = self.svmlight(b"+1 1:.5 2:5. 3:-1e-400 4:3.4028235e38\n")
-        self.assertEqual(list(row.features.values()), [0.5, 5, 0, 3.4028235e38])
-        for value in ("1e39", "-1e400", "1.2.3", ".", "", "1e", "1_0"):
-            with self.subTest(value=value), self.assertRaisesRegex(formats.BadLine, f'f:1: "1:{value}" is not a feature'):
-                self.svmlight(f"+1 1:{value}\n".encode())
-
-    def test_an_index_that_occurs_twice_is_an_error(self):
-        for line in (b"-1 1:1 3:2 1:5\n", b"-1 1:1 3:2 01:1\n"):
-            with self.assertRaisesRegex(formats.BadLine, "^f:2: index 0 occurs twice$"):
-                self.svmlight(b"+1 1:1\n" + line)
-
-    def test_a_line_without_a_label_is_a_row_if_labels_are_optional(self):
-        self.assertEqual(self.text(b"good\nmore\tgood\n+1\tgood\n", required=False), [Row({"good": 1}, line=1), Row({"more": 1, "good": 1}, line=2), Row({"good": 1}, 1, line=3)])
-        self.assertEqual(self.svmlight(b"2:1\n3 2:1\n-1.0 2:1\n-1\n", required=False), [Row({1: 1}, line=1), Row({1: 1}, line=2), Row({1: 1}, -1, line=3), Row({}, -1, line=4)])
-        with self.assertRaisesRegex(formats.BadLine, "f:2: no label before the first feature"):
-            self.svmlight(b"1 2:1\n2:1\n")
-        mixed = columns.pack(self.text(b"good\nham\tgood\n", required=False))
-        self.assertEqual((len(mixed.row_ends), len(mixed.labels)), (2, 0))
-
-
 def labels(*names, **classes):
     """The labels of a model; of a multiclass model if there are settings for its classes."""
     model = model_pb2.Model(label_names=names)
@@ -181,36 +108,27 @@ def labels(*names, **classes):
     return Labels(model)
 
 
-class InputFileTest(unittest.TestCase):
-    def test_an_interrupt_that_does_not_wake_the_read_ends_the_wait_for_a_pipe(self):
-        self.addCleanup(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, signal.default_int_handler))
-        self.addCleanup(signal.pthread_sigmask, signal.SIG_SETMASK, signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT]))
-        reader, writer = os.pipe()
-        self.addCleanup(os.close, writer)
-        state = pathlib.Path(f"/proc/self/task/{threading.get_native_id()}/stat")
+class ReadingTest(unittest.TestCase):
+    def test_an_address_without_a_port_has_perceptronds(self):
+        for given, meant in (("localhost", "localhost:7600"), ("a,b:1, c", "a:7600,b:1,c:7600"), ("h:7", "h:7"), ("[::1]:7", "[::1]:7"), ("unix:/s", "unix:/s")):
+            self.assertEqual(Target(given).server, meant)
 
-        def interrupt():
-            # As if it came right before the read: another thread receives it while the reader sleeps in a system call. No
-            # event tells of that, only the thread's state; 50 ms of it exclude a wait for the interpreter's lock.
-            asleep = 0
-            while asleep < 50:
-                asleep = asleep + 1 if state.read_text().rpartition(")")[2].split()[0] == "S" else 0
-                time.sleep(0.001)
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
-            os.kill(os.getpid(), signal.SIGINT)
+    def test_a_duration_is_a_timedelta_or_a_text(self):
+        for given, seconds in (("30d", 30 * 86400), ("1h30m", 5400), ("1.5s", 1.5), ("250ms", 0.25), (datetime.timedelta(hours=2), 7200)):
+            made = duration(given)
+            self.assertEqual(made.seconds + made.nanos / 1e9, seconds, given)
+        for wrong, error in (("", ValueError), ("30", ValueError), ("30 days", ValueError), ("-1h", ValueError), (30, TypeError)):
+            with self.assertRaises(error):
+                duration(wrong)
 
-        with formats.open_input(f"/dev/fd/{reader}") as file:
-            os.close(reader)
-            os.write(writer, b"first\n")
-            self.assertEqual(next(file), b"first\n")
-            thread = threading.Thread(target=interrupt)
-            thread.start()
-            with self.assertRaises(KeyboardInterrupt):
-                next(file)
-            thread.join()
+    def test_two_open_streams_have_two_producers_and_one_that_ended_gives_its_name_back(self):
+        producers = Producers()
+        with producers.lent("m", None) as first, producers.lent("m", None) as second, producers.lent("m", "file") as named:
+            self.assertNotEqual(first, second)
+            self.assertEqual(named, "file")
+        with producers.lent("m", None) as again:
+            self.assertEqual(again, first)
 
-
-class LabelsTest(unittest.TestCase):
     def assert_refused(self, made, text, said):
         with self.assertRaisesRegex(ValueError, said):
             made.read(text)
@@ -233,70 +151,6 @@ class LabelsTest(unittest.TestCase):
         for text in ("3", "-1", "1.5", "1e400", "red"):
             self.assert_refused(numbered, text, "is not a class of the model: 0 to 2$")
         self.assert_refused(labels("7", "8", max_classes=2), "0", "is not a class of the model: its label names$")
-
-    def test_where_new_classes_are_named_a_label_is_a_name_and_has_a_number_once_the_model_knows_it(self):
-        made = labels("red", max_classes=9, new_classes=learner_pb2.Classes.NEW_CLASSES_NAMED)
-        self.assertEqual([made.read(text) for text in ("red", "new", "3")], ["red", "new", "3"])
-        self.assertEqual([made.number(label) for label in ("red", "new", 4)], [0, None, 4])
-        self.assertEqual([made.name(number) for number in (0, 4)], ["red", "4"])
-        self.assert_refused(made, "", "the label is empty")
-
-    def test_with_two_labels_a_prediction_without_a_name_has_its_sign(self):
-        self.assertEqual([made.name(number) for made in (labels(), labels("ham", "spam")) for number in (-1, 1)], ["-1", "+1", "ham", "spam"])
-
-
-class FlagTypesTest(unittest.TestCase):
-    def assert_refused(self, kind, *texts):
-        for text in texts:
-            with self.subTest(text=text[:20]), self.assertRaisesRegex(argparse.ArgumentTypeError, "expected"):
-                kind(text)
-
-    def test_an_integer_is_within_its_bounds(self):
-        dimension = flags.whole(1, MOST_UINT32)
-        self.assertEqual([dimension(text) for text in ("1", "4294967295")], [1, 4294967295])
-        self.assert_refused(dimension, "0", "-5", "4294967296", "4294967301", "18446744073709551621", "9" * 5000, "1.5", "1e3", "nan", "x", "")
-
-    def test_seconds_are_within_a_duration(self):
-        interval = flags.seconds(0.05)
-        self.assertEqual([interval(text) for text in ("0.05", "315576000000")], [0.05, 315576000000])
-        self.assert_refused(interval, "0.04", "-1", "315576000001", "1e300", "nan", "inf", "-inf", "x", "")
-
-
-class LeaveTest(unittest.TestCase):
-    # A thread holds a lock forever, as gRPC's threads do briefly; an object that needs it, as a channel does, is freed at exit.
-    LOCKED = """
-import threading, flags
-
-def hold(lock, held):
-    lock.acquire()
-    held.set()
-    threading.Event().wait()
-
-class Channel:
-    def __init__(self):
-        self.itself, self.lock, held = self, threading.Lock(), threading.Event()
-        threading.Thread(target=hold, args=(self.lock, held), daemon=True).start()
-        held.wait()
-
-    def __del__(self):
-        self.lock.acquire()
-
-Channel()
-print("said")
-"""
-
-    def test_a_program_ends_although_a_thread_holds_a_lock_that_an_orderly_exit_needs(self):
-        done = subprocess.run([sys.executable, "-B", "-c", self.LOCKED + "flags.leave(3)"], capture_output=True, text=True, timeout=60)
-        self.assertEqual((done.returncode, done.stdout, done.stderr), (3, "said\n", ""))
-
-    def test_a_closed_output_causes_no_traceback(self):
-        reader, writer = os.pipe()
-        os.close(reader)
-        buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
-        with open(writer, "wb") as nobody:
-            done = subprocess.run([sys.executable, "-B", "-c", "import flags; print('x'); flags.leave(0)"], env=buffered, stdout=nobody,
-                                  stderr=subprocess.PIPE, timeout=60)
-        self.assertEqual((done.returncode, done.stderr), (1, b""))
 
 
 class ErrorsTest(unittest.TestCase):
@@ -330,6 +184,120 @@ class OtherProtosTest(unittest.TestCase):
         path = f"{directory}:{os.environ['PYTHONPATH']}"
         done = subprocess.run([sys.executable, "-B", "-c", code], env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+
+class ColumnsTest(unittest.TestCase):
+    def test_names_have_the_order_in_which_they_occur_and_rows_that_of_their_names_positions(self):
+        packed = columns.pack([Row({"b": 1.0, "\U0001f600": 3.0, "a": 2.0}, "x"), Row({}, "y"), Row({"c": 6.0, "a": 5.0}, "x")])
+        self.assertEqual(names_of(packed.feature_names), ["b", "\U0001f600", "a", "c"])
+        self.assertEqual((list(packed.row_ends), list(packed.indices), list(packed.values)), ([3, 3, 5], [0, 1, 2, 2, 3], [1, 3, 2, 5, 6]))
+        self.assertEqual([packed.label_names[label] for label in packed.labels], ["x", "y", "x"])
+
+    def test_values_are_sent_if_one_is_not_1(self):
+        self.assertEqual(list(columns.pack([Row({"a": 1, "b": 1.0}, 1)]).values), [])
+        self.assertEqual(list(columns.pack([Row({"a": 1, "b": 2}, 1)]).values), [1, 2])
+
+    def test_an_index_beyond_uint32_is_an_error(self):
+        for index in (-1, 2**32, 0.5):
+            with self.subTest(index=index), self.assertRaises((OverflowError, TypeError)):
+                columns.pack([Row({index: 1.0}, 1)])
+
+    def test_texts_are_a_column_of_their_own(self):
+        rows = [Row("free now", 1, 2.0), Row("lunch?", -1)]
+        for packed in (columns.pack(rows), NameTable(8).pack(rows)[0]):
+            self.assertEqual((list(packed.texts), list(packed.labels), list(packed.weights)), (["free now", "lunch?"], [1, -1], [2, 1]))
+            self.assertEqual((list(packed.row_ends), packed.HasField("stream_names"), columns.count(packed)), ([], False, 2))
+
+
+class MatrixTest(unittest.TestCase):
+    def rows(self, messages):
+        return [(dict(zip(m.indices[b:e], m.values[b:e] if m.values else [1.0] * (e - b))), label)
+                for m in messages for b, e, label in zip([0, *m.row_ends], m.row_ends, m.labels)]
+
+    def test_a_matrix_is_packed_as_its_rows_are(self):
+        matrix = scipy.sparse.random(50, 30, 0.1, "csr", random_state=1, dtype=numpy.float32)
+        labels = numpy.where(numpy.arange(50) % 3, 1, -1)
+        expected = [Row({int(j): float(matrix[i, j]) for j in matrix[i].nonzero()[1]}, int(labels[i])) for i in range(50)]
+        for batch in (1, 7, 50, 1000):
+            messages = list(matrices.pack_matrix(matrix, labels, batch))
+            self.assertEqual(messages, [columns.pack(expected[begin:begin + batch]) for begin in range(0, 50, batch)])
+
+    def test_unsorted_and_repeated_entries_are_sorted_and_summed_in_a_copy(self):
+        matrix = scipy.sparse.csr_matrix(([1.0, 2.0, 4.0], [5, 3, 5], [0, 3]), shape=(1, 8))
+        self.assertEqual(self.rows(matrices.pack_matrix(matrix, [1])), [({3: 2, 5: 5}, 1)])
+        self.assertEqual(list(matrix.indices), [5, 3, 5])
+
+    def test_plain_arrays_are_dense_rows(self):
+        messages = list(matrices.pack_matrix([[0, 1.5], [1, 0], [0, 0]], [1, -1, 1], batch=2))
+        self.assertEqual([(m.dense_width, list(m.values), list(m.labels), columns.count(m)) for m in messages],
+                         [(2, [0, 1.5, 1, 0], [1, -1], 2), (2, [0, 0], [1], 1)])
+        for wrong in ([1, 2], numpy.zeros((2, 0))):
+            with self.assertRaisesRegex(ValueError, "expected a matrix"):
+                list(matrices.pack_matrix(wrong))
+
+    def test_weights_are_sent_if_one_is_not_1(self):
+        for weights, expected in (([1, 1], []), ([1, 0.5], [1, 0.5])):
+            (packed,) = matrices.pack_matrix([[1.0], [2.0]], [1, -1], weights=weights)
+            self.assertEqual(list(packed.weights), expected)
+            packed = columns.pack([Row({"a": 1.0}, 1, weight) for weight in weights])
+            self.assertEqual(list(packed.weights), expected)
+
+
+class NameTableTest(unittest.TestCase):
+    def send(self, table, server, rows):
+        """Sends rows in as many messages as it takes; returns what the server reads, and the names appended by each."""
+        read, appended = [], []
+        while rows:
+            packed, count = table.pack(rows)
+            read += server.rows(packed)
+            appended.append(server.appended)
+            rows = rows[count:]
+        return read, appended
+
+    def test_any_rows_are_read_by_the_server_as_they_were(self):
+        rng = random.Random(17)
+        for size in (0, 1, 2, 4, 8, 16, 64):
+            for _ in range(60):
+                names = [f"n\u00e4me{i}" for i in range(rng.choice((1, 3, 10, 40)))]
+                table, server, total = NameTable(size), ServerTable(size), 0
+                for _ in range(30):
+                    rows = [Row({name: float(rng.randrange(1, 4)) for name in rng.sample(names, rng.randrange(min(len(names), 6) + 1))}, 1)
+                            for _ in range(rng.randrange(1, 9))]
+                    read, appended = self.send(table, server, rows)
+                    self.assertEqual(read, [row.features for row in rows])
+                    self.assertLessEqual(max(map(len, appended)), size // 4)
+                    total += sum(map(len, appended))
+                if len(names) <= size // 4:
+                    self.assertLessEqual(total, len(names))
+
+    def test_a_name_is_appended_once_while_it_is_among_the_latest_three_quarters(self):
+        table, server = NameTable(8), ServerTable(8)
+        say = lambda *names: self.send(table, server, [Row(dict.fromkeys(names, 1.0), 1)])[1]
+        self.assertEqual(say("a", "b"), [["a", "b"]])
+        self.assertEqual(say("b", "a"), [[]])
+        self.assertEqual([say("c", "d"), say("e", "f")], [[["c", "d"]], [["e", "f"]]])
+        # a is the sixth from the end: the two names that a message may append would not push it out.
+        self.assertEqual(say("a", "b"), [[]])
+        self.assertEqual(say("g"), [["g"]])
+        self.assertEqual(say("b", "a"), [["a"]])
+
+    def test_long_names_make_messages_of_fewer_rows(self):
+        rows = [Row({f"{row}-{name}-" + "x" * 990: 1.0 for name in range(10)}, 1) for row in range(600)]
+        names = [name for row in rows for name in row.features]
+        matrix = scipy.sparse.csr_matrix((numpy.ones(len(names)), numpy.arange(len(names)), numpy.arange(0, len(names) + 1, 10)))
+        table, server, of_table, rest = NameTable(1 << 18), ServerTable(1 << 18), [], rows
+        while rest:
+            packed, count = table.pack(rest)
+            of_table.append(packed)
+            rest = rest[count:]
+        for messages in (of_table, [packed for _, packed in columns.packed_parts([rows])], list(matrices.pack_matrix(matrices.NamedMatrix(matrix, names)))):
+            self.assertEqual([row for packed in messages for row in server.rows(packed)], [row.features for row in rows])
+            self.assertLessEqual(max(len((m.feature_names.text or m.stream_names.text).encode()) for m in messages), columns.MOST_NAME_BYTES)
+            self.assertLessEqual(len(messages), 5)
+        # One row is one message, however long its names are.
+        longest = Row(dict.fromkeys(names[:5000], 1.0))
+        self.assertEqual([len(rows) for rows, _ in columns.packed_parts([[longest, rows[0]], []])], [1, 1, 0])
+        self.assertEqual(NameTable(1 << 18).pack([longest, rows[0]])[1], 1)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,27 @@
+// What window_test.py has the Node client do: reads a job from each line of standard input, and prints its outcome as a line.
+
+import readline from 'node:readline';
+import { Client, PerceptrondError } from '../../../client/node/index.mjs';
+
+async function run({ server, models, producer, window, giveUpAfter, actions }) {
+  let [stream, error, reconnects] = [undefined, null, 0];
+  const passes = [];
+  const client = new Client(server, { giveUpAfter, onReconnect: () => { reconnects += 1; } });
+  try {
+    stream = await client.learnStream(models, producer, { window });
+    for (const action of actions) {
+      if (action === 'mark') passes.push((await stream.endPass())[0]);
+      else if (action === 'finish') await stream.finish();
+      else await stream.send(action.map(({ label, features }) => ({ label, features: new Map(features) })));
+    }
+  } catch (failed) {
+    if (!(failed instanceof PerceptrondError)) throw failed;
+    error = [failed.code, failed.reason];
+  }
+  await stream?.cancel();
+  client.close();
+  return { error, reconnects, passes: passes.map(({ number, examples }) => [number, examples]),
+    totals: (stream?.totals ?? []).map((one) => [one.examples, one.mistakes, one.updates, one.duplicates, one.rowErrors, one.lostAnswers]) };
+}
+
+for await (const line of readline.createInterface({ input: process.stdin })) console.log(JSON.stringify(await run(JSON.parse(line))));

@@ -1,0 +1,238 @@
+"""A learning service that does what a test's script says: it accepts streams, checks what arrives, and answers, refuses or breaks.
+
+A script waits for events, never for time: for a stream, a message, or the end of the client that it serves.
+"""
+
+import concurrent.futures
+import contextlib
+import queue
+import socket
+import struct
+import threading
+
+import grpc
+
+from perceptrond.google_rpc import error_details_pb2, status_pb2
+from perceptrond.v1 import learning_service_pb2, learning_service_pb2_grpc
+from server_table import ServerTable
+
+DETAILS = "grpc-status-details-bin"
+Response = learning_service_pb2.LearnStreamResponse
+Result = learning_service_pb2.LearnResult
+
+
+def row(key):
+    """The example that a script calls by this key, as the clients' drivers read it: a number is an index, "a+b" are names."""
+    if isinstance(key, int):
+        return {"label": 1 if key % 2 else -1, "features": [[key, key / 2]]}
+    return {"label": 1, "features": [[name, 1.0 + i] for i, name in enumerate(key.split("+"))]}
+
+
+def status_of(code, reason="", retry_after=None):
+    """A google.rpc.Status; retry_after: seconds."""
+    status = status_pb2.Status(code=grpc.StatusCode[code].value[0], message=f"as the script says: {reason}")
+    if reason:
+        status.details.add().Pack(error_details_pb2.ErrorInfo(reason=reason, domain="perceptrond"))
+    if retry_after is not None:
+        retry = error_details_pb2.RetryInfo()
+        retry.retry_delay.FromMilliseconds(int(1000 * retry_after))
+        status.details.add().Pack(retry)
+    return status
+
+
+class Stream:
+    """One stream of the client, for the script."""
+
+    def __init__(self, place, requests, context):
+        self.place, self._requests, self._context = place, requests, context
+        self.out = queue.SimpleQueue()
+        # Ends responses() when the client has left.
+        context.add_callback(lambda: self.out.put(None))
+        self.opening = next(requests)
+        # Messages, the opening included, and how many are answered.
+        self.received, self._answered = 1, 1
+        self._table = ServerTable(0)
+        self._models = 1 + len(self.opening.additional_models)
+
+    # ---- What the client sends ----
+
+    def claims(self):
+        """(offset, revision, history) claimed of each model; None where nothing is."""
+        producer = self.opening.producer
+        resumes = [producer.resume] if producer.HasField("resume") else [type(producer.resume)()]
+        return [(one.acknowledged_offset, one.acknowledged_revision, one.history_id) if one.model_uid else None
+                for one in [*resumes, *producer.additional_resumes]][:self._models]
+
+    def read(self):
+        """The next message: (first offset, rows, completed pass); None at the half-close."""
+        try:
+            request = next(self._requests)
+        except StopIteration:
+            return None
+        except grpc.RpcError:
+            raise AssertionError("the client left the stream") from None
+        self.received += 1
+        return request.first_offset if request.HasField("first_offset") else None, self._rows(request.columns), request.completed_pass
+
+    def expect(self, first, keys, mark=0):
+        """The next message has these rows. Marks without rows may have no offset."""
+        offset, rows, completed = self.read() or (None, None, None)
+        expected = [row(key) for key in keys]
+        assert (rows, completed) == (expected, mark), f"expected {expected} and mark {mark}, got {rows} and {completed}"
+        assert offset == first or not keys and offset is None, f"expected offset {first}, got {offset}"
+
+    def expect_rows(self, first, keys, mark=0):
+        """The next messages have these rows, however they are divided; each is answered when it comes."""
+        left, offset = [row(key) for key in keys], first
+        while left or mark:
+            begin, rows, completed = self.read()
+            assert begin == offset and rows == left[:len(rows)], f"expected {left} from {offset}, got {rows} from {begin}"
+            del left[:len(rows)]
+            offset += len(rows)
+            assert completed == (0 if left else completed), "a mark before the last rows"
+            self.answer(examples=len(rows), ack=offset - 1, passed=completed or None)
+            if completed:
+                assert completed == mark, f"expected mark {mark}, got {completed}"
+                return
+
+    def expect_end(self):
+        """The client has half-closed; the stream ends."""
+        message = self.read()
+        assert message is None, f"expected the end of the stream, got {message}"
+        self.end()
+
+    # ---- What the server does ----
+
+    def open(self, next_offset=0, passes=0, uid="u", history="h", revision=0, model="", table=0, others=()):
+        """others: the same of the models after the first, as dicts."""
+        response = Response()
+        given = [dict(next_offset=next_offset, passes=passes, model_uid=uid, history_id=history, revision=revision, model=model, name_table_size=table), *others]
+        response.opened.CopyFrom(learning_service_pb2.StreamOpened(**given[0]))
+        for one in given[1:]:
+            response.additional_opened.add(**one)
+        self._table = ServerTable(table)
+        self.out.put(response)
+
+    def answer(self, examples=0, mistakes=0, updates=0, duplicates=0, ack=-1, revision=0, passed=None, row_errors=(), error=None, number=None, model=0, writer=""):
+        """Answers the oldest message. passed: the number of the pass, whose summary counts 100 examples. row_errors: (row, reason). error:
+        of status_of. model: the last of several is answered last."""
+        result = Result(message_number=self._answered if number is None else number, model_number=model, examples=examples, mistakes=mistakes,
+                        updates=updates, duplicates=duplicates, acknowledged_offset=ack, revision=revision)
+        for index, reason in row_errors:
+            result.row_errors.add(row=index, status=status_of("INVALID_ARGUMENT", reason))
+        if error is not None:
+            result.error.CopyFrom(error)
+        if passed:
+            result.completed_pass.number, result.completed_pass.examples = passed, 100
+        if number is None and model == self._models - 1:
+            self._answered += 1
+        self.out.put(Response(results=[result], writer_address=writer))
+
+    def unanswered(self):
+        return self.received - self._answered
+
+    def fail(self, code, reason="", retry_after=None):
+        """Ends the stream with an error."""
+        self.out.put(status_of(code, reason, retry_after))
+
+    def end(self):
+        """Ends the stream with OK."""
+        self.out.put(None)
+
+    def responses(self):
+        """For gRPC's thread."""
+        while isinstance(item := self.out.get(), Response):
+            yield item
+        if item is not None:
+            if item.details:
+                self._context.set_trailing_metadata([(DETAILS, item.SerializeToString())])
+            self._context.abort(next(code for code in grpc.StatusCode if code.value[0] == item.code), item.message)
+
+    def _rows(self, columns):
+        labels = list(columns.labels)
+        if columns.HasField("stream_names") or columns.HasField("feature_names"):
+            return [{"label": label, "features": [list(pair) for pair in sorted(features.items(), key=lambda pair: pair[1])]}
+                    for label, features in zip(labels, self._table.rows(columns))]
+        ends = list(columns.row_ends)
+        values = list(columns.values) or [1.0] * len(columns.indices)
+        assert len(ends) == len(labels), "a label for each row"
+        return [{"label": label, "features": [list(pair) for pair in zip(columns.indices[begin:end], values[begin:end])]}
+                for label, begin, end in zip(labels, [0, *ends], ends)]
+
+
+class Proxy:
+    """Passes a port's connections on, so that they can be cut in the way in which a machine that is lost cuts them."""
+
+    def __init__(self, port):
+        self._port, self._open = port, []
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.address = "127.0.0.1:%d" % self._listener.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        with contextlib.suppress(OSError):
+            while True:
+                pair = (self._listener.accept()[0], socket.create_connection(("127.0.0.1", self._port)))
+                for one in pair:
+                    one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                self._open.append(pair)
+                for source, target in (pair, pair[::-1]):
+                    threading.Thread(target=self._pump, args=(source, target), daemon=True).start()
+
+    def _pump(self, source, target):
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                target.sendall(data)
+        for one in (source, target):
+            with contextlib.suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+
+    def cut(self):
+        """Resets all connections: what is in flight is lost."""
+        while self._open:
+            for one in self._open.pop():
+                with contextlib.suppress(OSError):
+                    one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                    one.shutdown(socket.SHUT_RDWR)
+                    one.close()
+
+
+class _Service(learning_service_pb2_grpc.LearningServiceServicer):
+    def __init__(self, events, place):
+        self._events, self._place = events, place
+
+    def LearnStream(self, requests, context):
+        stream = Stream(self._place, requests, context)
+        self._events.put(stream)
+        return stream.responses()
+
+
+class ScriptedServer:
+    """Two addresses, as of a fleet's servers: `first`, whose connections can be cut, and `second`. Streams, and what else the test puts into
+    `events`, are taken from there in their order."""
+
+    def __init__(self):
+        self.events = queue.SimpleQueue()
+        self._servers, ports = [], []
+        for place in ("first", "second"):
+            server = grpc.server(concurrent.futures.ThreadPoolExecutor(8))
+            learning_service_pb2_grpc.add_LearningServiceServicer_to_server(_Service(self.events, place), server)
+            ports.append(server.add_insecure_port("127.0.0.1:0"))
+            server.start()
+            self._servers.append(server)
+        self._proxy = Proxy(ports[0])
+        self.first, self.second = self._proxy.address, f"127.0.0.1:{ports[1]}"
+
+    def accept(self, place="first"):
+        """The client's next stream."""
+        stream = self.events.get()
+        assert isinstance(stream, Stream), f"expected a stream, but the client has ended: {stream}"
+        assert stream.place == place, f"expected a stream to the {place} server"
+        return stream
+
+    def cut(self):
+        self._proxy.cut()
+
+    def stop(self):
+        for server in self._servers:
+            server.stop(None)

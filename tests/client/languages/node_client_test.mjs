@@ -1,0 +1,355 @@
+// The Node package: its parts that need no server, the package as npm packs it, and Client against a real server.
+//
+//   PERCEPTROND=build/bin/perceptrond PERCEPTRONCTL=build/bin/perceptronctl node --test node_client_test.mjs
+
+import assert from 'node:assert/strict';
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import fs from 'node:fs';
+import { createRequire } from 'node:module';
+import os from 'node:os';
+import path from 'node:path';
+import readline from 'node:readline';
+import { PassThrough } from 'node:stream';
+import { after, before, describe, it, mock } from 'node:test';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+
+const source = fileURLToPath(new URL('../../../client/node', import.meta.url));
+const work = fs.mkdtempSync(path.join(os.tmpdir(), 'perceptrond-node-'));
+const grpc = createRequire(path.join(source, 'lib/'))('@grpc/grpc-js');
+const load = (name) => import(pathToFileURL(path.join(source, 'lib', name)));
+const { serversOf } = await load('connection.mjs');
+const { Backoff, isTransient } = await load('rpc.mjs');
+const { pack } = await load('columns.mjs');
+const { NameTable } = await load('name_table.mjs');
+
+const mail = [{ features: { free: 1, now: 2 }, label: 'spam' }, { features: { lunch: 1, now: 1 }, label: 'ham' }, { features: new Map([['free', 2]]), label: 'spam' }];
+const opposite = mail.map((row) => ({ ...row, label: row.label === 'spam' ? 'ham' : 'spam' }));
+const spam = { featureSpace: { named: {} }, labelNames: ['ham', 'spam'] };
+
+/** A failed call, with the server's google.rpc.Status; the server may ask to wait for retryAfter seconds. */
+function failed(code, retryAfter) {
+  const field = (number, bytes) => Buffer.concat([Buffer.from([8 * number + 2, bytes.length]), bytes]);
+  const retryInfo = field(1, Buffer.from([8, retryAfter]));
+  const any = Buffer.concat([field(1, Buffer.from('type.googleapis.com/google.rpc.RetryInfo')), field(2, retryInfo)]);
+  const metadata = new grpc.Metadata();
+  metadata.set('grpc-status-details-bin', Buffer.concat([Buffer.from([8, code]), retryAfter === undefined ? Buffer.alloc(0) : field(3, any)]));
+  return { code, metadata };
+}
+
+describe('parts', () => {
+  it('wait twice as long each time, drawn from the upper half, until the time without progress is over', () => {
+    let now = 0;
+    const clock = mock.method(performance, 'now', () => now);
+    for (let i = 0; i < 50; ++i) {
+      const backoff = new Backoff(60, 0.1, 1);
+      for (const ceiling of [100, 200, 400, 800, 1000, 1000]) {
+        const wait = backoff.nextWait(failed(14));
+        assert.ok(wait >= ceiling / 2 && wait <= ceiling, `${wait} of ${ceiling}`);
+      }
+    }
+    const backoff = new Backoff(10, 1, 1);
+    now = 9_900;
+    assert.equal(backoff.nextWait(failed(4)), undefined);
+    backoff.progress();
+    assert.notEqual(backoff.nextWait(failed(4)), undefined);
+    clock.mock.restore();
+  });
+
+  it('retry UNAVAILABLE, calls that grpc-js ended without an answer of the server, and what is exhausted once the server says', () => {
+    for (let code = 0; code <= 16; ++code) {
+      assert.equal(isTransient(failed(code)), code === 14);
+      assert.equal(isTransient(failed(code, 2)), [8, 14].includes(code));
+      assert.equal(isTransient({ code, metadata: new grpc.Metadata() }), [1, 13, 14].includes(code));
+    }
+    assert.equal(new Backoff(10, 1, 1).nextWait(failed(8, 2)), 2000);
+    assert.equal(new Backoff(2, 1, 1).nextWait(failed(8, 2)), undefined);
+  });
+
+  it('find the port 7600 where none is given', () => {
+    assert.deepEqual(serversOf({ server: 'a,b:1, c' }), ['a:7600', 'b:1', 'c:7600']);
+    for (const server of ['h:7', '[::1]:7', 'unix:/s', 'ipv4:127.0.0.1:7,127.0.0.2:7']) assert.deepEqual(serversOf({ server }), [server]);
+  });
+
+  it('pack rows into columns, and refuse an index beyond uint32', () => {
+    const row = (features, label = 1) => ({ features: new Map(features), label });
+    const packed = pack([row([['b', 1], ['\u{1f600}', 3], ['a', 2]], 'x'), row([], 'y'), row([['c', 6], ['a', 5]], 'x')]);
+    assert.deepEqual([packed.featureNames.text, packed.featureNames.lengths], ['b\u{1f600}ac', [1, 4, 1, 1]]);
+    assert.deepEqual([packed.rowEnds, packed.indices, packed.values], [[3, 3, 5], [0, 1, 2, 2, 3], [1, 3, 2, 5, 6]]);
+    assert.deepEqual(packed.labels.map((label) => packed.labelNames[label]), ['x', 'y', 'x']);
+    assert.deepEqual(pack([row([[2 ** 32 - 1, 1]])]).indices, [2 ** 32 - 1]);
+    for (const index of [2 ** 32, -1, 0.5, NaN]) assert.throws(() => pack([row([[index, 1]])]), RangeError);
+    assert.deepEqual(new NameTable(8).pack([row([[3, 1]])]), [pack([row([[3, 1]])]), 1]);
+  });
+});
+
+async function startServer() {
+  const server = spawn(process.env.PERCEPTROND, ['--address', `unix:${work}/socket`, '--metrics-address', 'off', '--data-dir', path.join(work, 'store')], { stdio: ['ignore', 'ignore', 'pipe'] });
+  for await (const line of readline.createInterface({ input: server.stderr })) {
+    if (/ info serving /.test(line)) {
+      // Whatever else it writes must not fill the pipe.
+      server.stderr.resume();
+      return server;
+    }
+  }
+  throw new Error('the server did not start');
+}
+
+describe('the package', () => {
+  const address = `unix:${work}/socket`;
+  let [files, server, client, perceptrond] = [];
+
+  const restart = async () => {
+    const ended = once(server, 'exit');
+    server.kill('SIGKILL');
+    await ended;
+    server = await startServer();
+  };
+
+  const all = async (items) => {
+    const found = [];
+    for await (const item of items) found.push(item);
+    return found;
+  };
+
+  const learned = async (model, rows = mail, settings = {}) => {
+    await client.create(model, { ...spam, ...settings });
+    return client.learn(model, rows, { untilConverged: true });
+  };
+
+  before(async () => {
+    // A copy, since packing writes beside the sources.
+    fs.mkdirSync(path.join(work, 'client'));
+    fs.cpSync(source, path.join(work, 'client/node'), { recursive: true, filter: (from) => path.basename(from) !== 'node_modules' });
+    fs.cpSync(path.join(source, '../../proto'), path.join(work, 'proto'), { recursive: true });
+    const [packed] = JSON.parse(execFileSync('npm', ['pack', '--json', '--silent', '--pack-destination', work], { cwd: path.join(work, 'client/node'), encoding: 'utf8' }));
+    files = packed.files.map((file) => file.path);
+    fs.mkdirSync(path.join(work, 'node_modules'));
+    execFileSync('tar', ['-xzf', path.join(work, packed.filename), '-C', path.join(work, 'node_modules')]);
+    fs.renameSync(path.join(work, 'node_modules/package'), path.join(work, 'node_modules/perceptrond'));
+    fs.symlinkSync(path.join(source, 'node_modules/@grpc'), path.join(work, 'node_modules/@grpc'));
+    perceptrond = await import(pathToFileURL(path.join(work, 'node_modules/perceptrond/index.mjs')));
+    server = await startServer();
+    client = new perceptrond.Client(address);
+  });
+
+  after(() => {
+    client.close();
+    server.kill('SIGKILL');
+    fs.rmSync(work, { recursive: true });
+  });
+
+  it('has protos and types, and neither examples nor tests', () => {
+    for (const file of ['index.mjs', 'index.d.ts', 'lib/client.mjs', 'proto/perceptron/v1/model.proto', 'proto/google/rpc/status.proto', 'README.md']) assert.ok(files.includes(file), file);
+    assert.deepEqual(files.filter((file) => /^(examples|node_modules)|storage/.test(file)), []);
+  });
+
+  it('runs the program of the README', () => {
+    const [, program] = fs.readFileSync(path.join(source, 'README.md'), 'utf8').match(/```js\n(.*?)```/s);
+    fs.writeFileSync(path.join(work, 'readme.mjs'), program.replace('127.0.0.1:7600', address).replaceAll("'spam', ", "'readme', "));
+    assert.equal(execFileSync(process.execPath, ['readme.mjs'], { cwd: work, encoding: 'utf8' }), "[ 'spam' ]\n");
+  });
+
+  it('creates, lists, changes, freezes and deletes models', async () => {
+    assert.equal((await client.create('m', spam)).name, 'models/m');
+    assert.equal((await client.create('m', { featureSpace: { dense: { dimension: 2 } } }, { existOk: true })).labelNames[1], 'spam');
+    assert.ok((await all(client.list())).some(({ name }) => name === 'models/m'));
+    const { etag, expireAfter } = await client.update('m', { description: 'mail', expireAfter: { seconds: 7200 } });
+    assert.equal(expireAfter.seconds, 7200);
+    const changed = await client.update('models/m', { expireAfter: undefined, marginOfInterest: 0.5, etag });
+    assert.deepEqual([changed.expireAfter, changed.description, changed.marginOfInterest], [null, 'mail', 0.5]);
+    await assert.rejects(client.update('m', { description: 'late', etag }), { code: 'ABORTED', reason: 'ETAG_MISMATCH' });
+    assert.equal((await client.freeze('m')).state, 'MODEL_STATE_FROZEN');
+    assert.equal((await client.freeze('m', false)).state, 'MODEL_STATE_ACTIVE');
+    await client.delete('m');
+    await client.delete('m', { missingOk: true });
+  });
+
+  it('throws errors with code, reason and violations, and refuses settings that the API does not have', async () => {
+    assert.throws(() => new perceptrond.Client('http://127.0.0.1:7600'), /^RangeError: server "http:.*" is a web address; give host:port/);
+    await assert.rejects(client.get('nothing'), { name: 'PerceptrondError', code: 'NOT_FOUND', reason: 'MODEL_NOT_FOUND' });
+    await assert.rejects(client.learn('nothing', mail), { code: 'NOT_FOUND', reason: 'MODEL_NOT_FOUND' });
+    await assert.rejects(client.create('m', { featureSpace: { dense: { dimension: 0 } } }), (error) => error.violations[0].field === 'model.feature_space.dense.dimension');
+    for (const [wrong, said] of [[{ learner: { arrow: {} } }, 'learner.arrow: there is no such setting; did you mean arow?'],
+      [{ label_names: ['a', 'b'] }, 'label_names: there is no such setting; did you mean labelNames?'], [{ learner: 'auto' }, 'learner: "auto"; expected an object: { auto: {} }'],
+      [{ learner: { perceptron: {}, tieRule: 'TIE_RULE_POSITIV' } }, 'learner.tieRule: "TIE_RULE_POSITIV" is no value of it; did you mean TIE_RULE_POSITIVE?'],
+      [{ expireAfter: '30d' }, 'expireAfter: "30d"; expected an object with seconds, nanos']]) {
+      await assert.rejects(client.create('wrong', { ...spam, ...wrong }), { name: 'RangeError', message: said });
+    }
+    await assert.rejects(client.learn('m', mail, { untilconverged: true }), /^RangeError: untilconverged: there is no such option; did you mean untilConverged\?/);
+    for (const options of [{ batch: 65_537 }, { window: 0 }]) await assert.rejects(client.learn('m', mail, options), RangeError);
+    await assert.rejects(client.learn('m', mail[Symbol.iterator](), { passes: 2 }), RangeError);
+    const nowhere = new perceptrond.Client(`unix:${work}/nobody`, { giveUpAfter: 600 });
+    await assert.rejects(nowhere.history.rename('named', 'other'), { code: 'UNAVAILABLE' });
+    nowhere.close();
+  });
+
+  it('learns until a pass changes nothing, predicts and explains', async () => {
+    await client.create('spam', spam);
+    const seen = [];
+    const { lastPass, passes } = await client.learn('spam', mail, { untilConverged: true, batch: 2, onProgress: (now) => seen.push(now) });
+    assert.deepEqual([lastPass.converged, passes], [true, lastPass.number]);
+    assert.deepEqual(seen.slice(0, 2).map(({ pass, sent, rows }) => ({ pass, sent, rows })), [{ pass: 1, sent: 2, rows: 3 }, { pass: 1, sent: 3, rows: 3 }]);
+    assert.equal((await client.waitUntilConverged('spam', { timeout: 60 })).name, 'models/spam');
+    const { labels, scores, revision } = await client.predict('spam', mail, { batch: 2 });
+    assert.deepEqual([labels, revision], [['spam', 'ham', 'spam'], (await client.get('spam')).revision]);
+    await assert.rejects(client.predict('spam', mail, { minRevision: revision + 1 }), { code: 'ABORTED', reason: 'REVISION_TOO_OLD' });
+    const { explanations: [{ bias, contributions }] } = await client.explain('spam', mail.slice(0, 1));
+    assert.equal(contributions.reduce((sum, { contribution }) => sum + contribution, bias), scores[0]);
+    const [{ names, values, bias: own }] = (await client.weights('spam')).vectors;
+    const weights = Object.fromEntries(names.map((name, i) => [name, values[i]]));
+    assert.equal(scores[0], weights.free + 2 * weights.now + own);
+    const watch = client.watch('spam');
+    assert.equal((await watch.next()).value.report.examples, 3 * passes);
+    await watch.return();
+    await client.create('idle', spam);
+    await assert.rejects(client.waitUntilConverged('idle', { timeout: 0.2 }), /its state is learning/);
+  });
+
+  it('learns texts, weights, several classes, labels 0 and 1, and labels that come later', async () => {
+    await client.create('texts', { featureSpace: { text: {} }, labelNames: ['ham', 'spam'] });
+    await client.learn('texts', [{ text: 'WIN a free prize!', label: 'spam', weight: 2 }, { text: 'See you at home', label: 'ham' }], { passes: 3 });
+    assert.deepEqual((await client.predict('texts', [{ text: 'a PRIZE' }, { text: 'at home' }])).labels, ['spam', 'ham']);
+    await client.create('classes', { featureSpace: { dense: { dimension: 3 } }, learner: { logisticRegression: {}, classes: { maxClasses: 3 } } });
+    const rows = [0, 1, 2].map((label) => ({ features: new Map([[label, 1]]), label }));
+    await client.learn('classes', rows, { passes: 5 });
+    const { labels, scores, classScores, probabilities } = await client.predict('classes', rows, { classScores: true, batch: 2 });
+    assert.deepEqual([labels, classScores.map((row) => Math.max(...row)), probabilities.length], [[0, 1, 2], scores, 3]);
+    await client.create('bits', { featureSpace: { named: {} } });
+    const warned = once(process, 'warning');
+    const bits = [{ features: { free: 1 }, label: 1 }, { features: { lunch: 1 }, label: 0 }];
+    await client.learn('bits', bits, { untilConverged: true });
+    assert.equal((await warned)[0].message, 'label 0 is read as -1');
+    assert.deepEqual((await client.predict('bits', bits)).labels, [1, -1]);
+    await assert.rejects(client.learn('bits', [...bits, { features: { a: 1 }, label: -1 }]), /^RangeError: label 0 beside the label -1/);
+    await client.create('later', { ...spam, storedPredictions: { maxBytes: 2 ** 20 } });
+    const { ids } = await client.predict('later', mail, { ids: true, batch: 2 });
+    const late = ids.map((predictionId, i) => ({ predictionId, label: mail[i].label }));
+    assert.equal((await client.learn('later', late)).totals.examples, 3);
+    assert.match((await client.learn('later', late)).totals.firstRowError, /^row 0: .*UNKNOWN_PREDICTION/);
+  });
+
+  it('names a row that cannot be sent or has an error by its position in what was given', async () => {
+    await client.create('places', spam);
+    const rows = [...mail.slice(0, 2), { features: { a: NaN }, label: 'spam' }];
+    for (const options of [{ batch: 1 }, { batch: 2, passes: 2 }, { batch: 2, producer: 'file' }]) {
+      assert.match((await client.learn('places', rows, options)).totals.firstRowError, /^row 2: .*NON_FINITE_VALUE/);
+    }
+    assert.match((await client.learn('places', rows.map((row, i) => ({ ...row, line: 10 + i })))).totals.firstRowError, /^line 12: /);
+    await assert.rejects(client.predict('places', rows, { batch: 2 }), /NON_FINITE_VALUE\): row 2: /);
+    for (const [wrong, said] of [[{ text: 'a' }, 'a text; expected features, as the rows before it have'], [{ features: { a: 1 }, label: undefined }, 'the label is missing'],
+      [{ features: { a: 1 }, label: 1.5 }, 'the label is 1.5; expected a whole number or a name'], [{ features: { a: 1 }, label: -1 }, 'the label is -1; expected a name'],
+      [{ features: { a: '1' } }, 'the value of "a" is "1"'], [{ features: { a: 1n } }, 'the value of "a" is 1n'], [{ features: { a: 1 }, weight: '2' }, 'the weight is "2"; expected a number'],
+      [{ features: new Map([[7, 1]]) }, 'the feature 7 is a number; expected a name'], [{ features: { '': 1 } }, 'the name "" has 0 bytes; expected 1 to 1024'],
+      [{ features: { 'a\ud83d': 1 } }, 'the name has half of a character at 1'], [{ features: [1, 2] }, 'features are a list']]) {
+      await assert.rejects(client.learn('places', [...mail, { label: 'ham', ...wrong }]), new RegExp(`^RangeError: row 3: ${said}`));
+    }
+    await assert.rejects(client.predict('places', mail[0]), /^RangeError: examples: expected an array/);
+  });
+
+  it('takes examples without a producer for new ones, and goes on with a named one where it was, as streams do', async () => {
+    await client.create('producers', spam);
+    await Promise.all([1, 2, 3].map(() => client.learn('producers', mail)));
+    for (const [passes, examples] of [[1, 12], [1, 12], [3, 18]]) {
+      await client.learn('producers', mail, { producer: 'file', passes });
+      assert.equal((await client.report('producers')).examples, examples);
+    }
+    const stream = await client.learnStream('producers', 'sensor');
+    await stream.send(mail);
+    await stream.endPass();
+    assert.equal((await stream.finish())[0].examples, 3);
+    const again = await client.learnStream('producers', 'sensor');
+    assert.deepEqual([again.nextOffset, again.passes], [3, 1]);
+    await assert.rejects(again.send([{}]), /^RangeError: row 3: expected features/);
+    await again.cancel();
+  });
+
+  it('teaches several models from one stream what each learns alone and lacks', async () => {
+    const rules = { perceptron: {}, passive: { learner: { passiveAggressive: {} } } };
+    for (const [name, learner] of Object.entries(rules)) {
+      for (const model of [`of-${name}`, `${name}-alone`]) await client.create(model, { ...spam, ...learner });
+      await client.learn(`${name}-alone`, mail, { passes: 3 });
+    }
+    const both = ['of-perceptron', 'of-passive'];
+    await client.learn('of-passive', mail, { producer: 'p' });
+    const { totals, passes, others: [other] } = await client.learn(both, mail, { passes: 3, batch: 2, producer: 'p' });
+    assert.deepEqual([totals.examples, other.totals.examples, other.totals.duplicates, passes], [9, 6, 3, 3]);
+    for (const name of Object.keys(rules)) assert.deepEqual((await client.explain(`of-${name}`, mail)).explanations, (await client.explain(`${name}-alone`, mail)).explanations);
+    await assert.rejects(client.learn(['of-passive', 'nothing'], mail), ({ message, reason }) => message.includes('nothing') && reason === 'MODEL_NOT_FOUND');
+  });
+
+  it('sets, moves, challenges and deletes aliases, which predictions follow', async () => {
+    await learned('champion');
+    await learned('challenger', opposite);
+    const { aliases } = client;
+    assert.equal((await aliases.set('prod', 'champion', { description: 'mail' })).model, 'models/champion');
+    const predicted = [];
+    for await (const [, { predictedLabels }] of client.predictStream('aliases/prod', [mail[0], mail[0]], { batch: 1, window: 1 })) {
+      if (predicted.push(...predictedLabels) === 1) await aliases.set('prod', 'challenger');
+    }
+    assert.deepEqual(predicted, [1, -1]);
+    const { etag, previousModel } = await aliases.get('prod');
+    assert.equal(previousModel, 'models/champion');
+    await assert.rejects(client.delete('challenger'), { reason: 'MODEL_IN_USE' });
+    await assert.rejects(aliases.set('prod', 'champion', { etag: `${etag}x` }), { code: 'ABORTED', reason: 'ETAG_MISMATCH' });
+    assert.equal((await aliases.challenge('prod', 'champion')).outcome, 'CHALLENGE_OUTCOME_TOO_FEW_EXAMPLES');
+    assert.deepEqual((await all(aliases.list())).map(({ name }) => name), ['aliases/prod']);
+    await aliases.delete('prod');
+    await assert.rejects(aliases.delete('prod'), { code: 'NOT_FOUND', reason: 'ALIAS_NOT_FOUND' });
+  });
+
+  it('copies, renames, keeps and restores models, and analyzes stored examples', async () => {
+    const { history } = client;
+    await learned('kept', mail, { storedExamples: { maxSample: 10 } });
+    const [{ revision }, weights] = [await client.get('kept'), await client.weights('kept')];
+    await history.copy('kept', 'copy');
+    assert.equal((await history.rename('copy', 'renamed')).name, 'models/renamed');
+    assert.equal((await history.createSnapshot('kept', 'good')).revision, revision);
+    await client.learn('kept', opposite, { passes: 2 });
+    const worse = (await client.get('kept')).revision;
+    await assert.rejects(history.rollBack('kept', { snapshot: 'good', expectedRevision: worse + 1 }), { reason: 'REVISION_MISMATCH' });
+    assert.equal((await history.rollBack('kept', { snapshot: 'good', expectedRevision: worse })).revision, worse + 1);
+    assert.deepEqual(await client.weights('kept'), weights);
+    await history.deleteSnapshot('kept', 'good');
+    assert.deepEqual(await history.listSnapshots('kept'), []);
+    const seen = [];
+    assert.ok((await client.analyze('renamed', { timeLimit: { seconds: 60 }, onProgress: (now) => seen.push(now.stage) })).separatorMargin > 0);
+    await client.create('unstored', spam);
+    await assert.rejects(client.analyze('unstored'), { code: 'FAILED_PRECONDITION', reason: 'NOTHING_STORED' });
+  });
+
+  it('writes and reads the files of the command line, also while the server is killed, and leaves nothing of what fails', async () => {
+    const { history } = client;
+    const file = path.join(work, 'model');
+    const ctl = (...words) => execFileSync(process.env.PERCEPTRONCTL, ['--server', address, '--quiet', ...words]);
+    const size = 2 ** 17;
+    await client.create('wide', { featureSpace: { dense: { dimension: size } } });
+    await client.learn('wide', [{ features: new Map(Array.from({ length: size }, (_, i) => [i, 1 + i])), label: 1 }]);
+    const assertSame = async () => {
+      assert.ok(JSON.stringify(await client.weights('made')) === JSON.stringify(await client.weights('wide')), 'the weights differ');
+      await client.delete('made');
+    };
+    const killOnce = () => {
+      let restarted;
+      return { onProgress: () => { restarted ??= restart(); }, done: () => restarted };
+    };
+    const exporting = killOnce();
+    assert.equal(await history.exportModel('wide', file, exporting), fs.statSync(file).size);
+    await exporting.done();
+    ctl('import', 'made', file);
+    await assertSame();
+    await assert.rejects(history.exportModel('wide', file), /^RangeError: .*model exists: give the path of a new file/);
+    fs.rmSync(file);
+    ctl('export', 'wide', file);
+    const importing = killOnce();
+    await history.importModel('made', file, importing);
+    await importing.done();
+    await assertSame();
+    const pipe = new PassThrough();
+    await Promise.all([history.exportModel('wide', pipe), history.importModel('made', pipe)]);
+    await assertSame();
+    const whole = fs.readFileSync(file);
+    for (const wrong of [whole.subarray(0, -1), Buffer.alloc(0), Buffer.concat([whole, Buffer.from('x')])]) await assert.rejects(history.importModel('made', [wrong]), { reason: 'BAD_MODEL_FILE' });
+    await assert.rejects(client.get('made'), { reason: 'MODEL_NOT_FOUND' });
+  });
+});
