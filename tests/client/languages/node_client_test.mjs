@@ -322,7 +322,7 @@ describe('the package', () => {
     const { history } = client;
     const file = path.join(work, 'model');
     const ctl = (...words) => execFileSync(process.env.PERCEPTRONCTL, ['--server', address, '--quiet', ...words]);
-    const size = 2 ** 17;
+    const size = 2 ** 16;
     await client.create('wide', { featureSpace: { dense: { dimension: size } } });
     await client.learn('wide', [{ features: new Map(Array.from({ length: size }, (_, i) => [i, 1 + i])), label: 1 }]);
     const assertSame = async () => {

@@ -33,8 +33,8 @@ SPAM = dict(features="named", labels=["ham", "spam"])
 X = numpy.random.default_rng(5).normal(size=(60, 4)).astype(numpy.float32)
 SIGNS = numpy.where(X @ [1, -2, 0.5, 3] > 0, 1, -1)
 DICTS = [dict(enumerate(row)) for row in X.tolist()]
-# Weights of 1 MiB: more than is on its way at once.
-WIDE = 1 << 18
+# Weights of 256 KiB: several pieces of a file.
+WIDE = 1 << 16
 
 
 def weights_of(client, name):

@@ -66,13 +66,14 @@ class CheckEstimatorTest(ServedTest):
         self.await_models()
 
     def test_it_passes(self):
-        settings = [{}]
+        settings = [{"max_iter": 5}]
         if ALL:
             settings += [{"learner": learner, "max_iter": 5} for learner in LEARNERS] + [{"prediction": prediction, "max_iter": 5} for prediction in ("averaged", "pocket", "voted")]
         for one in settings:
             with self.subTest(**one):
                 self.check(PerceptrondClassifier(**one))
 
+    @unittest.skipUnless(ALL, "it repeats for each learner")
     def test_checks_that_are_expected_to_fail_with_a_learner_fail(self):
         for learner in LEARNERS:
             estimator = PerceptrondClassifier(learner=learner, max_iter=2)

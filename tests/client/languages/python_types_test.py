@@ -1,6 +1,6 @@
-"""The types of the installed package: a type checker accepts it, and finds the mistakes of its users.
+"""The types of the Python package: a type checker accepts it, and finds the mistakes of its users.
 
-    ENVIRONMENT/bin/python python_types_test.py PYPROJECT
+    PYTHONPATH=BUILT MYPYPATH=BUILT python3 python_types_test.py PYPROJECT
 """
 
 import pathlib
