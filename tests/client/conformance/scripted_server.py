@@ -48,6 +48,7 @@ class Stream:
         self.out = queue.SimpleQueue()
         # Ends responses() when the client has left.
         context.add_callback(lambda: self.out.put(None))
+        self.metadata = dict(context.invocation_metadata())
         self.opening = next(requests)
         # Messages, the opening included, and how many are answered.
         self.received, self._answered = 1, 1
@@ -187,6 +188,10 @@ class Proxy:
             with contextlib.suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)
 
+    def close(self):
+        self._listener.close()
+        self.cut()
+
     def cut(self):
         """Resets all connections: what is in flight is lost."""
         while self._open:
@@ -194,7 +199,7 @@ class Proxy:
                 with contextlib.suppress(OSError):
                     one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                     one.shutdown(socket.SHUT_RDWR)
-                    one.close()
+                one.close()
 
 
 class _Service(learning_service_pb2_grpc.LearningServiceServicer):
@@ -236,3 +241,4 @@ class ScriptedServer:
     def stop(self):
         for server in self._servers:
             server.stop(None)
+        self._proxy.close()

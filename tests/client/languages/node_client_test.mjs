@@ -179,6 +179,9 @@ describe('the package', () => {
     await assert.rejects(client.learn('m', mail, { untilconverged: true }), /^RangeError: untilconverged: there is no such option; did you mean untilConverged\?/);
     for (const options of [{ batch: 65_537 }, { window: 0 }]) await assert.rejects(client.learn('m', mail, options), RangeError);
     await assert.rejects(client.learn('m', mail[Symbol.iterator](), { passes: 2 }), RangeError);
+    const token = path.join(work, 'token');
+    fs.writeFileSync(token, 'secret');
+    await assert.rejects(new perceptrond.Client('192.0.2.1:7600', { tokenFile: token, giveUpAfter: 1 }).get('m'), /others could read the token/);
     const nowhere = new perceptrond.Client(`unix:${work}/nobody`, { giveUpAfter: 600 });
     await assert.rejects(nowhere.history.rename('named', 'other'), { code: 'UNAVAILABLE' });
     nowhere.close();
