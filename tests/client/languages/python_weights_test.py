@@ -229,19 +229,6 @@ class VwTest(WeightsTest):
         self.assertEqual(again.bias.tolist(), linear.bias.tolist())
         self.assert_serves_the_same(linear, [{"f^a": 1, "f^b": 1, "f^c": 1, "e^x": 1}, {"f^b": 9}], ["2", "3"])
 
-    def test_models_of_the_server_go_there_and_back(self):
-        X, y = whole_numbers(300, 6, 3)
-        rows, _ = whole_numbers(300, 6, 1, seed=2)
-        for name, examples, labels, given, settings in (
-                ("dense", X, numpy.where(y > 0, 1, -1), rows, {"features": 6}), ("several", X, y, rows, {"features": 6, "classes": 3}),
-                ("named", dicts(X, WORDS), numpy.where(y > 0, 1, -1), dicts(rows, WORDS), {"features": "named"})):
-            with self.subTest(name):
-                text = weights.to_vw(self.learned(name, examples, labels, **settings))
-                expected = self.client.predict(name, given).labels
-                given = [dict(enumerate(row)) for row in given.tolist()] if name != "named" else given
-                self.assert_serves_the_same(weights.from_vw(text), given, [str(label + 1) for label in expected] if name == "several" else expected)
-        self.assertRegex(weights.to_vw(weights.get(self.client, "named")), r"\nfree:\d+:-?\d+\n")
-
 
 class CommandTest(WeightsTest):
     def run_main(self, *arguments, expect=0):
