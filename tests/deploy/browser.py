@@ -1,6 +1,5 @@
 """Chromium for the tests of the status page, and for its pictures in docs/."""
 
-import base64
 import json
 import urllib.parse
 
@@ -42,6 +41,13 @@ class Browser:
         self.driver.execute_script("window.opened = true")
         self.until("it is live", lambda: "live" in self.text("#live"))
 
+    def forget(self):
+        """Leaves the page, and forgets what it complained of and whom it asked."""
+        self.driver.get("about:blank")
+        self.complaints()
+        self.origins()
+        self.asked = set()
+
     def still_open(self):
         return self.driver.execute_script("return window.opened === true")
 
@@ -76,12 +82,6 @@ class Browser:
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
                                     {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500})
 
-    def picture(self):
-        shot = self.driver.execute_cdp_cmd("Page.captureScreenshot", {"captureBeyondViewport": True, "clip": {
-            "x": 0, "y": 0, "scale": 1, "width": self.script("return innerWidth"),
-            "height": self.script("return document.documentElement.scrollHeight")}})
-        return base64.b64decode(shot["data"])
-
     def complaints(self):
         """Errors and warnings since the last time: of scripts, of the network, of the policy."""
         return [entry["message"] for entry in self.driver.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
@@ -94,5 +94,5 @@ class Browser:
                 parts = urllib.parse.urlsplit(message["params"]["request"]["url"])
                 self.asked.add(f"{parts.scheme}://{parts.netloc}")
         # The browser's own first tab is none of the page's, and stays within the browser.
-        self.asked = {origin for origin in self.asked if not origin.startswith(("chrome:", "chrome-untrusted:", "data:"))}
+        self.asked = {origin for origin in self.asked if not origin.startswith(("chrome:", "chrome-untrusted:", "data:", "about:"))}
         return self.asked

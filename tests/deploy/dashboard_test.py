@@ -1,157 +1,137 @@
-"""Every query of the Grafana dashboard, but for a fleet's, asked of a real Prometheus that scrapes the real server under load:
-each returns data, and none is a constant.
+"""The Grafana dashboard: its shape, and its queries, as Grafana sends them, asked of a real Prometheus that scrapes the real server.
 
-    python3 dashboard_test.py PERCEPTROND PERCEPTRONCTL        # needs prometheus (Debian) and python3-yaml
+    python3 dashboard_test.py PERCEPTROND PERCEPTRONCTL [TEST...]       # needs prometheus (Debian) and python3-yaml
 """
 
+import json
 import pathlib
 import re
+import shutil
 import sys
 import tempfile
 import time
 import unittest
+import urllib.parse
 
-from dashboard_load import AUTO, HOPELESS, MODEL, SERVER_FLAGS, TWIN, Load, obeying_file_modes
-from dashboards import ROOT, Asker, dashboard, filled_in, panels_of, queries, write_config
-from processes import Prometheus, Server
+import yaml
 
-DEADLINE_SECONDS = 180
+from deployed import ROOT
+from page_load import DIMENSION, Load
+from processes import Prometheus, Server, get, wait_for
 
-COMPARED = "Chosen models, compared"
-# Only models with the learner auto have them.
-OF_MEMBERS = {"Votes of members", "Mistakes of members"}
+PROMETHEUS = ROOT / "deploy/prometheus"
+DASHBOARD = json.loads((ROOT / "deploy/grafana/dashboards/perceptrond.json").read_text())
+ROWS = {}
+for panel in DASHBOARD["panels"]:
+    if panel["type"] == "row":
+        ROWS[panel["title"]] = below = []
+    else:
+        below.append(panel)
+PANELS = [panel for panels in ROWS.values() for panel in panels]
+# A regular expression of the first's name has the second, too, unless its dot is escaped.
+MODEL, TWIN, AUTO, ENDLESS = "watched.1", "watched-1", "auto", "endless"
 
-panels = panels_of("Service", COMPARED, "Model $model")
-MEMBER_PANELS = [panel for panel in panels if panel["title"] in OF_MEMBERS]
 
-
-class DashboardTest(unittest.TestCase):
-    def setUp(self):
-        self.directory = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
-        self.program = obeying_file_modes(sys.argv[1], self.directory)
-        self.start_server()
-        self.addCleanup(lambda: self.server.kill())
-        self.prometheus = self.enterContext(
-            Prometheus(write_config(self.directory, [self.server.metrics]), self.directory / "tsdb", self.directory / "prometheus.log"))
-        self.asker = Asker(self.prometheus.url)
-        self.load = Load(sys.argv[2], self.server, self.directory, self.asker.seen)
-
-    def start_server(self, *flags, **ports):
-        self.server = Server(self.program, self.directory / "store", self.directory / "server.log", [*SERVER_FLAGS, *flags], **ports)
-
-    def crash(self):
-        """A disk that fails, then SIGKILL, then a start on the same ports with a damaged journal. Each lasts until Prometheus has seen it."""
-        journal, size = self.load.failing_disk()
-        self.asker.seen("perceptrond_journal_commit_failures_total > 0")
-        self.server.kill()
-        self.asker.seen('up{job="perceptrond"} == 0')
-        self.load.damage(journal, size)
-        self.start_server("--accept-data-loss", "yes", address=self.server.address, metrics=self.server.metrics)
-        self.load.server = self.server
-        self.load.recover()
-
-    def test_every_query_returns_data_and_none_is_a_constant(self):
-        self.asker.seen('up{job="perceptrond"} == 1')
-        self.load.create()
-        self.load.stream()
-        for step in range(2):
-            self.load.separable(step)
-        # The first row error begins a series; only those after it are a rate.
-        self.load.malformed()
-        still = queries([panel for panel in panels if panel["title"] not in OF_MEMBERS], MODEL)
-        still |= queries(MEMBER_PANELS, AUTO)
-        deadline = time.monotonic() + DEADLINE_SECONDS
-        annotations = self.annotations_without_data()
-        while (still or annotations) and time.monotonic() < deadline:
-            self.load.again()
-            self.crash()
-            still = self.asker.unmoved(still)
-            annotations = self.annotations_without_data()
-        said = self.asker.describe(still)
-        self.assertEqual(said, [], "\n".join(said))
-        # What is looked for can be found.
-        unmoved = self.asker.unmoved({"constant": "vector(1)", "no data": "perceptrond_nothing", "moving": "vector(time())"})
-        self.assertEqual(set(unmoved), {"constant", "no data"})
-        self.assertEqual(annotations, [])
-        self.alerts_fired()
-        self.variables_find_server_and_model()
-        self.chosen_models_are_compared_and_no_others()
-        self.members_are_those_of_chosen_models()
-
-    def alerts_fired(self):
-        """Those that need no time, for what the load did."""
-        for alert in ("ModelDrifting", "JournalFailing", "SnapshotsFailing", "LostWrites", "SlowConsumers"):
-            self.asker.seen(f'max_over_time(ALERTS{{alertname="Perceptrond{alert}", alertstate="firing"}}[10m])')
-
-    def annotations_without_data(self):
-        return [one["name"] for one in dashboard["annotations"]["list"] if not self.asker.series(filled_in(one["expr"], MODEL))]
-
-    def chosen_models_are_compared_and_no_others(self):
-        (error,) = [target["expr"] for panel in panels_of(COMPARED) if panel["id"] == 52 for target in panel["targets"]]
-        for models in ([MODEL], [MODEL, HOPELESS], [HOPELESS, TWIN, MODEL]):
-            # Those that have evaluated no example since they were loaded have no error.
-            found = {one["metric"]["model_name"] for one in self.asker.now(filled_in(error.replace("window_error_ratio", "revision"), *models))}
-            self.assertEqual(found, set(models))
-        everything = {one["metric"]["model_name"] for one in self.asker.now(filled_in(error.replace("window_error_ratio", "revision")))}
-        self.assertLess({MODEL, HOPELESS, TWIN}, everything)
-
-    def members_are_those_of_chosen_models(self):
-        # Only a model in memory has them.
-        self.load.call("get", AUTO)
-        for query in queries(MEMBER_PANELS, MODEL, AUTO, HOPELESS).values():
-            self.asker.seen(query)
-            found = {(one["metric"]["model_name"], one["metric"]["member"]) for one in self.asker.now(query)}
-            self.assertEqual((len(found), {model for model, _ in found}), (8, {AUTO}))
-        for query in queries(MEMBER_PANELS, MODEL, HOPELESS).values():
-            self.assertEqual(self.asker.now(query), [])
-
-    def variables_find_server_and_model(self):
-        found = {}
-        for variable in dashboard["templating"]["list"]:
-            if variable["type"] != "query":
-                continue
-            selector, label = re.fullmatch(r"label_values\((.*), (\w+)\)", variable["query"]["query"]).groups()
-            series = self.asker.api("series", **{"match[]": filled_in(selector, MODEL)})
-            found[variable["name"]] = {one[label] for one in series}
-        self.assertEqual(found["instance"], {self.server.metrics})
-        self.assertIn(MODEL, found["model"])
+def filled_in(expression, *models):
+    """As Grafana sends it: a backslash before special characters, which a quoted text doubles, and several values in parentheses; without
+    models the value for all of them. The rates' interval is at least four scrapes."""
+    every = {variable["name"]: variable.get("allValue") for variable in DASHBOARD["templating"]["list"]}
+    escaped = [re.sub(r"[$^*{}\[\]'+?.()|]", r"\\\\\g<0>", model) for model in models] or [every["model"]]
+    values = {"$instance": every["instance"], "$model": escaped[0] if len(escaped) == 1 else f"({'|'.join(escaped)})",
+              "$__rate_interval": "2s", "$__interval": "1s"}
+    for variable, value in values.items():
+        expression = expression.replace(variable, value)
+    return expression
 
 
 class ShapeTest(unittest.TestCase):
     def test_panels_are_distinct_and_do_not_overlap(self):
-        identities = [panel["id"] for panel in dashboard["panels"]]
-        self.assertEqual(len(set(identities)), len(identities))
-        taken = set()
-        for panel in dashboard["panels"]:
-            area = panel["gridPos"]
-            self.assertLessEqual(area["x"] + area["w"], 24, panel["title"])
-            cells = {(x, y) for x in range(area["x"], area["x"] + area["w"]) for y in range(area["y"], area["y"] + area["h"])}
-            self.assertFalse(cells & taken, panel["title"])
-            taken |= cells
-
-    def test_there_are_rows_for_the_service_a_fleet_and_chosen_models_and_one_that_is_repeated_for_each_model(self):
-        rows = [panel for panel in dashboard["panels"] if panel["type"] == "row"]
-        self.assertEqual([(row["title"], row.get("repeat")) for row in rows], [("Service", None), ("Fleet", None), (COMPARED, None), ("Model $model", "model")])
+        self.assertEqual(len({panel["id"] for panel in DASHBOARD["panels"]}), len(DASHBOARD["panels"]))
+        cells = []
+        for area in (panel["gridPos"] for panel in DASHBOARD["panels"]):
+            cells += [(x, y) for x in range(area["x"], area["x"] + area["w"]) for y in range(area["y"], area["y"] + area["h"])]
+        self.assertEqual(len(cells), len(set(cells)))
+        self.assertLess(max(x for x, _ in cells), 24)
 
     def test_several_models_can_be_chosen_and_each_query_takes_them(self):
-        (model,) = [one for one in dashboard["templating"]["list"] if one["name"] == "model"]
+        (model,) = [one for one in DASHBOARD["templating"]["list"] if one["name"] == "model"]
         self.assertTrue(model["multi"] and model["includeAll"] and model["allValue"])
-        expressions = [target["expr"] for panel in panels_of() for target in panel["targets"]] + [one["expr"] for one in dashboard["annotations"]["list"]]
-        for expression in expressions:
+        for expression in [target["expr"] for panel in PANELS for target in panel["targets"]] + [one["expr"] for one in DASHBOARD["annotations"]["list"]]:
             # Grafana escapes names for a regular expression, which "=" would take literally.
             self.assertEqual(expression.count("$model"), expression.count('model_name=~"$model"'), expression)
 
     def test_each_panel_says_what_it_shows_and_asks_the_chosen_data_source(self):
-        for panel in panels_of():
-            self.assertTrue(panel["description"], panel["title"])
+        for panel in PANELS:
+            self.assertTrue(panel["description"] and all(target["legendFormat"] for target in panel["targets"]), panel["title"])
             self.assertEqual({target["datasource"]["uid"] for target in panel["targets"]}, {"${datasource}"}, panel["title"])
-            self.assertTrue(all(target["legendFormat"] for target in panel["targets"]), panel["title"])
 
-    def test_alerts_that_panels_name_exist(self):
-        rules = (ROOT / "deploy/prometheus/rules/perceptrond.alerts.yml").read_text()
-        for panel in panels_of():
-            for alert in re.findall(r"\b(Perceptrond[A-Z]\w+)", panel["description"]):
-                self.assertIn(f"alert: {alert}\n", rules, panel["title"])
+
+class QueriesTest(unittest.TestCase):
+    def setUp(self):
+        self.directory = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.server = self.enterContext(Server(sys.argv[1], self.directory / "data", self.directory / "log", ["--snapshot-bytes", "4KiB"]))
+        self.load = Load(sys.argv[2], self.server, self.directory)
+        # The project's own rules and job, at a pace for tests.
+        config = yaml.safe_load((PROMETHEUS / "prometheus.yml").read_text())
+        config["global"] = {"scrape_interval": "250ms", "evaluation_interval": "500ms", "scrape_timeout": "250ms"}
+        shutil.copytree(PROMETHEUS / "rules", self.directory / "rules")
+        (self.directory / "targets").mkdir()
+        (self.directory / "targets/perceptrond.yml").write_text(yaml.safe_dump([{"targets": [self.server.metrics]}]))
+        (self.directory / "prometheus.yml").write_text(yaml.safe_dump(config))
+        self.start = time.time()
+        self.url = self.enterContext(Prometheus(self.directory / "prometheus.yml", self.directory / "tsdb", self.directory / "prometheus.log")).url
+
+    def api(self, path, **parameters):
+        answer = get(f"{self.url}/api/v1/{path}?{urllib.parse.urlencode(parameters)}")
+        self.assertIsNotNone(answer, f"Prometheus refuses {parameters}")
+        return json.loads(answer)["data"]
+
+    def answered(self, expression):
+        """Whether it had any series so far."""
+        return bool(self.api("query_range", query=expression, start=self.start, end=time.time(), step=0.25)["result"])
+
+    def create(self):
+        for name, more in ((MODEL, ["--store-sample", 1000]), (TWIN, ["--keep-predictions", "60s"]), (AUTO, ["--learner", "auto"]), (ENDLESS, [])):
+            self.load.call("create", name, "--dimension", DIMENSION, *more)
+
+    def teach(self, count):
+        """The first model can be separated; the second drifts."""
+        rows = self.load.rows(300)
+        self.load.learn(MODEL, rows, "--analyze", "--until-converged", "--producer", f"p{count}", "--start-offset", 0)
+        self.load.learn(MODEL, rows, "--producer", f"p{count}", "--start-offset", 0)
+        self.load.learn(AUTO, rows + "+1 0:1\n-1 0:1\n" * 200)
+        self.load.learn(TWIN, self.load.rows(1000) + self.load.rows(400, flipped=True) + f"+1 {DIMENSION + 5}:1\n" * 20, "--unseen-indices", "refuse", expect=3)
+        self.load.call("get", "nobody", expect=1)
+        predicted = self.load.call("predict", TWIN, "-", "--format", "svmlight", "--index-base", 0, "--ids", "--quiet", text=self.load.rows(20))
+        labels = self.directory / "labels.csv"
+        labels.write_text("".join(line.split("\t")[-1] + ",1\n" for line in predicted.splitlines()))
+        self.load.call("learn", TWIN, labels, "--format", "ids", "--quiet")
+
+    def test_every_query_but_a_fleet_s_returns_data(self):
+        self.create()
+        panels = [panel for row, panels in ROWS.items() if row != "Fleet" for panel in panels]
+        waiting = {f"{panel['title']}: {target['expr']}": filled_in(target["expr"]) for panel in panels for target in panel["targets"]}
+        waiting |= {one["name"]: filled_in(one["expr"], TWIN) for one in DASHBOARD["annotations"]["list"]}
+        # Of a stream without an end more is known.
+        with self.load.stream(ENDLESS) as producer:
+            producer.stdin.write(self.load.rows(3000))
+            producer.stdin.flush()
+            for count in range(10):
+                self.teach(count)
+                waiting = {name: query for name, query in waiting.items() if not self.answered(query)}
+                if not waiting:
+                    break
+            producer.stdin.close()
+        self.assertEqual(list(waiting), [])
+        (error,) = [target["expr"] for panel in ROWS["Chosen models, compared"] if panel["id"] == 52 for target in panel["targets"]]
+        for models in ([MODEL], [MODEL, TWIN], []):
+            found = {one["metric"]["model_name"] for one in self.api("query", query=filled_in(error, *models))["result"]}
+            self.assertEqual(found, set(models or (MODEL, TWIN, AUTO, ENDLESS)))
+        for variable in (one for one in DASHBOARD["templating"]["list"] if one["type"] == "query"):
+            selector, label = re.fullmatch(r"label_values\((.*), (\w+)\)", variable["query"]["query"]).groups()
+            values = {one[label] for one in self.api("series", **{"match[]": filled_in(selector)})}
+            self.assertEqual(values, {"instance": {self.server.metrics}, "model": {MODEL, TWIN, AUTO, ENDLESS}}[variable["name"]])
+        wait_for("the alert of the drift fires", lambda: self.answered('ALERTS{alertname="PerceptrondModelDrifting", alertstate="firing"}'))
 
 
 if __name__ == "__main__":

@@ -1,12 +1,11 @@
 """The commands in the documents work as pasted, and print what the documents show.
 
-    python3 documents_test.py PERCEPTROND PERCEPTRONCTL
+    python3 documents_test.py PERCEPTROND PERCEPTRONCTL [TEST...]       # a test: Documents.test_tutorial
 
-A block marked ```sh is run; a block marked ```text right after it is its output, where "..." stands for any text and a
-line "..." for any lines. Each page is one session of bash, in a directory that looks like the repository's root.
-Indented blocks are for the reader alone. `env` is what client/python/README.md makes: the test clients_environment did.
-A block marked ```sh needs=NAME is of another program, a command or a module of python3: OtherProgramsTest runs it where
-that is installed, and is skipped elsewhere.
+A block marked ```sh is run; a block marked ```text right after it is its output, where "..." stands for any text and a line "..." for any
+lines. Each page is one session of bash, in a directory that looks like the repository's root. Indented blocks are for the reader alone.
+`env` is what client/python/README.md makes: the test clients_environment did. A block marked ```sh needs=NAME is of another program, a
+command or a module of python3: OtherPrograms runs it where that is installed, and is skipped elsewhere.
 """
 
 import contextlib
@@ -22,18 +21,23 @@ import unittest
 from processes import free_ports, logs_on_failure
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-OTHER_PROGRAMS = {"jubaclassifier", "river", "tritonserver", "vw"}
 BLOCKS = re.compile(r"^```sh(?: needs=(\w+))?\n(.*?)^```\n(?:```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
 START = "perceptrond --data-dir ./store 2> perceptrond.log &\n"
 END = "---- end of a block ----"
-
-
-def documents():
-    return [ROOT / "README.md", *ROOT.glob("docs/*.md")]
-
-
-def pages():
-    return sorted(page for page in documents() if BLOCKS.search(page.read_text()))
+# Before each command: a server that was started in the background serves. (Before it runs its program it is a bash.)
+AWAIT = r"""
+serving() {
+  while [ "$!" != "$known" ] && kill -0 $! 2>/dev/null; do
+    case $(readlink /proc/$!/exe) in
+      */bash) sleep 0.02 ;;
+      */perceptrond) if [ -f /proc/$!/fd/2 ] && grep -q 'info serving' /proc/$!/fd/2; then break; else sleep 0.02; fi ;;
+      *) break ;;
+    esac
+  done
+  known=$!
+}
+trap serving DEBUG
+"""
 
 
 def pattern(shown):
@@ -60,6 +64,7 @@ class Session:
                   "XDG_STATE_HOME": directory, "PYTHONDONTWRITEBYTECODE": "1", "PATH": f"{self.directory}/build/bin:{os.environ['PATH']}"}
         self.bash = subprocess.Popen(["bash"], cwd=directory, env={**os.environ, **addresses}, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                      stderr=subprocess.STDOUT, text=True)
+        self.run(AWAIT)
 
     def run(self, commands):
         """Exit code of the last command and what all of them printed."""
@@ -84,62 +89,42 @@ def is_installed(program):
     return shutil.which(program) or subprocess.run(["python3", "-c", f"import {program}"], stderr=subprocess.DEVNULL).returncode == 0
 
 
-def programs_of(page):
-    return {program for program, _, _ in BLOCKS.findall(page.read_text()) if program}
-
-
 class PagesTest(unittest.TestCase):
     def follow(self, page, programs=()):
-        with tempfile.TemporaryDirectory() as directory, logs_on_failure(directory):
-            self.follow_in(directory, page, programs)
-
-    def follow_in(self, directory, page, programs=()):
         """Runs a page's blocks, those of other programs if they are in `programs`."""
         text = page.read_text()
-        with contextlib.closing(Session(directory)) as session:
+        self.assertEqual(len(re.findall("^```sh", text, re.MULTILINE)), len(BLOCKS.findall(text)), "each block of commands is recognized")
+        with tempfile.TemporaryDirectory() as directory, logs_on_failure(directory), contextlib.closing(Session(directory)) as session:
             if not re.search(r"^perceptrond --data-dir", text, re.MULTILINE):
                 session.run(START)
             for program, commands, shown in BLOCKS.findall(text):
-                if not program or program in programs:
-                    self.run_block(session, commands, shown)
-
-    def run_block(self, session, commands, shown):
-        code, printed = session.run(commands)
-        self.assertEqual(code, 0, f"{commands}\n{printed}")
-        if shown:
-            self.assertRegex(printed, re.compile(r"\A" + pattern(shown).pattern + r"\Z"), commands)
+                if program and program not in programs:
+                    continue
+                code, printed = session.run(commands)
+                self.assertEqual(code, 0, f"{commands}\n{printed}")
+                if shown:
+                    self.assertRegex(printed, re.compile(r"\A" + pattern(shown).pattern + r"\Z"), commands)
 
 
-class DocumentsTest(PagesTest):
-    def test_pages_with_commands_are_found(self):
-        self.assertLessEqual({"README.md", "tutorial.md"}, {page.name for page in pages()})
-
-    def test_every_block_of_commands_is_recognized(self):
-        for page in documents():
-            text = page.read_text()
-            self.assertEqual(len(re.findall("^```sh", text, re.MULTILINE)), len(BLOCKS.findall(text)), page.name)
-
-    def test_each_page_s_commands_print_what_it_shows(self):
-        for page in pages():
-            with self.subTest(page.name):
-                self.follow(page)
+class Documents(PagesTest):
+    """A test for each page."""
 
 
-class OtherProgramsTest(PagesTest):
-    def test_pages_name_only_programs_that_are_known(self):
-        self.assertEqual(OTHER_PROGRAMS, set().union(*map(programs_of, pages())))
+class OtherPrograms(PagesTest):
+    """A test for each program that is not of ours."""
 
-    def test_commands_of_programs_that_are_installed_print_what_the_pages_show(self):
-        installed = {program for program in OTHER_PROGRAMS if is_installed(program)}
-        for page in pages():
-            with self.subTest(page.name):
-                if programs_of(page) & installed:
-                    self.follow(page, installed)
-        for program in sorted(OTHER_PROGRAMS - installed):
-            with self.subTest(program):
-                reason = f"{program} is neither a command on PATH nor a module of python3: its blocks were not run"
-                print(reason, file=sys.stderr)
-                self.skipTest(reason)
+    def follow_with(self, program, page):
+        if not is_installed(program):
+            self.skipTest(f"{program} is neither a command on PATH nor a module of python3")
+        self.follow(page, {program})
+
+
+for document in [ROOT / "README.md", *ROOT.glob("docs/*.md")]:
+    blocks = BLOCKS.findall(document.read_text())
+    if blocks:
+        setattr(Documents, f"test_{document.stem}", lambda self, page=document: self.follow(page))
+    for program in {program for program, _, _ in blocks if program}:
+        setattr(OtherPrograms, f"test_{program}", lambda self, program=program, page=document: self.follow_with(program, page))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 """Installs the Debian packages on a Debian of its own, which systemd has booted: the service runs as its unit says, learns, is
-killed, comes back; a program is built against the library; an upgrade keeps models and settings; purging leaves nothing.
+killed, comes back; an upgrade keeps models and settings; purging leaves nothing.
 
     python3 tests/deploy/install_test.py [--build DIRECTORY] [--base DIRECTORY]
 
@@ -24,11 +24,9 @@ from debs import make_packages, newer, run
 from deployed import ROOT
 from processes import wait_for
 
-SERVER, CLIENT, DEVELOPMENT = NAMES = ("perceptrond", "perceptronctl", "libperceptrond-dev")
+SERVER, CLIENT, _ = NAMES = ("perceptrond", "perceptronctl", "libperceptrond-dev")
 SETTINGS = "etc/default/perceptrond"
 DATA = "var/lib/private/perceptrond"
-# Of programs that are built in there.
-COMPILER = ("g++", "cmake", "ninja-build")
 APT = ("env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q", "-y", "--no-install-recommends", "-o", "Dpkg::Options::=--force-confold")
 
 
@@ -135,13 +133,12 @@ def make_root(base, packages, scratch):
     for name, deb in packages.items():
         shutil.copy(deb, root / f"packages/{name}.deb")
     shutil.copy(newer(packages[SERVER], scratch, SETTINGS), root / "packages/newer.deb")
-    shutil.copytree(ROOT / "tests/client/consumer", root / "consumer")
     lines = (ROOT / "deploy/data/sms_spam.tsv").read_text().splitlines(keepends=True)[1:]
     (root / "rows/train.tsv").write_text("".join(lines[:4459]))
     (root / "rows/test.tsv").write_text("".join(lines[4459:]))
     say("downloading what they depend on")
     run("chroot", root, "apt-get", "-q", "update")
-    run("chroot", root, *APT, "install", "--download-only", *(f"/packages/{name}.deb" for name in NAMES), *COMPILER)
+    run("chroot", root, *APT, "install", "--download-only", *(f"/packages/{name}.deb" for name in NAMES))
     return root
 
 
@@ -188,15 +185,6 @@ def configure_and_upgrade(machine, predictions):
     assert machine.metric("perceptrond_memory_budget_bytes") == 123 << 20
     assert machine.predictions() == predictions
     say("an upgrade has kept models and settings")
-
-
-def build_a_client(machine):
-    machine.apt("install", f"/packages/{DEVELOPMENT}.deb", *COMPILER)
-    machine("cmake", "-S", "/consumer", "-B", "/consumer/build", "-G", "Ninja")
-    machine("cmake", "--build", "/consumer/build")
-    said = machine("/consumer/build/consumer", "127.0.0.1:7600")
-    assert "updates" in said, said
-    say("a program built against the library has learned too")
 
 
 def serve_securely(machine):
@@ -271,7 +259,6 @@ def main():
             predictions = learn(machine)
             configure_and_upgrade(machine, predictions)
             serve_securely(machine)
-            build_a_client(machine)
             remove_and_purge(machine, predictions)
     say("passed")
 

@@ -1,138 +1,172 @@
-"""Kubernetes manifests and the compose file: by their published schemas, by one another, and by what the server says of its own
-settings.
+"""Kubernetes manifests and compose files, of one server, of the proxy and of a fleet: by one another, and by what the server says of its
+own settings. schemas_test.py has their published schemas.
 
-    python3 manifests_test.py PERCEPTROND        # needs python3-yaml and python3-jsonschema
+    python3 manifests_test.py PERCEPTROND        # needs python3-yaml
 """
 
-import copy
 import json
 import pathlib
 import re
+import subprocess
 import sys
+import tomllib
 import unittest
 
 import yaml
 
-from deployed import DEPLOY, ROOT, compose, image_environment, manifest, manifests, prometheus_rule, seconds, settings, unit
-from published_schemas import Schemas
+from deployed import COMPOSE_FILES, DEPLOY, KUSTOMIZATIONS, ROOT, image_environment, listed, prometheus_rule, unit
 
-DRAIN_SECONDS = None
-
-
-def setUpModule():
-    global DRAIN_SECONDS
-    DRAIN_SECONDS = seconds(settings(sys.argv[1], {})["drain-timeout"])
+NAME = "app.kubernetes.io/name"
+ALONE, FLEET, PROXY = (listed(name) for name in KUSTOMIZATIONS)
+COMPOSED = {path: yaml.safe_load((DEPLOY / path).read_text()) for path in COMPOSE_FILES}
+SERVICES = {path: composed["services"] for path, composed in COMPOSED.items()}
+DOCKERFILE = (ROOT / "Dockerfile").read_text()
 
 
-class ServerSettingsTest(unittest.TestCase):
-    def known(self, environment):
-        """Each variable is one of the server's, and does something."""
-        default = settings(sys.argv[1], {})
-        for name, value in environment.items():
-            flag = name.removeprefix("PERCEPTROND_").lower().replace("_", "-")
-            self.assertIn(flag, default, name)
-            # An address by itself is refused.
-            said = settings(sys.argv[1], {"PERCEPTROND_INSECURE": "true", name: value})[flag]
-            if isinstance(said, bool):
-                said = str(said).lower()
-            self.assertEqual(said if isinstance(said, str) else said[0], value)
+def the(manifests, kind, name="perceptrond"):
+    (found,) = [one for one in manifests if one["kind"] == kind and one["metadata"]["name"] == name]
+    return found
 
-    def test_the_image_the_pod_and_the_unit_set_what_the_server_knows(self):
-        container = manifest("StatefulSet")["spec"]["template"]["spec"]["containers"][0]
-        self.known(image_environment())
-        self.known({one["name"]: one["value"] for one in container["env"]})
-        self.known(dict(one.split("=", 1) for one in unit()["Environment"]))
 
-    def test_the_image_is_refused_by_itself_and_started_by_pod_compose_and_the_documented_command(self):
-        with self.assertRaisesRegex(AssertionError, "other machines can reach"):
-            settings(sys.argv[1], image_environment())
-        (container,) = manifest("StatefulSet")["spec"]["template"]["spec"]["containers"]
-        (run,) = re.findall(r"docker run ((?:.*\\\n)*.*)", (ROOT / "docs/operate.md").read_text())
-        for more in ({one["name"]: one["value"] for one in container["env"]}, compose()["services"]["perceptrond"]["environment"],
-                     dict(one.split("=", 1) for one in re.findall(r"-e (\S+)", run))):
-            self.assertTrue(settings(sys.argv[1], image_environment() | more)["insecure"])
+def pod_of(manifests, kind, name="perceptrond"):
+    return the(manifests, kind, name)["spec"]["template"]["spec"]
+
+
+STATEFUL, DEPLOYED = pod_of(ALONE, "StatefulSet"), pod_of(FLEET, "Deployment")
+PODS = [STATEFUL, DEPLOYED, pod_of(PROXY, "Deployment", "perceptrond-proxy")]
+
+
+def environment_of(pod):
+    return {one["name"]: one["value"].replace("$(POD_IP)", "10.0.0.1") for one in pod["containers"][0]["env"] if "value" in one}
+
+
+def documented_run():
+    (run,) = re.findall(r"docker run ((?:.*\\\n)*.*)", (ROOT / "docs/operate.md").read_text())
+    return run
+
+
+def settings(environment):
+    """What the server makes of these variables: exit code, settings. Secrets are not here: another file stands for each."""
+    own = {name: str(ROOT / "LICENSE") if value.startswith("/run/secrets/") else value for name, value in environment.items()}
+    done = subprocess.run([sys.argv[1], "--print-config"], env=own, capture_output=True, text=True)
+    return done.returncode, tomllib.loads(done.stdout) if done.returncode == 0 else done.stderr
+
+
+def seconds(text):
+    return int(re.fullmatch(r"(\d+)s", text)[1])
+
+
+class SettingsTest(unittest.TestCase):
+    def test_every_variable_is_one_of_the_server_s_and_has_the_value_that_is_set(self):
+        of_unit = dict(one.split("=", 1) for one in unit()["Environment"])
+        fleet = [service["environment"] for name, service in SERVICES["fleet/compose.yaml"].items() if name.startswith("perceptrond")]
+        self.assertEqual(len(fleet), 3)
+        for own in (image_environment(), of_unit, environment_of(STATEFUL), environment_of(DEPLOYED), *fleet):
+            code, known = settings({"PERCEPTROND_INSECURE": "true", **own})
+            self.assertEqual(code, 0, known)
+            for name, value in own.items():
+                said = known[name.removeprefix("PERCEPTROND_").lower().replace("_", "-")]
+                said = ",".join(said) if isinstance(said, list) else str(said).lower() if isinstance(said, bool) else said
+                self.assertEqual(said, str(ROOT / "LICENSE") if value.startswith("/run/secrets/") else value, name)
+
+    def test_the_image_is_refused_alone_and_started_by_pod_compose_and_the_documented_command(self):
+        self.assertNotEqual(settings(image_environment())[0], 0)
+        of_run = dict(one.split("=", 1) for one in re.findall(r"-e (\S+)", documented_run()))
+        for more in (environment_of(STATEFUL), environment_of(DEPLOYED), SERVICES["compose.yaml"]["perceptrond"]["environment"], of_run):
+            code, known = settings(image_environment() | more)
+            self.assertEqual(code, 0, known)
 
     def test_each_waits_longer_than_the_server_drains(self):
-        self.assertGreater(manifest("StatefulSet")["spec"]["template"]["spec"]["terminationGracePeriodSeconds"], DRAIN_SECONDS)
-        self.assertGreater(seconds(compose()["services"]["perceptrond"]["stop_grace_period"]), DRAIN_SECONDS)
-        self.assertGreater(int(unit()["TimeoutStopSec"][0]), DRAIN_SECONDS)
+        drain = seconds(settings({})[1]["drain-timeout"])
+        waits = [pod["terminationGracePeriodSeconds"] for pod in (STATEFUL, DEPLOYED)] + [int(unit()["TimeoutStopSec"][0])]
+        waits += [seconds(service["stop_grace_period"]) for services in SERVICES.values() for name, service in services.items()
+                  if name.startswith("perceptrond")]
+        self.assertEqual(len(waits), 7)
+        self.assertGreater(min(waits), drain)
 
 
 class KubernetesTest(unittest.TestCase):
-    def setUp(self):
-        self.pod = manifest("StatefulSet")["spec"]["template"]["spec"]
-        (self.container,) = self.pod["containers"]
-
-    def test_the_published_schemas_have_nothing_to_say(self):
-        schemas = Schemas()
-        for one in [*manifests(), prometheus_rule()]:
-            self.assertEqual(schemas.of_manifest(one), [], one["kind"])
-
-    def test_the_published_schemas_find_what_is_wrong(self):
-        schemas = Schemas()
-        wrong = manifest("StatefulSet")
-        wrong["spec"]["template"]["spec"]["containers"][0]["livenessProbe"]["grpc"]["port"] = "grpc"
-        self.assertEqual(len(schemas.of_manifest(wrong)), 1)
-        wrong = manifest("StatefulSet")
-        wrong["spec"]["template"]["spec"]["terminationGracePeriod"] = 60
-        self.assertEqual(len(schemas.of_manifest(wrong)), 1)
-        wrong = manifest("ServiceMonitor")
-        wrong["spec"]["endpoints"][0]["interval"] = "often"
-        self.assertEqual(len(schemas.of_manifest(wrong)), 1)
-        wrong = prometheus_rule()
-        wrong["spec"]["groups"][0]["rules"][0]["until"] = "5m"
-        self.assertEqual(len(schemas.of_manifest(wrong)), 1)
-
     def test_kustomize_gets_every_manifest(self):
-        listed = yaml.safe_load((DEPLOY / "kubernetes/kustomization.yaml").read_text())["resources"]
-        there = {path.name for path in (DEPLOY / "kubernetes").glob("*.yaml")} - {"kustomization.yaml"}
-        self.assertEqual(set(listed), there)
+        for directory in KUSTOMIZATIONS:
+            names = set(yaml.safe_load((DEPLOY / directory / "kustomization.yaml").read_text())["resources"])
+            there = {path.name for path in (DEPLOY / directory).glob("*.yaml") if not path.name.endswith("-values.yaml")}
+            self.assertEqual(names, there - {"kustomization.yaml"}, directory)
 
-    def test_probes_ask_grpcs_health_service_on_the_port_of_the_image(self):
-        port = int(image_environment()["PERCEPTROND_ADDRESS"].rsplit(":", 1)[1])
-        ports = {one["name"]: one["containerPort"] for one in self.container["ports"]}
-        self.assertEqual(ports, {"grpc": port, "metrics": int(image_environment()["PERCEPTROND_METRICS_ADDRESS"].rsplit(":", 1)[1])})
-        for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
-            self.assertEqual(self.container[probe]["grpc"]["port"], port, probe)
+    def test_pods_are_the_image_s_user_and_may_write_their_volume_only(self):
+        user = int(re.search(r"^USER (\d+):", DOCKERFILE, re.MULTILINE)[1])
+        self.assertIn(f"\nUSER {user}:{user}\n", (DEPLOY / "proxy/Dockerfile").read_text())
+        for pod in PODS:
+            (container,) = pod["containers"]
+            of_pod = pod["securityContext"]
+            self.assertEqual((of_pod["runAsUser"], of_pod["runAsGroup"], of_pod.get("fsGroup", user)), (user, user, user))
+            self.assertTrue(of_pod["runAsNonRoot"])
+            self.assertEqual(of_pod["seccompProfile"], {"type": "RuntimeDefault"})
+            self.assertFalse(pod["automountServiceAccountToken"])
+            self.assertEqual(container["securityContext"],
+                             {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}})
+            writable = [mount["mountPath"] for mount in container["volumeMounts"] if not mount.get("readOnly")]
+            self.assertEqual(writable, [image_environment()["PERCEPTROND_DATA_DIR"]] if pod is STATEFUL else [])
 
-    def test_the_pod_is_the_images_user_and_may_write_its_volume_only(self):
-        user = int(re.search(r"^USER (\d+):", (ROOT / "Dockerfile").read_text(), re.MULTILINE)[1])
-        self.assertEqual([self.pod["securityContext"][name] for name in ("runAsUser", "runAsGroup", "fsGroup")], [user] * 3)
-        self.assertTrue(self.pod["securityContext"]["runAsNonRoot"])
-        self.assertEqual(self.pod["securityContext"]["seccompProfile"], {"type": "RuntimeDefault"})
-        self.assertFalse(self.pod["automountServiceAccountToken"])
-        own = self.container["securityContext"]
-        self.assertEqual(own, {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}})
-        self.assertEqual([mount["mountPath"] for mount in self.container["volumeMounts"]], [image_environment()["PERCEPTROND_DATA_DIR"]])
-        claimed = [claim["metadata"]["name"] for claim in manifest("StatefulSet")["spec"]["volumeClaimTemplates"]]
-        self.assertEqual([mount["name"] for mount in self.container["volumeMounts"]], claimed)
+    def test_probes_ask_the_health_service_on_the_image_s_port(self):
+        port, metrics = (int(image_environment()[f"PERCEPTROND_{name}"].rsplit(":", 1)[1]) for name in ("ADDRESS", "METRICS_ADDRESS"))
+        for pod in (STATEFUL, DEPLOYED):
+            (container,) = pod["containers"]
+            ports = {one["name"]: one["containerPort"] for one in container["ports"]}
+            self.assertEqual((ports["grpc"], ports["metrics"]), (port, metrics))
+            self.assertEqual({container[probe]["grpc"]["port"] for probe in ("startupProbe", "readinessProbe", "livenessProbe")}, {port})
+        # A server of a fleet whose copies are late gets no new connections.
+        self.assertEqual(DEPLOYED["containers"][0]["readinessProbe"]["grpc"]["service"], "perceptron.v1.PredictionService")
 
-    def test_the_pod_gets_memory_for_its_budget_and_as_much_again(self):
-        (budget,) = [one["value"] for one in self.container["env"] if one["name"] == "PERCEPTROND_MEMORY_BUDGET"]
-        limit = self.container["resources"]["limits"]["memory"]
-        self.assertEqual((budget[-3:], limit[-2:]), ("GiB", "Gi"))
-        self.assertGreaterEqual(int(limit[:-2]), 2 * int(budget[:-3]))
+    def test_pods_get_memory_for_their_budget_and_as_much_again(self):
+        for pod in (STATEFUL, DEPLOYED):
+            budget, limit = environment_of(pod)["PERCEPTROND_MEMORY_BUDGET"], pod["containers"][0]["resources"]["limits"]["memory"]
+            self.assertEqual((budget[-3:], limit[-2:]), ("GiB", "Gi"))
+            self.assertGreaterEqual(int(limit[:-2]), 2 * int(budget[:-3]))
 
-    def test_service_and_monitor_find_the_pod_under_the_job_that_the_rules_ask_for(self):
-        labels = manifest("StatefulSet")["spec"]["template"]["metadata"]["labels"]
-        service, monitor = manifest("Service"), manifest("ServiceMonitor")
-        self.assertLessEqual(service["spec"]["selector"].items(), labels.items())
-        self.assertEqual(manifest("StatefulSet")["spec"]["serviceName"], service["metadata"]["name"])
-        self.assertLessEqual(monitor["spec"]["selector"]["matchLabels"].items(), service["metadata"]["labels"].items())
-        self.assertIn(monitor["spec"]["endpoints"][0]["port"], [port["name"] for port in service["spec"]["ports"]])
-        (job,) = yaml.safe_load((DEPLOY / "prometheus/prometheus.yml").read_text())["scrape_configs"]
-        self.assertEqual(service["metadata"]["name"], job["job_name"])
+    def test_everything_selects_the_pods(self):
+        for manifests, kind, name in ((ALONE, "StatefulSet", "perceptrond"), (FLEET, "Deployment", "perceptrond"), (PROXY, "Deployment", "perceptrond-proxy")):
+            self.assertEqual(the(manifests, kind, name)["spec"]["template"]["metadata"]["labels"], {NAME: name})
+            for one in manifests:
+                spec = one["spec"] if one["metadata"]["name"] == name else {}
+                selector = spec.get("podSelector") or spec.get("selector")
+                if selector:
+                    self.assertEqual(selector.get("matchLabels", selector), {NAME: name}, one["kind"])
+        for manifests in (ALONE, FLEET):
+            service, monitor = the(manifests, "Service"), the(manifests, "ServiceMonitor")
+            self.assertLessEqual(monitor["spec"]["selector"]["matchLabels"].items(), service["metadata"]["labels"].items())
+            self.assertIn(monitor["spec"]["endpoints"][0]["port"], [port["name"] for port in service["spec"]["ports"]])
+            # The rules ask for this job.
+            (job,) = yaml.safe_load((DEPLOY / "prometheus/prometheus.yml").read_text())["scrape_configs"]
+            self.assertEqual(service["metadata"]["name"], job["job_name"])
+        scaler = the(FLEET, "HorizontalPodAutoscaler")["spec"]
+        self.assertEqual(scaler["scaleTargetRef"], {"apiVersion": "apps/v1", "kind": "Deployment", "name": "perceptrond"})
+        # The autoscaler's number of pods is not overwritten by the next apply.
+        self.assertNotIn("replicas", the(FLEET, "Deployment")["spec"])
 
-    def test_the_network_policy_is_for_the_pod_opens_its_ports_alone_and_lets_it_call_nobody(self):
-        policy = manifest("NetworkPolicy")["spec"]
-        labels = manifest("StatefulSet")["spec"]["template"]["metadata"]["labels"]
-        self.assertLessEqual(policy["podSelector"]["matchLabels"].items(), labels.items())
-        self.assertEqual(policy["policyTypes"], ["Ingress", "Egress"])
-        self.assertEqual(policy["egress"], [])
-        opened = [port["port"] for rule in policy["ingress"] for port in rule["ports"]]
-        self.assertEqual(sorted(opened), sorted(port["name"] for port in self.container["ports"]))
-        for rule in policy["ingress"]:
-            self.assertTrue(rule["from"])
+    def test_the_network_policies_open_each_port_to_those_named_and_let_one_server_call_nobody(self):
+        for manifests, pod in ((ALONE, STATEFUL), (FLEET, DEPLOYED)):
+            policy = the(manifests, "NetworkPolicy")["spec"]
+            self.assertEqual(policy["policyTypes"], ["Ingress", "Egress"])
+            opened = {port["port"]: rule["from"] for rule in policy["ingress"] for port in rule["ports"]}
+            self.assertEqual(set(opened), {port["name"] for port in pod["containers"][0]["ports"]})
+            self.assertTrue(all(opened.values()))
+        self.assertEqual(the(ALONE, "NetworkPolicy")["spec"]["egress"], [])
+        self.assertEqual(opened["fleet"], [{"podSelector": {"matchLabels": {NAME: "perceptrond"}}}])
+
+    def test_each_secret_of_the_fleet_is_made_and_each_variable_names_a_file_in_one(self):
+        mounted = {mount["mountPath"]: mount["name"] for mount in DEPLOYED["containers"][0]["volumeMounts"]}
+        secrets = {volume["name"]: volume["secret"]["secretName"] for volume in DEPLOYED["volumes"]}
+        made = {one["spec"]["secretName"] for one in FLEET if one["kind"] == "Certificate"}
+        self.assertLessEqual({secrets[name] for name in mounted.values()}, made)
+        for name, value in environment_of(DEPLOYED).items():
+            if value.startswith("/run/secrets"):
+                self.assertIn(str(pathlib.PurePath(value).parent), mounted, name)
+
+    def test_the_autoscaler_s_lag_is_a_metric_that_the_adapter_has_a_rule_for(self):
+        (lag,) = [metric["pods"]["metric"]["name"] for metric in the(FLEET, "HorizontalPodAutoscaler")["spec"]["metrics"] if metric["type"] == "Pods"]
+        (rule,) = yaml.safe_load((DEPLOY / "fleet/kubernetes/adapter-values.yaml").read_text())["rules"]["custom"]
+        self.assertTrue(rule["seriesQuery"].startswith(lag + "{"))
+        self.assertIn(f"\n`{lag}` |", (ROOT / "docs/metrics.md").read_text())
 
     def test_the_rule_for_the_operator_holds_every_rule(self):
         groups = [group for path in sorted((DEPLOY / "prometheus/rules").glob("*.yml")) for group in yaml.safe_load(path.read_text())["groups"]]
@@ -142,84 +176,77 @@ class KubernetesTest(unittest.TestCase):
 class ImageTest(unittest.TestCase):
     """What can be seen without building it: container_test.py does that."""
 
-    def test_its_version_is_the_projects_and_the_pods(self):
+    def test_its_version_is_the_project_s_and_the_pods(self):
         (version,) = re.findall(r"^project\(perceptrond VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text(), re.MULTILINE)
-        self.assertIn(f"\nARG VERSION={version}\n", (ROOT / "Dockerfile").read_text())
-        image = manifest("StatefulSet")["spec"]["template"]["spec"]["containers"][0]["image"]
-        self.assertEqual(image, f"perceptrond:{version}")
+        self.assertIn(f"\nARG VERSION={version}\n", DOCKERFILE)
+        self.assertEqual({pod["containers"][0]["image"].split(":")[1] for pod in PODS}, {version})
 
-    def test_its_base_is_named_by_digest(self):
-        (base,) = re.findall(r"^ARG BASE=(\S+)$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
+    def test_all_images_have_one_base_that_is_named_by_digest(self):
+        (base,) = re.findall(r"^ARG BASE=(\S+)$", DOCKERFILE, re.MULTILINE)
         self.assertRegex(base, r"^debian:bookworm-\d{8}-slim@sha256:[0-9a-f]{64}$")
+        for other in ("proxy", "fleet/nats"):
+            self.assertIn(f"\nFROM {base}\n", (DEPLOY / other / "Dockerfile").read_text())
 
     def test_what_it_copies_is_let_in(self):
-        copied = re.findall(r"^COPY (?!--from)(.*) \S+$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
+        copied = re.findall(r"^COPY (?!--from)(.*) \S+$", DOCKERFILE, re.MULTILINE)
         allowed = set(re.findall(r"^!(\S+)$", (ROOT / ".dockerignore").read_text(), re.MULTILINE))
         self.assertEqual({path for line in copied for path in line.split()}, allowed)
 
 
 class ComposeTest(unittest.TestCase):
-    def test_the_published_schema_has_nothing_to_say_and_finds_what_is_wrong(self):
-        schemas = Schemas()
-        self.assertEqual(schemas.of_compose(compose()), [])
-        wrong = copy.deepcopy(compose())
-        wrong["services"]["grafana"]["port"] = ["3000:3000"]
-        self.assertEqual(len(schemas.of_compose(wrong)), 1)
+    EACH = [(path, name, service) for path, services in SERVICES.items() for name, service in services.items()]
 
-    def test_images_of_others_are_named_by_digest(self):
-        for name, service in compose()["services"].items():
-            if "build" not in service:
-                self.assertRegex(service["image"], r":[^@]+@sha256:[0-9a-f]{64}$", name)
+    def test_images_of_others_are_named_by_digest_and_ours_are_narrow(self):
+        for path, name, service in self.EACH:
+            if "build" in service:
+                narrow = {"read_only": True, "cap_drop": ["ALL"], "security_opt": ["no-new-privileges:true"]}
+                self.assertEqual({key: service.get(key) for key in narrow}, narrow, f"{path}: {name}")
+            elif "extends" not in service:
+                self.assertRegex(service["image"], r":[^@]+@sha256:[0-9a-f]{64}$", f"{path}: {name}")
 
-    def test_what_is_mounted_is_there_and_each_volume_is_declared(self):
-        for name, service in compose()["services"].items():
-            for volume in service["volumes"]:
-                source = volume.split(":")[0]
-                if source.startswith("."):
-                    self.assertTrue((DEPLOY / source).exists(), f"{name}: {source}")
-                else:
-                    self.assertIn(source, compose()["volumes"], name)
-
-    def test_what_the_documents_say_to_ask_is_published(self):
-        """On the loopback, under the number that it has in the container, by compose and by the documented docker command."""
-        ports = [image_environment()[name].rsplit(":", 1)[1] for name in ("PERCEPTROND_ADDRESS", "PERCEPTROND_METRICS_ADDRESS")]
-        published = [f"127.0.0.1:{port}:{port}" for port in ports]
-        self.assertEqual(compose()["services"]["perceptrond"]["ports"], published)
-        (run,) = re.findall(r"docker run ((?:.*\\\n)*.*)", (ROOT / "docs/operate.md").read_text())
-        self.assertEqual(re.findall(r"-p (\S+)", run), published)
-        reached = {port.split(":")[1] for service in compose()["services"].values() for port in service["ports"]}
-        for document in ("README.md", "docs/operate.md", "docs/runbook.md"):
-            asked = set(re.findall(r"http://127\.0\.0\.1:(\d+)", (ROOT / document).read_text()))
-            self.assertIn(ports[1], asked, document)
-            self.assertLessEqual(asked, reached, document)
+    def test_what_is_mounted_is_there_and_volumes_and_secrets_are_declared(self):
+        for path, name, service in self.EACH:
+            for source in (volume.split(":")[0] for volume in service.get("volumes", [])):
+                self.assertTrue((DEPLOY / path).parent.joinpath(source).exists() if source.startswith(".") else source in COMPOSED[path]["volumes"], source)
+            self.assertLessEqual(set(service.get("secrets", [])), set(COMPOSED[path].get("secrets", {})), name)
 
     def test_nothing_is_served_to_other_machines(self):
-        for name, service in compose()["services"].items():
-            for port in service["ports"]:
-                self.assertTrue(port.startswith("127.0.0.1:"), f"{name}: {port}")
+        for _, name, service in self.EACH:
+            self.assertTrue(all(port.startswith("127.0.0.1:") for port in service.get("ports", [])), name)
+
+    def test_what_the_documents_say_to_ask_is_published(self):
+        """Under the number that it has in the container, by compose and by the documented docker command."""
+        services = SERVICES["compose.yaml"]
+        ports = [image_environment()[name].rsplit(":", 1)[1] for name in ("PERCEPTROND_ADDRESS", "PERCEPTROND_METRICS_ADDRESS")]
+        published = [f"127.0.0.1:{port}:{port}" for port in ports]
+        self.assertEqual(services["perceptrond"]["ports"], published)
+        self.assertEqual(re.findall(r"-p (\S+)", documented_run()), published)
+        reached = {port.split(":")[1] for service in services.values() for port in service["ports"]}
+        for document in ("README.md", "docs/operate.md", "docs/runbook.md"):
+            self.assertLessEqual(set(re.findall(r"http://127\.0\.0\.1:(\d+)", (ROOT / document).read_text())), reached, document)
 
     def test_grafana_finds_the_data_source_and_the_dashboard_which_is_its_first_page(self):
-        services = compose()["services"]
+        services = SERVICES["compose.yaml"]
         mounts = {volume.split(":")[1]: DEPLOY / volume.split(":")[0] for volume in services["grafana"]["volumes"]}
         provisioned = mounts["/etc/grafana/provisioning"]
         (provider,) = yaml.safe_load((provisioned / "dashboards/perceptrond.yml").read_text())["providers"]
-        dashboards = mounts[provider["options"]["path"]]
         home = pathlib.PurePath(services["grafana"]["environment"]["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"])
         self.assertEqual(str(home.parent), provider["options"]["path"])
-        self.assertEqual(json.loads((dashboards / home.name).read_text())["title"], "perceptrond")
+        self.assertEqual(json.loads((mounts[provider["options"]["path"]] / home.name).read_text())["title"], "perceptrond")
         (source,) = yaml.safe_load((provisioned / "datasources/prometheus.yml").read_text())["datasources"]
         host, port = re.fullmatch(r"http://(\w+):(\d+)", source["url"]).groups()
-        self.assertIn(host, services)
-        self.assertTrue(services[host]["ports"][0].endswith(f":{port}"))
-        self.assertTrue(source["isDefault"])
+        self.assertTrue(source["isDefault"] and services[host]["ports"][0].endswith(f":{port}"))
         interval = yaml.safe_load((DEPLOY / "prometheus/prometheus.yml").read_text())["global"]["scrape_interval"]
         self.assertEqual(source["jsonData"]["timeInterval"], interval)
 
-    def test_prometheus_scrapes_the_service(self):
-        (target,) = yaml.safe_load((DEPLOY / "prometheus/targets/perceptrond.yml").read_text())
-        host, port = target["targets"][0].split(":")
-        self.assertIn(host, compose()["services"])
-        self.assertTrue(image_environment()["PERCEPTROND_METRICS_ADDRESS"].endswith(f":{port}"))
+    def test_prometheus_and_the_balancer_know_every_server(self):
+        (targets,) = yaml.safe_load((DEPLOY / "prometheus/targets/perceptrond.yml").read_text())
+        self.assertEqual(targets["targets"], ["perceptrond:" + image_environment()["PERCEPTROND_METRICS_ADDRESS"].rsplit(":", 1)[1]])
+        fleet = {name: service["environment"] for name, service in SERVICES["fleet/compose.yaml"].items() if name.startswith("perceptrond")}
+        (targets,) = yaml.safe_load((DEPLOY / "fleet/targets/perceptrond.yml").read_text())
+        self.assertEqual(targets["targets"], [own["PERCEPTROND_METRICS_ADDRESS"] for own in fleet.values()])
+        balanced = re.findall(r"^  server (\S+) (\S+)$", (DEPLOY / "fleet/haproxy.cfg").read_text(), re.MULTILINE)
+        self.assertEqual(balanced, [(name, own["PERCEPTROND_ADDRESS"]) for name, own in fleet.items()])
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Models and streams for the status page to show, by perceptronctl."""
+"""Models and streams for the status page and the dashboard to show, by perceptronctl."""
 
 import json
 import pathlib
@@ -19,9 +19,9 @@ class Load:
     def command(self, *arguments):
         return [self.ctl, "--server", self.server.address, *map(str, arguments)]
 
-    def call(self, *arguments, text=None):
+    def call(self, *arguments, text=None, expect=0):
         done = subprocess.run(self.command(*arguments), input=text, capture_output=True, text=True, check=False)
-        if done.returncode != 0:
+        if done.returncode != expect:
             raise AssertionError(f"perceptronctl {arguments}: {done.returncode}\n{done.stdout}{done.stderr}")
         return done.stdout
 
@@ -37,8 +37,8 @@ class Load:
                 lines.append(("+1" if (score > 0) != flipped else "-1") + "".join(f" {i}:{v:.4f}" for i, v in enumerate(x)) + "\n")
         return "".join(lines)
 
-    def learn(self, model, text, *flags):
-        return self.call("learn", model, "-", "--format", "svmlight", "--index-base", 0, *flags, text=text)
+    def learn(self, model, text, *flags, expect=0):
+        return self.call("learn", model, "-", "--format", "svmlight", "--index-base", 0, *flags, text=text, expect=expect)
 
     def stream(self, model):
         """A producer that goes on for as long as its standard input does."""
