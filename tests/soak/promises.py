@@ -2,7 +2,6 @@
 violation and goes on; a soak fails if there is any."""
 
 import collections
-import json
 import pathlib
 import re
 import threading
@@ -14,48 +13,24 @@ from perceptrond import errors
 
 # A word of a proto's comments that may be an ErrorInfo reason.
 REASON = re.compile(r"\b[A-Z][A-Z_]{3,}\b")
-HISTORY_BYTES = 50 << 20
+# The number of results and errors that are kept.
+HISTORY = 20_000
 
 
 def documented_reasons(protos):
     return set(REASON.findall("".join(path.read_text() for path in pathlib.Path(protos).glob("perceptron/v1/*.proto"))))
 
 
-class History:
-    """What was sent and answered, one JSON line each; of a file that grows too large the older half is dropped."""
-
-    def __init__(self, directory):
-        self._directory = pathlib.Path(directory)
-        self._directory.mkdir(parents=True, exist_ok=True)
-        self._files = {}
-        self._lock = threading.Lock()
-
-    def add(self, source, **entry):
-        line = json.dumps({"time": round(time.time(), 3), **entry}) + "\n"
-        with self._lock:
-            file = self._files.get(source)
-            if file is not None and file.tell() > HISTORY_BYTES:
-                file.close()
-                (self._directory / f"{source}.jsonl").rename(self._directory / f"{source}.old.jsonl")
-                file = None
-            if file is None:
-                file = self._files[source] = open(self._directory / f"{source}.jsonl", "a", buffering=1 << 16)
-            file.write(line)
-
-    def flush(self):
-        with self._lock:
-            for file in self._files.values():
-                file.flush()
-
-
 class Promises:
     """Threads: any."""
 
-    def __init__(self, history, reasons, server):
+    def __init__(self, reasons, server):
         """server: its epoch counts starts and ends, odd while it serves; calls may fail when it ends. changed: when it did last.
         serving: set while it serves."""
-        self._history, self._reasons, self._server = history, reasons, server
+        self._reasons, self._server = reasons, server
         self._lock = threading.Lock()
+        # The latest learning results and errors, and the violations among them.
+        self.history = collections.deque(maxlen=HISTORY)
         self.violations, self.violated = [], threading.Event()
         # How often each promise was checked, and how often each reason was seen.
         self.checks = collections.Counter()
@@ -71,9 +46,12 @@ class Promises:
                 self.violations.append({"promise": promise, **facts})
                 self.violated.set()
         if not holds:
-            self._history.add("violations", promise=promise, **facts)
+            self._note(promise=promise, **facts)
             print(f"VIOLATED: {promise}: {facts}", flush=True)
         return holds
+
+    def _note(self, **entry):
+        self.history.append({"time": round(time.time(), 3), **entry})
 
     def epoch(self):
         return self._server.epoch
@@ -92,7 +70,7 @@ class Promises:
         """A LearnResult for `rows` examples. stream: has model, producer, acknowledged and revision of earlier ones. sole: no
         one else changes the model, so that every revision between is one of this producer."""
         facts = {"model": stream.model, "producer": stream.producer, "first_offset": first_offset, "rows": rows}
-        self._history.add(stream.source, **facts, revision=result.revision, examples=result.examples, duplicates=result.duplicates,
+        self._note(source=stream.source, **facts, revision=result.revision, examples=result.examples, duplicates=result.duplicates,
                           updates=list(result.update_revisions))
         self.check("every example is evaluated, a duplicate or an error", result.examples + result.duplicates + len(result.row_errors) == rows,
                    **facts, examples=result.examples, duplicates=result.duplicates)
@@ -165,7 +143,7 @@ class Promises:
         status = errors.status_of(error)
         info = errors.error_info(status)
         code = error.code().name
-        self._history.add("errors", call=call, code=code, reason=info.reason if info else "", message=status.message)
+        self._note(call=call, code=code, reason=info.reason if info else "", message=status.message)
         if info is None:
             # gRPC's own, where no server answers; a call just after the start may have been given to the connection before it.
             stale = time.monotonic() - self._server.changed < 2
