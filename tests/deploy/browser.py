@@ -41,8 +41,8 @@ class Browser:
         self.driver.execute_script("window.opened = true")
         self.until("it is live", lambda: "live" in self.text("#live"))
 
-    def forget(self):
-        """Leaves the page, and forgets what it complained of and whom it asked."""
+    def start_over(self):
+        """Leaves the page, and drops what it complained of and whom it asked."""
         self.driver.get("about:blank")
         self.complaints()
         self.origins()

@@ -76,7 +76,7 @@ class SandboxTest(unittest.TestCase):
     @staticmethod
     def work(directory):
         rows = directory / "rows.tsv"
-        rows.write_text("".join((ROOT / "deploy/data/sms_spam.tsv").read_text().splitlines(keepends=True)[1:1000]))
+        rows.write_text("".join((ROOT / "deploy/data/sms_spam.tsv").read_text().splitlines(keepends=True)[1:300]))
         command = ["strace", "-f", "-qq", "-o", directory / "trace", sys.argv[1], "--address", "127.0.0.1:0", "--metrics-address",
                    "127.0.0.1:0", "--data-dir", directory / "store", "--snapshot-bytes", "4KiB", "--memory-budget", "1MiB"]
         with Program(command, directory / "log") as program:
