@@ -3,30 +3,33 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <random>
 
 #include "core/features/names.h"
-#include "core/journal/rocksdb_journal.h"
 #include "core/model/model_analysis.h"
 #include "gtest/gtest.h"
-#include "tests/support/temp_dir.h"
-#include "tests/support/traffic.h"
+#include "tests/support/class_traffic.h"
 
 namespace perceptrond::stored_examples_test {
 namespace {
 
+using testing::ClassKind;
 using testing::Columns;
-using testing::Message;
 using testing::Space;
-using testing::SpaceBatch;
 using testing::SvmExample;
 namespace v1 = ::perceptron::v1;
 
+constexpr int kClasses = 6;
+constexpr uint32_t kDimension = 24;
+
 // An example as it was sent, in a form that can be compared: label, and values by feature.
-using Plain = std::pair<int32_t, std::map<std::string, float>>;
+using Plain = std::pair<std::string, std::map<std::string, float>>;
 
 Plain PlainOf(const Model& model, const StoredRow& row) {
-  return {row.label, testing::ValuesByName(model, row)};
+  const bool named = model.settings().named_classes();
+  return {named ? LabelNames(model).at(static_cast<size_t>(row.label)) : absl::StrCat(row.label),
+          testing::ValuesByName(model, row)};
 }
 
 std::vector<Plain> PlainSample(const Model& model) {
@@ -44,43 +47,58 @@ v1::Model Sampling(Space space, uint32_t dimension, uint32_t sample) {
   return settings;
 }
 
-class StoredExamplesTest : public ::testing::TestWithParam<Space> {
+// Two labels, or several classes of each kind, in each space.
+class StoredExamplesTest
+    : public ::testing::TestWithParam<std::tuple<Space, std::optional<ClassKind>>> {
  protected:
-  static constexpr uint32_t kDimension = 24;
-
+  static Space space() { return std::get<0>(GetParam()); }
+  static std::optional<ClassKind> classes() { return std::get<1>(GetParam()); }
+  static v1::Model Settings(uint32_t sample) {
+    v1::Model settings = Sampling(space(), kDimension, sample);
+    if (classes().has_value()) testing::SetClasses(*classes(), kClasses, settings);
+    return settings;
+  }
   // Some hundred examples, many of them several times.
   static std::vector<SvmExample> Examples(uint32_t seed) {
-    testing::TrafficOptions traffic;
-    traffic.bad_rows = false;
     std::vector<SvmExample> examples;
-    for (const Message& message : MakeTraffic(seed, traffic))
-      examples.insert(examples.end(), message.examples.begin(), message.examples.end());
+    for (std::vector<SvmExample>& message :
+         testing::ClassMessages(seed, classes().has_value() ? kClasses : 2, kDimension, 80)) {
+      for (SvmExample& example : message) {
+        if (!classes().has_value()) example.label = example.label > 0 ? 1 : -1;
+        examples.push_back(std::move(example));
+      }
+    }
     const size_t count = examples.size();
     for (size_t i = 0; i < count; i += 3) examples.push_back(examples[i]);
     return examples;
   }
+  static LearnOutcome Learn(testing::LoneModel& lone, const std::vector<SvmExample>& examples) {
+    return lone.Learn(
+        testing::ClassBatch(classes().value_or(ClassKind::kFixed), space(), examples).batch());
+  }
   static void LearnAll(testing::LoneModel& lone, const std::vector<SvmExample>& examples) {
     for (size_t at = 0; at < examples.size(); at += 7) {
       const size_t end = std::min(at + 7, examples.size());
-      lone.Learn(SpaceBatch(GetParam(), {examples.begin() + static_cast<std::ptrdiff_t>(at),
-                                         examples.begin() + static_cast<std::ptrdiff_t>(end)})
-                     .batch());
+      Learn(lone, {examples.begin() + static_cast<std::ptrdiff_t>(at),
+                   examples.begin() + static_cast<std::ptrdiff_t>(end)});
     }
   }
-  // The different examples, as the model should hold them.
+  // As the model should hold it.
+  static Plain PlainOfSent(const SvmExample& example) {
+    const bool named = classes().has_value() && testing::ByName(*classes());
+    Plain plain{named ? testing::ClassCalled(example.label) : absl::StrCat(example.label), {}};
+    for (size_t i = 0; i < example.indices.size(); ++i) {
+      const std::string name = absl::StrCat("f", example.indices[i]);
+      const std::string key = space() == Space::kDense    ? absl::StrCat(example.indices[i])
+                              : space() == Space::kHashed ? absl::StrCat(NameSlot(name, 1U << 16))
+                                                          : name;
+      plain.second[key] = example.values[i];
+    }
+    return plain;
+  }
   static std::vector<Plain> Distinct(const std::vector<SvmExample>& examples) {
     std::vector<Plain> plain;
-    for (const SvmExample& example : examples) {
-      Plain& one = plain.emplace_back(example.label, std::map<std::string, float>());
-      for (size_t i = 0; i < example.indices.size(); ++i) {
-        const std::string name = absl::StrCat("f", example.indices[i]);
-        const std::string key = GetParam() == Space::kDense ? absl::StrCat(example.indices[i])
-                                : GetParam() == Space::kHashed
-                                    ? absl::StrCat(NameSlot(name, 1U << 16))
-                                    : name;
-        one.second[key] = example.values[i];
-      }
-    }
+    for (const SvmExample& example : examples) plain.push_back(PlainOfSent(example));
     std::sort(plain.begin(), plain.end());
     plain.erase(std::unique(plain.begin(), plain.end()), plain.end());
     return plain;
@@ -89,8 +107,8 @@ class StoredExamplesTest : public ::testing::TestWithParam<Space> {
 
 TEST_P(StoredExamplesTest, ASampleWithRoomHoldsEveryDifferentExampleOnce) {
   const std::vector<SvmExample> examples = Examples(1);
-  testing::LoneModel lone(Sampling(GetParam(), kDimension, 100'000));
-  for (int pass = 0; pass < 3; ++pass) {
+  testing::LoneModel lone(Settings(100'000));
+  for (int pass = 0; pass < 2; ++pass) {
     LearnAll(lone, examples);
     EXPECT_EQ(PlainSample(*lone.model), Distinct(examples));
     EXPECT_TRUE(lone.model->ledger().stored_examples().statistics().complete);
@@ -98,12 +116,14 @@ TEST_P(StoredExamplesTest, ASampleWithRoomHoldsEveryDifferentExampleOnce) {
 }
 
 TEST_P(StoredExamplesTest, AFullSampleIsTheSameWhateverTheOrder) {
+  // Classes that are added are numbered as they come.
+  if (classes() == ClassKind::kNamed) return;
   std::vector<SvmExample> examples = Examples(2);
-  testing::LoneModel one(Sampling(GetParam(), kDimension, 50));
+  testing::LoneModel one(Settings(50));
   LearnAll(one, examples);
   std::mt19937 random(3);
   std::shuffle(examples.begin(), examples.end(), random);
-  testing::LoneModel other(Sampling(GetParam(), kDimension, 50));
+  testing::LoneModel other(Settings(50));
   LearnAll(other, examples);
   LearnAll(other, examples);
   EXPECT_EQ(PlainSample(*one.model).size(), 50U);
@@ -111,62 +131,43 @@ TEST_P(StoredExamplesTest, AFullSampleIsTheSameWhateverTheOrder) {
   EXPECT_FALSE(one.model->ledger().stored_examples().statistics().complete);
 }
 
-TEST_P(StoredExamplesTest, TheLatestUpdatesAreKeptWithTheirRevisionsAndScores) {
-  v1::Model settings = Sampling(GetParam(), kDimension, 0);
+TEST_P(StoredExamplesTest, TheLatestUpdatesAreKeptWithTheirLabelsRevisionsAndScores) {
+  v1::Model settings = Settings(0);
   settings.mutable_stored_examples()->set_max_updates(9);
   testing::LoneModel lone(settings);
-  std::vector<std::pair<uint64_t, float>> updates;
+  struct Update {
+    Plain example;
+    uint64_t revision;
+    float score;
+  };
+  std::vector<Update> updates;
   for (const SvmExample& example : Examples(4)) {
-    const LearnOutcome outcome = lone.Learn(SpaceBatch(GetParam(), {example}).batch());
-    if (!outcome.updated_rows.empty()) updates.emplace_back(outcome.revision, outcome.scores[0]);
+    const LearnOutcome outcome = Learn(lone, {example});
+    if (!outcome.updated_rows.empty())
+      updates.push_back({PlainOfSent(example), outcome.revision, outcome.scores[0]});
   }
   ASSERT_GT(updates.size(), 20U);
   const StoredExamplesCopy stored = CopyStoredExamples(*lone.model).examples;
   ASSERT_EQ(stored.updates.size(), 9U);
   EXPECT_TRUE(stored.sample.empty());
   for (size_t i = 0; i < 9; ++i) {
-    EXPECT_EQ(stored.updates[i].revision, updates[updates.size() - 9 + i].first);
-    EXPECT_EQ(stored.updates[i].score, updates[updates.size() - 9 + i].second);
+    const Update& expected = updates[updates.size() - 9 + i];
+    EXPECT_EQ(PlainOf(*lone.model, *stored.updates[i].row), expected.example);
+    EXPECT_EQ(stored.updates[i].revision, expected.revision);
+    EXPECT_EQ(stored.updates[i].score, expected.score);
   }
 }
 
-// Through a store that comes and goes: nothing is lost, and the claim stands.
-TEST_P(StoredExamplesTest, SurvivesTheStoreWithItsClaim) {
-  testing::TempDir directory;
-  const auto open = [&](uint64_t snapshot_bytes) {
-    RocksDbJournal::Options journal;
-    journal.directory = directory.path();
-    Store::Options options;
-    options.snapshot_bytes = snapshot_bytes;
-    return std::make_unique<Store>(RocksDbJournal::Open(journal).value(), options);
-  };
-  const std::vector<SvmExample> examples = Examples(5);
-  testing::LoneModel twin(Sampling(GetParam(), kDimension, 100'000));
-  LearnAll(twin, examples);
-  LearnAll(twin, examples);
-  auto store = open(1);
-  ASSERT_OK(store->Create(Sampling(GetParam(), kDimension, 100'000), "", false).status());
-  for (int pass = 0; pass < 2; ++pass) {
-    for (size_t at = 0; at < examples.size(); at += 40) {
-      const size_t end = std::min(at + 40, examples.size());
-      const std::vector<SvmExample> some(examples.begin() + static_cast<std::ptrdiff_t>(at),
-                                         examples.begin() + static_cast<std::ptrdiff_t>(end));
-      ASSERT_OK(
-          testing::Send(*store, "models/m", "p", SpaceBatch(GetParam(), some).batch()).status);
-      if (at % 120 == 0) store = nullptr, store = open(at % 240 == 0 ? 1 : uint64_t{1} << 40);
-    }
-  }
-  store = nullptr;
-  store = open(1);
-  const std::shared_ptr<Model> model = store->Acquire("models/m").value();
-  EXPECT_EQ(PlainSample(*model), Distinct(examples));
-  EXPECT_TRUE(model->ledger().stored_examples().statistics().complete);
-  EXPECT_EQ(testing::StateBytes(*model), testing::StateBytes(*twin.model));
-}
-
-INSTANTIATE_TEST_SUITE_P(Spaces, StoredExamplesTest,
-                         ::testing::Values(Space::kDense, Space::kHashed, Space::kNamed),
-                         [](const auto& info) { return testing::SpaceName(info.param); });
+INSTANTIATE_TEST_SUITE_P(
+    Forms, StoredExamplesTest,
+    ::testing::Combine(::testing::Values(Space::kDense, Space::kHashed, Space::kNamed),
+                       ::testing::Values(std::nullopt, ClassKind::kFixed, ClassKind::kFixedNamed,
+                                         ClassKind::kNumbered, ClassKind::kNamed)),
+    [](const auto& info) {
+      const std::optional<ClassKind> classes = std::get<1>(info.param);
+      return testing::SpaceName(std::get<0>(info.param)) + "_" +
+             (classes.has_value() ? testing::ClassKindName(*classes) : "TwoLabels");
+    });
 
 // A crash: what the journal holds, without what a store writes as it closes.
 class CrashedSample : public ::testing::Test {

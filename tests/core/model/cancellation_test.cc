@@ -5,7 +5,6 @@
 #include "core/model/cost.h"
 #include "core/model/explain.h"
 #include "core/model/model_analysis.h"
-#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/model/analysed_model.h"
 #include "tests/support/learners.h"
@@ -18,7 +17,6 @@ namespace {
 
 using testing::Columns;
 using testing::CountChecks;
-using ::testing::HasSubstr;
 using testing::LoneModel;
 using testing::ReasonOf;
 using testing::Space;
@@ -124,7 +122,6 @@ TEST_P(StoppedWork, WhatIsLearnedByThenIsExactlyWhatIsCounted) {
     const auto producer = lone.model->ledger().FindProducer("p").value();
     const auto rows = static_cast<size_t>(testing::PositionOf(*producer).next_offset);
     ASSERT_LT(rows, examples_.size());
-    ASSERT_THAT(status.message(), HasSubstr(absl::StrCat("first ", rows, " of 12 rows")));
     ASSERT_EQ(outcome.next_offset, static_cast<int64_t>(rows));
     ASSERT_EQ(outcome.examples, rows);
     ASSERT_EQ(MakeReport(*lone.model).examples(), rows);
@@ -152,7 +149,6 @@ TEST_P(StoppedWork, ABatchWithoutErrorsOrNothingIsStoppedWhileItIsChecked) {
   MutexLock turn(&lone.producer.turn);
   const absl::Status status = lone.model->Learn(call, outcome);
   EXPECT_TRUE(absl::IsCancelled(status)) << status;
-  EXPECT_THAT(status.message(), HasSubstr("nothing was learned"));
   EXPECT_EQ(lone.model->revision(), 0U);
 }
 
@@ -282,7 +278,7 @@ TEST(Cost, GrowsWithRowsMapAndSupport) {
   EXPECT_GT(learned.model->EstimateCost(one.unlabelled()), before + 10 * learned.model->revision());
 }
 
-TEST(Cost, AboveTheLimitIsRefusedAndTheErrorSaysWhatToDo) {
+TEST(Cost, AboveTheLimitIsRefused) {
   v1::Model settings = testing::NamedSettings("models/m");
   settings.mutable_feature_space()->mutable_map()->mutable_fourier()->set_dimension(1 << 20);
   settings.mutable_feature_space()->mutable_map()->mutable_fourier()->set_gamma(1);
@@ -292,8 +288,6 @@ TEST(Cost, AboveTheLimitIsRefusedAndTheErrorSaysWhatToDo) {
   const absl::Status status = lone.model->Predict(rows.batch(), {}, 0, outcome);
   EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
   EXPECT_EQ(ReasonOf(status), "MESSAGE_TOO_COSTLY");
-  EXPECT_THAT(status.message(), HasSubstr("--max-message-cost"));
-  EXPECT_THAT(status.message(), HasSubstr("4000000000"));
   LearnCall call;
   call.batch = rows.batch();
   call.producer = &lone.producer;

@@ -96,19 +96,6 @@ void ExpectSumIsScore(const Explanation& explanation, float predicted) {
   EXPECT_NEAR(sum, explanation.score, 1e-6 * size);
 }
 
-// The plain perceptron's weights are the sum of its mistakes, all of which are stored here.
-void ExpectMistakesSumToScore(const Explanation& explanation, uint64_t revision) {
-  EXPECT_TRUE(explanation.support_complete);
-  EXPECT_EQ(explanation.support.size() + explanation.other_support_count, revision);
-  double sum = explanation.other_support;
-  double size = std::abs(explanation.other_support);
-  for (const SupportContribution& mistake : explanation.support) {
-    sum += mistake.contribution;
-    size += std::abs(mistake.contribution);
-  }
-  EXPECT_NEAR(sum, explanation.score, 1e-4 * (1 + size));
-}
-
 TEST_P(ExplainEvery, ContributionsAndOffsetSumToThePredictedScore) {
   for (const v1::FeatureMap& map : Maps(GetParam().space)) {
     LoneModel lone(Settings(map));
@@ -125,9 +112,6 @@ TEST_P(ExplainEvery, ContributionsAndOffsetSumToThePredictedScore) {
         ASSERT_EQ(outcome.explanations.size(), message.examples.size());
         for (size_t i = 0; i < outcome.explanations.size(); ++i) {
           ExpectSumIsScore(outcome.explanations[i], predicted.scores[i]);
-          if (GetParam().kind == "perceptron") {
-            ExpectMistakesSumToScore(outcome.explanations[i], outcome.revision);
-          }
           EXPECT_EQ(outcome.explanations[i].label, predicted.labels[i]);
           EXPECT_LE(outcome.explanations[i].contributions.size(), max_features);
           listed += outcome.explanations[i].contributions.size();
@@ -141,36 +125,6 @@ TEST_P(ExplainEvery, ContributionsAndOffsetSumToThePredictedScore) {
 INSTANTIATE_TEST_SUITE_P(Cases, ExplainEvery, ::testing::ValuesIn(Cases()), [](const auto& info) {
   return testing::TestName(info.param.kind) + "_" + testing::SpaceName(info.param.space);
 });
-
-// AND. Each update of the four rows adds eta c y (x, b).
-TEST(Explain, PastMistakesContributeTheirLabelTimesTheirSimilarity) {
-  v1::Model settings = testing::DenseSettings("and", 2);
-  testing::SetNumber(*settings.mutable_learner(), "step_size", 0.5);
-  LoneModel lone(settings);
-  const testing::Columns rows = testing::Columns().AddDense({1, 1}, 1).AddDense({1, 0}, -1);
-  lone.Learn(rows.batch());
-  ASSERT_EQ(lone.model->revision(), 2U);
-  const ExplainOutcome outcome = Explain(lone, testing::Columns().AddDense({2, 3}, 1).unlabelled());
-  const std::vector<SupportContribution>& mistakes = outcome.explanations[0].support;
-  ASSERT_EQ(mistakes.size(), 2U);
-  EXPECT_EQ(mistakes[0].revision, 1U);
-  EXPECT_EQ(mistakes[0].kernel, 6);
-  EXPECT_EQ(mistakes[0].contribution, 3);
-  EXPECT_EQ(mistakes[1].kernel, 3);
-  EXPECT_EQ(mistakes[1].contribution, -1.5);
-  EXPECT_EQ(outcome.explanations[0].score, 1.5);
-}
-
-TEST(Explain, SaysWhenMistakesAreNoLongerStored) {
-  v1::Model settings = testing::DenseSettings("and", 2);
-  settings.mutable_stored_examples()->set_max_updates(1);
-  LoneModel lone(settings);
-  lone.Learn(testing::Columns().AddDense({1, 1}, 1).AddDense({1, 0}, -1).batch());
-  const ExplainOutcome outcome = Explain(lone, testing::Columns().AddDense({2, 3}, 1).unlabelled());
-  ASSERT_EQ(outcome.explanations[0].support.size(), 1U);
-  EXPECT_EQ(outcome.explanations[0].support[0].revision, 2U);
-  EXPECT_FALSE(outcome.explanations[0].support_complete);
-}
 
 TEST(Explain, ScoresThatAreNoSumAreRefused) {
   for (const CatalogueEntry& entry : Catalogue()) {

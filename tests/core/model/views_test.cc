@@ -37,7 +37,7 @@ std::vector<Weight> Weights(const WeightList& list) {
 }
 
 // Sorted by their size: the list is by index, and equals stay in that order.
-std::vector<Weight> TopWeightsOf(const WeightList& list, size_t limit) {
+std::vector<Weight> TopWeightsOfList(const WeightList& list, size_t limit) {
   std::vector<Weight> weights = Weights(list);
   std::stable_sort(weights.begin(), weights.end(), [](const Weight& a, const Weight& b) {
     return std::abs(a.value) > std::abs(b.value);
@@ -46,89 +46,52 @@ std::vector<Weight> TopWeightsOf(const WeightList& list, size_t limit) {
   return weights;
 }
 
-class TopWeightsOfLearner
-    : public ::testing::TestWithParam<std::tuple<const CatalogueEntry*, Space>> {
- protected:
-  const CatalogueEntry& entry() const { return *std::get<0>(GetParam()); }
-  Space space() const { return std::get<1>(GetParam()); }
-};
+class TopWeightsOf
+    : public ::testing::TestWithParam<std::tuple<const CatalogueEntry*, Space, bool>> {};
 
-TEST_P(TopWeightsOfLearner, AreThoseOfTheWholeList) {
-  testing::TrafficOptions traffic;
-  traffic.space = space();
-  traffic.bad_rows = false;
-  v1::Model settings = testing::SpaceSettings(space(), "models/m", traffic.dimension);
-  testing::SetLearner(*settings.mutable_learner(), entry().name);
+TEST_P(TopWeightsOf, AreThoseOfTheWholeLists) {
+  const auto& [entry, space, classes] = GetParam();
+  if (classes && !entry->has_classes()) return;
+  constexpr int kClasses = 6;
+  v1::Model settings = testing::SpaceSettings(space, "models/m", 12);
+  testing::SetLearner(*settings.mutable_learner(), entry->name);
+  if (classes) testing::SetClasses(ClassKind::kNamed, kClasses, settings);
   LoneModel lone(settings);
-  for (const testing::Message& message : testing::MakeTraffic(1, traffic))
-    lone.Learn(testing::SpaceBatch(space(), message.examples).batch());
-  if (entry().form != Form::kLinear) {
-    EXPECT_TRUE(ListWeights(*lone.model).empty());
-    EXPECT_TRUE(FindTopWeights(*lone.model, 5).lists.empty());
-    return;
+  EXPECT_TRUE(!classes || FindTopWeights(*lone.model, 3).lists.empty());
+  for (auto& examples : testing::ClassMessages(2, classes ? kClasses : 2, 12, 60)) {
+    for (testing::SvmExample& one : examples) one.label = classes || one.label > 0 ? one.label : -1;
+    lone.Learn(testing::ClassBatch(classes ? ClassKind::kNamed : ClassKind::kFixed, space, examples)
+                   .batch());
   }
-  const WeightList all = ListWeights(*lone.model)[0];
+  const std::vector<WeightList> all = ListWeights(*lone.model);
+  ASSERT_EQ(all.size(), entry->form != Form::kLinear ? 0U : classes ? size_t{kClasses} : 1U);
   for (const size_t limit : {1, 5, 1000}) {
     const TopWeights top = FindTopWeights(*lone.model, limit);
-    ASSERT_EQ(top.lists.size(), 1U);
-    EXPECT_EQ(Weights(top.lists[0]), TopWeightsOf(all, limit));
-    // The whole list's is in float32.
-    EXPECT_NEAR(top.lists[0].bias, all.bias, 1e-6 * std::abs(all.bias));
-    EXPECT_EQ(top.lists[0].revision, all.revision);
-    EXPECT_EQ(top.last_revision, all.revision);
-  }
-  EXPECT_GT(lone.model->revision(), 50U);
-}
-
-class TopWeightsOfClasses : public TopWeightsOfLearner {};
-
-TEST_P(TopWeightsOfClasses, AreThoseOfEachClassesList) {
-  constexpr int kClasses = 6;
-  v1::Model settings = testing::SpaceSettings(space(), "models/m", 12);
-  testing::SetLearner(*settings.mutable_learner(), entry().name);
-  testing::SetClasses(ClassKind::kNamed, kClasses, settings);
-  LoneModel lone(settings);
-  EXPECT_TRUE(FindTopWeights(*lone.model, 3).lists.empty());
-  for (const auto& examples : testing::ClassMessages(2, kClasses, 12, 60))
-    lone.Learn(testing::ClassBatch(ClassKind::kNamed, space(), examples).batch());
-  const std::vector<WeightList> all = ListWeights(*lone.model);
-  const TopWeights top = FindTopWeights(*lone.model, 4);
-  if (entry().form != Form::kLinear) {
-    EXPECT_TRUE(all.empty());
-    EXPECT_TRUE(top.lists.empty());
-    return;
-  }
-  ASSERT_EQ(all.size(), static_cast<size_t>(kClasses));
-  ASSERT_EQ(top.lists.size(), all.size());
-  for (size_t k = 0; k < top.lists.size(); ++k) {
-    EXPECT_EQ(Weights(top.lists[k]), TopWeightsOf(all[k], 4)) << k;
-    EXPECT_NEAR(top.lists[k].bias, all[k].bias, 1e-5) << k;
+    ASSERT_EQ(top.lists.size(), all.size());
+    for (size_t k = 0; k < all.size(); ++k) {
+      EXPECT_EQ(Weights(top.lists[k]), TopWeightsOfList(all[k], limit)) << k;
+      // The whole list's is in float32.
+      EXPECT_NEAR(top.lists[k].bias, all[k].bias, 1e-5) << k;
+      EXPECT_EQ(top.lists[k].revision, all[k].revision);
+    }
   }
 }
 
-std::vector<const CatalogueEntry*> Entries(bool is_multiclass) {
+std::vector<const CatalogueEntry*> Entries() {
   std::vector<const CatalogueEntry*> entries;
-  for (const CatalogueEntry& entry : Catalogue()) {
-    if (!is_multiclass || entry.has_classes()) entries.push_back(&entry);
-  }
+  for (const CatalogueEntry& entry : Catalogue()) entries.push_back(&entry);
   return entries;
 }
 
-std::string CaseName(
-    const ::testing::TestParamInfo<std::tuple<const CatalogueEntry*, Space>>& info) {
-  std::string name(std::get<0>(info.param)->name);
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name + testing::SpaceName(std::get<1>(info.param));
-}
-
-INSTANTIATE_TEST_SUITE_P(All, TopWeightsOfLearner,
-                         ::testing::Combine(::testing::ValuesIn(Entries(false)),
-                                            ::testing::Values(Space::kDense, Space::kNamed)),
-                         CaseName);
-INSTANTIATE_TEST_SUITE_P(All, TopWeightsOfClasses,
-                         ::testing::Combine(::testing::ValuesIn(Entries(true)),
-                                            ::testing::Values(Space::kDense, Space::kNamed)),
-                         CaseName);
+INSTANTIATE_TEST_SUITE_P(All, TopWeightsOf,
+                         ::testing::Combine(::testing::ValuesIn(Entries()),
+                                            ::testing::Values(Space::kDense, Space::kNamed),
+                                            ::testing::Bool()),
+                         [](const auto& info) {
+                           return testing::TestName(std::get<0>(info.param)->name) +
+                                  testing::SpaceName(std::get<1>(info.param)) +
+                                  (std::get<2>(info.param) ? "Classes" : "TwoLabels");
+                         });
 
 // Several stretches long, and each row's weight is its own: a weight is what its example taught, or
 // nothing.
@@ -163,7 +126,7 @@ TEST(TopWeights, AreFoundWhileOthersLearnThem) {
   learner.join();
   const TopWeights top = FindTopWeights(*lone.model, 50);
   EXPECT_EQ(top.lists[0].values.size(), 50U);
-  EXPECT_EQ(Weights(top.lists[0]), TopWeightsOf(ListWeights(*lone.model)[0], 50));
+  EXPECT_EQ(Weights(top.lists[0]), TopWeightsOfList(ListWeights(*lone.model)[0], 50));
   EXPECT_EQ(top.last_revision, lone.model->revision());
 }
 
