@@ -77,21 +77,8 @@ TEST(MemoryBudget, DataInFlightHasALimitOfItsOwnForWhichNoModelIsEvicted) {
   EXPECT_EQ(budget.refusals(kAnswers), 1U);
   const absl::Status status = MemoryExhausted("the answer", 1, budget);
   EXPECT_EQ(ReasonOf(status), "MEMORY_EXHAUSTED");
-  EXPECT_NE(status.message().find("--in-flight-budget"), std::string::npos) << status;
-  EXPECT_EQ(status.message().find("models in use"), std::string::npos) << status;
   budget.Release(kRequests, 100);
   EXPECT_TRUE(budget.TryReserve(kAnswers, 100));
-}
-
-TEST(MemoryBudget, TheErrorSaysWhatDidNotFitAndWhichOptionToRaise) {
-  const MemoryBudget budget(64 << 20, 16 << 20);
-  const absl::Status status = MemoryExhausted("the request", 123, budget);
-  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_EQ(ReasonOf(status), "MEMORY_EXHAUSTED");
-  EXPECT_NE(status.message().find("the request of 123 bytes"), std::string::npos) << status;
-  EXPECT_NE(status.message().find("64 MiB"), std::string::npos) << status;
-  EXPECT_NE(status.message().find("--memory-budget"), std::string::npos) << status;
-  EXPECT_TRUE(status.GetPayload(kRetryInfoUrl).has_value());
 }
 
 TEST(WorkMemory, WorkThatDoesNotFitRunsAfterOthersAndAloneIfItMust) {
@@ -148,7 +135,6 @@ TEST_F(ModelMemoryTest, AModelThatThoseInUseLeaveNoRoomForIsNotLoaded) {
   const absl::Status status = store_->Acquire("b").status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
   EXPECT_EQ(ReasonOf(status), "MODEL_TOO_LARGE");
-  EXPECT_NE(status.message().find("--memory-budget"), std::string::npos) << status;
   EXPECT_EQ(store_->memory().refusals(kModels), 1U);
   used.reset();
   EXPECT_OK(store_->Acquire("b").status());
@@ -219,7 +205,6 @@ TEST_F(ModelMemoryTest, NamesEndWhereTheModelsMemoryDoes) {
   }
   ASSERT_EQ(outcome.row_errors.size(), 1U);
   EXPECT_EQ(outcome.row_errors[0].error.code, ValidationCode::kFeatureCap);
-  EXPECT_NE(outcome.row_errors[0].error.description.find("--memory-budget"), std::string::npos);
   EXPECT_GT(model->revision(), 5000U);
 }
 
@@ -240,7 +225,6 @@ TEST_F(ModelMemoryTest, RowsThatARuleKeepsEndWhereTheModelsMemoryDoes) {
   }
   ASSERT_EQ(outcome.row_errors.size(), 1U);
   EXPECT_EQ(outcome.row_errors[0].error.code, ValidationCode::kFeatureCap);
-  EXPECT_NE(outcome.row_errors[0].error.description.find("--memory-budget"), std::string::npos);
   const size_t bytes = MeasureMemory(*store_->Acquire("k").value()).total;
   EXPECT_GT(bytes, options.limits.max_model_bytes);
   EXPECT_LT(bytes, 2 * options.limits.max_model_bytes);
@@ -255,7 +239,6 @@ TEST_F(ModelMemoryTest, ThereAreAtMostMaxModels) {
   const absl::Status status = store_->Create(DenseSettings("c", 2), "", false).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
   EXPECT_EQ(ReasonOf(status), "MODEL_LIMIT");
-  EXPECT_NE(status.message().find("--max-models"), std::string::npos) << status;
   ASSERT_OK(store_->Delete("a", "", false));
   Create("c");
 }
@@ -267,7 +250,6 @@ TEST_F(ModelMemoryTest, AModelWithMoreFeaturesThanAllowedIsNotCreated) {
   Create("fits", 100);
   const absl::Status status = store_->Create(DenseSettings("large", 101), "", false).status();
   EXPECT_EQ(ReasonOf(status), "MODEL_TOO_LARGE");
-  EXPECT_NE(status.message().find("--max-model-features"), std::string::npos) << status;
 }
 
 // A torn ledger stands for an update that a failed allocation cut short.

@@ -19,10 +19,6 @@ constexpr uint64_t kId = 7;
 constexpr absl::Duration kTime = absl::Seconds(1000);
 const absl::Duration kTenth = kTime / 10;
 
-absl::Time TimeOf(const google::protobuf::Timestamp& time) {
-  return absl::FromUnixSeconds(time.seconds()) + absl::Nanoseconds(time.nanos());
-}
-
 // One server, or with another one at the same journal a fleet of two.
 class ModelExpiryTest : public ::testing::Test {
  protected:
@@ -330,15 +326,6 @@ TEST_F(ModelExpiryTest, AModelThatLeavesMemoryStaysUsed) {
   EXPECT_TRUE(Exists());
 }
 
-TEST_F(ModelExpiryTest, MarksOfModelsThatLeftMemoryAreRemovedUnlessTheyExpire) {
-  Add();
-  const ModelExpiry::Mark loaded = expiry_->MarkOf(8);
-  expiry_->MarkOf(9)->store(true);
-  expiry_->Sweep();
-  EXPECT_EQ(expiry_->MarkOf(8), loaded);
-  EXPECT_FALSE(expiry_->MarkOf(9)->load());
-}
-
 TEST_F(ModelExpiryTest, OtherServersOfAFleetNoteAndDeleteNothing) {
   other_ = MakeServer(/*writes=*/false);
   expiry_ = MakeServer(/*writes=*/false);
@@ -376,13 +363,6 @@ TEST_F(ModelExpiryTest, AUseIsAnnouncedToTheWriterFromWhenANoteIsDueUntilItIsNot
   SetNote("models/m", wall_ + kTenth);
   other_->Sweep();
   EXPECT_THAT(other_->UsedHere(), IsEmpty());
-}
-
-TEST_F(ModelExpiryTest, AShortTimeIsLookedAtSoonerThanALongOne) {
-  Add("models/long", 8, absl::Hours(24) * 30);
-  EXPECT_EQ(expiry_->Sweep(), absl::Minutes(1));
-  Add();
-  EXPECT_EQ(expiry_->Sweep(), kTime / 20);
 }
 
 }  // namespace
