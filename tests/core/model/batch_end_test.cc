@@ -130,29 +130,6 @@ TEST(BatchEnd, AFrozenModelEndsNone) {
   EXPECT_EQ((*store->Acquire("models/m"))->revision(), 2U);
 }
 
-// After every message the server dies: what was acknowledged is there, steps among it.
-TEST(BatchEnd, SurvivesARestartAfterEveryMessage) {
-  for (const uint64_t snapshot_bytes : {uint64_t{1} << 40, uint64_t{1}}) {
-    for (const uint32_t mini_batch : {0U, 6U}) {
-      testing::TempDir directory;
-      std::unique_ptr<Store> store = Open(directory, snapshot_bytes);
-      testing::TrafficOptions traffic;
-      traffic.messages = 40;
-      ASSERT_OK(store->Create(Settings(traffic.dimension, mini_batch), "", false).status());
-      LoneModel never(Settings(traffic.dimension, mini_batch));
-      for (const Message& message : MakeTraffic(3, traffic)) {
-        const Sent sent = SendMessage(*store, "models/m", traffic.space, message);
-        ASSERT_OK(sent.status);
-        never.Learn(Columns(message.examples).batch(), message.completed_pass);
-        store.reset();
-        store = Open(directory, snapshot_bytes);
-        ASSERT_EQ(StateBytes(**store->Acquire("models/m")), StateBytes(*never.model));
-      }
-      EXPECT_GT(never.model->revision(), 20U);
-    }
-  }
-}
-
 // A model of this one-dimensional batch perceptron, loaded from what `change` makes of the journal
 // of two mistakes and the step after them.
 struct Reloaded {
@@ -193,28 +170,6 @@ TEST(BatchEnd, ThatACrashCutOffComesBeforeTheNextExample) {
   ASSERT_OK((*reloaded.model)->Learn(call, outcome));
   EXPECT_EQ(outcome.mistakes, 0U);
   EXPECT_EQ(outcome.revision, 3U);
-}
-
-absl::Status Replayed(const std::function<void(storage::UpdateRecord&)>& change) {
-  return Reloaded(Settings(1, 0), [&](JournalEntry& entry) { change(entry.records.back()); })
-      .model.status();
-}
-
-TEST(BatchEnd, ThatContradictsTheRecordIsDataLoss) {
-  EXPECT_OK(Replayed([](storage::UpdateRecord&) {}));
-  EXPECT_TRUE(
-      absl::IsDataLoss(Replayed([](storage::UpdateRecord& record) { record.set_labels(0, 1); })));
-  EXPECT_TRUE(
-      absl::IsDataLoss(Replayed([](storage::UpdateRecord& record) { record.clear_batch_ends(); })));
-  EXPECT_TRUE(absl::IsDataLoss(
-      Replayed([](storage::UpdateRecord& record) { record.set_squared_norm(3); })));
-  // Twice: the second finds nothing that waits.
-  EXPECT_TRUE(absl::IsDataLoss(Replayed([](storage::UpdateRecord& record) {
-    record.add_row_ends(0);
-    record.add_labels(0);
-    record.add_ages(2);
-    record.add_batch_ends(1);
-  })));
 }
 
 }  // namespace

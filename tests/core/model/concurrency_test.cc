@@ -181,49 +181,6 @@ TEST_F(Concurrency, EightStreamsAreOneRunOfThePerceptron) {
   EXPECT_EQ(MakeReport(*again).examples(), kExamples * kPasses);
 }
 
-// Names get weights while others look them up.
-TEST_F(Concurrency, ANamedSpaceGrowsUnderItsReaders) {
-  ASSERT_OK(store_->Create(testing::NamedSettings("named"), "", false).status());
-  std::atomic<bool> done = false;
-  std::vector<std::thread> learners;
-  for (int t = 0; t < 4; ++t) {
-    learners.emplace_back([&, t] {
-      testing::TrafficOptions traffic;
-      traffic.space = testing::Space::kNamed;
-      traffic.messages = 60;
-      traffic.dimension = 200;
-      for (testing::Message message : MakeTraffic(t, traffic)) {
-        message.producer = absl::StrCat("learner-", t);
-        EXPECT_OK(SendMessage(*store_, "named", traffic.space, message).status);
-      }
-    });
-  }
-  std::thread reader([&] {
-    const std::shared_ptr<Model> model = store_->Acquire("named").value();
-    testing::TrafficOptions traffic;
-    traffic.messages = 20;
-    traffic.dimension = 200;
-    const std::vector<testing::Message> messages = MakeTraffic(77, traffic);
-    while (!done) {
-      for (const testing::Message& message : messages) {
-        PredictOutcome outcome;
-        EXPECT_OK(model->Predict(
-            testing::SpaceBatch(testing::Space::kNamed, message.examples).batch(), {}, 0, outcome));
-      }
-      const WeightList weights = ListWeights(*model)[0];
-      EXPECT_EQ(weights.names.size(), weights.values.size());
-    }
-  });
-  for (std::thread& thread : learners) thread.join();
-  done = true;
-  reader.join();
-  const std::string state = StateBytes(*store_->Acquire("named").value());
-  model_.reset();
-  store_ = std::make_unique<Store>(std::make_unique<testing::JournalDecorator>(journal_),
-                                   Store::Options());
-  EXPECT_EQ(StateBytes(*store_->Acquire("named").value()), state);
-}
-
 // Streams that hold a deleted model get an error, and nothing crashes.
 TEST_F(Concurrency, ModelsAreDeletedAndMadeAnewUnderTheirStreams) {
   model_.reset();

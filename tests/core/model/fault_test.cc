@@ -1,7 +1,6 @@
 // Faults under the journal: nothing acknowledged is lost, nothing unacknowledged is half in, and
 // the model is usable again.
 #include <future>
-#include <map>
 #include <string>
 #include <thread>
 
@@ -25,10 +24,6 @@ using testing::Space;
 using testing::StateBytes;
 using Call = FaultyJournal::Call;
 using Fate = FaultyJournal::Fate;
-
-std::map<std::string, uint64_t> RowErrors(const ConvergenceReport& report) {
-  return {report.row_errors().begin(), report.row_errors().end()};
-}
 
 class Faults : public ::testing::Test {
  protected:
@@ -95,34 +90,6 @@ TEST_F(Faults, AStuckJournalShowsInTheOldestWaitUntilItAnswers) {
   while (store_->stats().oldest_commit_wait > absl::ZeroDuration()) std::this_thread::yield();
   EXPECT_GT(store_->stats().commit_busy, absl::ZeroDuration());
 }
-
-class OneFault : public Faults, public ::testing::WithParamInterface<Fate> {};
-
-TEST_P(OneFault, LosesNothingAcknowledgedAndAllowsToSendAgain) {
-  OpenFailing(Call::kCommit, 2, GetParam());
-  ASSERT_OK(store_->Create(DenseSettings("a", 2), "", false).status());
-  ASSERT_OK(Send(*store_, "a", "p", mistake_.batch(), 0).status);
-  const std::string acknowledged = StateBytes(*store_->Acquire("a").value());
-  const Columns other = Columns().AddDense({3, 1}, -1);
-  const Sent failed = Send(*store_, "a", "p", other.batch(), 1);
-  EXPECT_EQ(ReasonOf(failed.status), "JOURNAL_UNAVAILABLE");
-  const bool written = GetParam() == Fate::kFailsAfterwards;
-  const std::shared_ptr<Model> again = store_->Acquire("a").value();
-  EXPECT_EQ(StateBytes(*again) == acknowledged, !written);
-  EXPECT_EQ(MakeReport(*again).examples(), written ? 2U : 1U);
-  const Sent resent = Send(*store_, "a", "p", other.batch(), 1);
-  ASSERT_OK(resent.status);
-  EXPECT_EQ(resent.outcome.duplicates, written ? 1U : 0U);
-  EXPECT_EQ(resent.outcome.next_offset, 2);
-  EXPECT_EQ(resent.outcome.revision, 2U);
-  const std::string state = StateBytes(*store_->Acquire("a").value());
-  Open([](Call, uint64_t) { return Fate::kWorks; });
-  EXPECT_EQ(StateBytes(*store_->Acquire("a").value()), state);
-}
-
-INSTANTIATE_TEST_SUITE_P(Fates, OneFault,
-                         ::testing::Values(Fate::kFails, Fate::kFailsAfterwards,
-                                           Fate::kLeavesRecords));
 
 TEST_F(Faults, AFailedCommitOfOneGroupClosesOnlyTheModelsInIt) {
   OpenFailing(Call::kCommit, 2, Fate::kFails);
@@ -200,40 +167,6 @@ Sent Insist(Store& store, const std::string& name, Space space, const Message& m
     if (sent.status.ok()) return sent;
     EXPECT_TRUE(absl::IsUnavailable(sent.status)) << sent.status;
     if (!absl::IsUnavailable(sent.status)) return sent;
-  }
-}
-
-// A producer that sends again until it is answered: in the end everything is as if nothing had
-// failed.
-TEST_F(Faults, RandomFailuresAndAProducerThatResendsComeToTheSameAsNone) {
-  for (uint32_t seed = 1; seed <= 12; ++seed) {
-    const Space space = static_cast<Space>(seed % 3);
-    std::mt19937 random(seed);
-    Open([random](Call call, uint64_t) mutable { return RandomFate(random, call); },
-         seed % 2 == 0 ? 1 : uint64_t{1} << 40);
-    testing::TrafficOptions traffic;
-    traffic.space = space;
-    const std::string name = absl::StrCat("model-", seed);
-    const auto settings = testing::SpaceSettings(space, name, traffic.dimension);
-    ASSERT_OK(store_->Create(settings, "", false).status());
-    testing::LoneModel twin(settings);
-    for (const Message& message : MakeTraffic(seed, traffic)) {
-      const Sent sent = Insist(*store_, name, space, message);
-      twin.Learn(testing::SpaceBatch(space, message.examples).batch(), message.completed_pass);
-      ASSERT_EQ(sent.outcome.revision, twin.model->revision());
-      ASSERT_EQ(sent.outcome.next_offset, testing::PositionOf(twin.producer).next_offset);
-    }
-    EXPECT_GT(store_->stats().commit_failures, 3U);
-    Open([](Call, uint64_t) { return Fate::kWorks; });
-    const std::shared_ptr<Model> model = store_->Acquire(name).value();
-    EXPECT_EQ(StateBytes(*model), StateBytes(*twin.model)) << seed;
-    const ConvergenceReport counters = MakeReport(*model);
-    const ConvergenceReport expected = MakeReport(*twin.model);
-    EXPECT_EQ(counters.examples(), expected.examples());
-    EXPECT_EQ(counters.mistakes(), expected.mistakes());
-    EXPECT_EQ(counters.updates(), expected.updates());
-    EXPECT_EQ(RowErrors(counters), RowErrors(expected));
-    EXPECT_EQ(counters.streak(), expected.streak());
   }
 }
 

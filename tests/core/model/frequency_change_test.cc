@@ -9,13 +9,11 @@
 #include "core/features/names.h"
 #include "core/journal/memory_journal.h"
 #include "core/journal/snapshot_parts.h"
-#include "core/learner/catalogue.h"
 #include "core/model/model.h"
 #include "core/store/model_history.h"
 #include "core/store/store.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/support/each_learner.h"
 #include "tests/support/learners.h"
 #include "tests/support/models.h"
 
@@ -66,16 +64,6 @@ class FrequencyChange : public ::testing::Test {
       Learn("free home", -1);
     }
   }
-  // Texts of words that say little of their labels, so that every rule updates again and again.
-  void LearnNoise(int count) {
-    for (int i = 0; i < count; ++i) {
-      random_ = random_ * 6364136223846793005U + 1442695040888963407U;
-      const uint64_t bits = random_ >> 33;
-      std::string text = bits % 5 < 3 ? "free" : "home";
-      for (int word = 0; word < 3; ++word) text += " w" + std::to_string((bits >> word * 5) % 19);
-      Learn(text, (bits & 1) == 0 ? 1 : -1);
-    }
-  }
   float Score(const Model& model, const std::string& text) {
     const TextColumns columns(text, 1, model.settings().space);
     Batch batch = columns.batch();
@@ -89,12 +77,6 @@ class FrequencyChange : public ::testing::Test {
     state.clear_learning_curve();
     return state;
   }
-  // Without what is counted so far.
-  static std::string InForce(const Model& model) {
-    storage::Snapshot state = State(model);
-    state.clear_document_counts();
-    return state.SerializeAsString();
-  }
   std::vector<storage::UpdateRecord> Records() {
     std::vector<storage::UpdateRecord> records;
     EXPECT_OK(others_->Replay(header_.id(), 0, [&](const storage::UpdateRecord& record, size_t) {
@@ -104,7 +86,6 @@ class FrequencyChange : public ::testing::Test {
     return records;
   }
 
-  uint64_t random_ = 1;
   std::unique_ptr<MemoryJournal> others_;
   std::unique_ptr<Store> store_;
   storage::ModelHeader header_;
@@ -226,40 +207,6 @@ TEST_F(FrequencyChange, ADamagedRecordIsDataLoss) {
   ASSERT_OK(others_->Commit({&entry, 1}, {}).status());
   EXPECT_TRUE(absl::IsDataLoss(Model::Load(header_, *others_, ModelLimits()).status()));
 }
-
-class FrequenciesEachRule : public FrequencyChange,
-                            public ::testing::WithParamInterface<std::string> {};
-
-TEST_P(FrequenciesEachRule, IsReplayedAndFollowedToTheBit) {
-  Create(Settings(GetParam()));
-  const std::unique_ptr<JournalTail> tail =
-      others_->Tail(0, others_->LastSequence(0).value()).value();
-  const std::shared_ptr<Model> follower = Load();
-  for (const int texts : {60, 10, 70, 10}) {
-    LearnNoise(texts);
-    for (auto entries = tail->Next(absl::ZeroDuration()).value(); !entries.empty();
-         entries = tail->Next(absl::ZeroDuration()).value()) {
-      for (const SequencedEntry& entry : entries) ASSERT_OK(Follow(entry.entry, follower->core()));
-    }
-    const std::shared_ptr<Model> model = Get();
-    storage::Snapshot loaded = State(*Load());
-    storage::Snapshot learned = State(*model);
-    // The sample also has examples that caused no update.
-    for (storage::Snapshot* state : {&loaded, &learned}) {
-      state->clear_document_counts();
-      state->clear_stored_rows();
-    }
-    EXPECT_EQ(loaded.SerializeAsString(), learned.SerializeAsString());
-    EXPECT_EQ(Score(*follower, "free w3 w7"), Score(*model, "free w3 w7"));
-    EXPECT_EQ(follower->revision(), model->revision());
-    EXPECT_EQ(InForce(*follower), InForce(*Load()));
-  }
-  EXPECT_EQ(State(*follower).document_frequencies().documents(), 128U);
-}
-
-INSTANTIATE_TEST_SUITE_P(Catalogue, FrequenciesEachRule,
-                         ::testing::ValuesIn(testing::LearnerNames()),
-                         [](const auto& info) { return testing::TestName(info.param); });
 
 }  // namespace
 }  // namespace perceptrond::frequency_change_test

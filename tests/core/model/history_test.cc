@@ -31,10 +31,6 @@ std::vector<SvmExample> Noise(uint32_t seed, size_t count) {
   return examples;
 }
 
-std::string Bytes(const Model& model) {
-  return MakeSnapshot(model).learning_curve().SerializeAsString();
-}
-
 // Without times.
 std::vector<std::string> Figures(const std::vector<LearningCurvePoint>& points) {
   std::vector<std::string> figures;
@@ -179,27 +175,6 @@ TEST_P(CurvesOnDisk, HaveTheErrorOfAWindowThatGoesOnAfterAStart) {
   EXPECT_EQ(latest.window_error(), 2.0 / 501);
 }
 
-// The last bit of it, times and window errors too, which no replay could find again.
-TEST_P(CurvesOnDisk, AreTheSameAfterTheServerWasAway) {
-  Open();
-  ASSERT_OK(store_->Create(testing::DenseSettings("models/m", 3), "", false).status());
-  const std::vector<SvmExample> examples = Noise(4, 8000);
-  std::mt19937 random(4);
-  for (size_t begin = 0; begin < examples.size();) {
-    const size_t end = begin + 1 + random() % 400;
-    ASSERT_OK(
-        testing::Send(*store_, "models/m", "p", Columns(examples, begin, end).batch()).status);
-    begin = end;
-    if (random() % 4 != 0) continue;
-    const std::string before = Bytes(**store_->Acquire("models/m"));
-    Open();
-    ASSERT_EQ(Bytes(**store_->Acquire("models/m")), before);
-  }
-  const LearningCurve curves = MakeLearningCurve(**store_->Acquire("models/m"));
-  EXPECT_GT(curves.points.back().revision(), 3000);
-  EXPECT_GT(curves.points.size(), CurvePoints::kMaxPoints / 2);
-}
-
 INSTANTIATE_TEST_SUITE_P(Snapshots, CurvesOnDisk,
                          ::testing::Values(uint64_t{1}, uint64_t{1} << 14, uint64_t{1} << 40));
 
@@ -218,36 +193,6 @@ TEST(LearningCurve, TakeFewBytesOfTheJournal) {
   const uint64_t doublings = std::bit_width(updates / CurvePoints::kMaxPoints);
   EXPECT_GT(updates, 8 * CurvePoints::kMaxPoints);
   EXPECT_LE(points, CurvePoints::kMaxPoints + 1 + doublings * (CurvePoints::kMaxPoints / 2 + 1));
-}
-
-absl::Status LoadWith(const std::function<void(storage::UpdateRecord&)>& change) {
-  MemoryJournal journal;
-  const auto model = testing::MakeModel(journal, testing::DenseSettings("m", 3));
-  Producer producer("");
-  LearnCall call;
-  const Columns columns(Noise(6, 20));
-  call.batch = columns.batch();
-  call.producer = &producer;
-  LearnOutcome outcome;
-  EXPECT_OK(model->Learn(call, outcome));
-  JournalEntry entry = model->ledger().TakePending();
-  entry.model_id = model->id();
-  change(entry.records[0]);
-  EXPECT_OK(journal.Commit({&entry, 1}, {}).status());
-  return Model::Load(journal.Find("m").value(), journal, Model::Limits()).status();
-}
-
-TEST(LearningCurve, PointsThatContradictTheirRecordAreDataLoss) {
-  EXPECT_OK(LoadWith([](storage::UpdateRecord& /*record*/) {}));
-  // Written by a server from before there were any.
-  EXPECT_OK(LoadWith([](storage::UpdateRecord& record) { record.clear_learning_curve(); }));
-  EXPECT_TRUE(absl::IsDataLoss(LoadWith(
-      [](storage::UpdateRecord& record) { record.mutable_learning_curve(0)->set_revision(99); })));
-  EXPECT_TRUE(absl::IsDataLoss(LoadWith(
-      [](storage::UpdateRecord& record) { record.mutable_learning_curve(0)->set_revision(-1); })));
-  EXPECT_TRUE(absl::IsDataLoss(LoadWith([](storage::UpdateRecord& record) {
-    record.mutable_learning_curve(0)->set_weight_norm(-1);
-  })));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Copies, other names and rollbacks of models in a store.
+// Copies, files, other names and rollbacks of models in a store. replay_test.cc: each gives the same bits, whatever the rule.
 #include "core/store/model_history.h"
 
 #include <google/protobuf/util/message_differencer.h>
@@ -10,35 +10,19 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
-#include "core/journal/rocksdb_journal.h"
-#include "core/learner/catalogue.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/store/store_fixture.h"
-#include "tests/support/each_learner.h"
-#include "tests/support/learners.h"
 #include "tests/support/status.h"
-#include "tests/support/temp_dir.h"
 
 namespace perceptrond::model_history_test {
 namespace {
 
 using google::protobuf::util::MessageDifferencer;
-using testing::Message;
-using testing::Space;
 using testing::StoreTest;
 namespace v1 = ::perceptron::v1;
 
 constexpr char kName[] = "models/a";
-
-// What a rule has learned, without what a rollback leaves as it was.
-std::string WeightBytes(const Model& model) {
-  storage::Snapshot snapshot = MakeSnapshot(model);
-  snapshot.clear_learning_curve();
-  snapshot.clear_stored_rows();
-  snapshot.clear_revision();
-  return snapshot.SerializeAsString();
-}
 
 class HistoryTest : public StoreTest {
  protected:
@@ -66,110 +50,10 @@ class HistoryTest : public StoreTest {
     EXPECT_OK(model.status());
     return model.value();
   }
-  // Sends the messages at each producer's position.
-  void Learn(const std::string& name, Space space, const std::vector<Message>& messages,
-             size_t begin, size_t end) {
-    for (size_t i = begin; i < end; ++i) {
-      EXPECT_OK(testing::Send(*store_, name, messages[i].producer,
-                              testing::SpaceBatch(space, messages[i].examples).batch())
-                    .status);
-    }
-  }
   void LearnRow(const std::string& name, const testing::Columns& columns) {
     EXPECT_OK(testing::Send(*store_, name, "p", columns.batch()).status);
   }
 };
-
-class RollbackOfEachRule : public HistoryTest,
-                           public ::testing::WithParamInterface<testing::SpaceAndLearner> {};
-
-TEST_P(RollbackOfEachRule, LearnsOnAsIfWhatItUndidHadNeverCome) {
-  const auto& [space, entry] = GetParam();
-  testing::TrafficOptions options;
-  options.space = space;
-  options.producers = 2;
-  const std::vector<Message> messages = testing::MakeTraffic(11, options);
-  for (const char* name : {kName, "models/b"}) {
-    v1::Model settings = testing::SpaceSettings(space, name, options.dimension);
-    testing::SetLearner(*settings.mutable_learner(), std::string(entry->name));
-    ASSERT_OK(store_->Create(settings, "", false).status());
-    Learn(name, space, messages, 0, 40);
-  }
-  ASSERT_OK(History().Keep(kName, "kept").status());
-  const std::string kept = WeightBytes(*Get(kName));
-  Learn(kName, space, messages, 40, 70);
-  const uint64_t revision = Get(kName)->revision();
-  const uint64_t examples = store_->Get(kName)->report.examples();
-  ASSERT_GT(revision, 0U);
-  ASSERT_OK(History().RollBack(kName, {"kept"}, revision));
-  EXPECT_EQ(Get(kName)->revision(), revision + 1);
-  EXPECT_EQ(WeightBytes(*Get(kName)), kept);
-  EXPECT_EQ(store_->Get(kName)->report.examples(), examples);
-  for (const bool reopened : {false, true}) {
-    if (reopened) Reopen();
-    const size_t begin = reopened ? 85 : 70;
-    Learn(kName, space, messages, begin, begin + 15);
-    Learn("models/b", space, messages, begin, begin + 15);
-    EXPECT_EQ(WeightBytes(*Get(kName)), WeightBytes(*Get("models/b"))) << reopened;
-    EXPECT_EQ(Get(kName)->ledger().examples(), Get("models/b")->ledger().examples());
-    const storage::Counters one = Get(kName)->ledger().counters();
-    const storage::Counters other = Get("models/b")->ledger().counters();
-    // k and the sums.
-    EXPECT_EQ(one.report().updates() - one.undone_updates(), other.report().updates());
-    EXPECT_EQ(one.whole_steps(), other.whole_steps());
-    EXPECT_EQ(one.rounding(), other.rounding());
-    // R, and what was proven of all data.
-    EXPECT_GE(one.squared_radius(), other.squared_radius());
-    if (other.has_margin_ceiling()) {
-      EXPECT_LE(one.margin_ceiling(), other.margin_ceiling());
-    }
-  }
-}
-
-TEST_P(RollbackOfEachRule, AModelFromAFileIsEqualToTheBit) {
-  const auto& [space, entry] = GetParam();
-  testing::TrafficOptions options;
-  options.space = space;
-  options.producers = 2;
-  const std::vector<Message> messages = testing::MakeTraffic(5, options);
-  v1::Model settings = testing::SpaceSettings(space, kName, options.dimension);
-  testing::SetLearner(*settings.mutable_learner(), std::string(entry->name));
-  ASSERT_OK(store_->Create(settings, "", false).status());
-  Learn(kName, space, messages, 0, 60);
-  const auto file = Export(kName);
-  ASSERT_OK(file.status());
-  ASSERT_OK(Import(*file, "models/b", 1000));
-  EXPECT_EQ(testing::StateBytes(*Get("models/b")), testing::StateBytes(*Get(kName)));
-  EXPECT_TRUE(MessageDifferencer::Equals(Get("models/b")->ledger().counters(),
-                                         Get(kName)->ledger().counters()));
-  Learn(kName, space, messages, 60, 80);
-  Learn("models/b", space, messages, 60, 80);
-  EXPECT_EQ(testing::StateBytes(*Get("models/b")), testing::StateBytes(*Get(kName)));
-}
-
-INSTANTIATE_TEST_SUITE_P(All, RollbackOfEachRule, testing::EachSpaceAndLearner(), testing::NameOf);
-
-TEST_F(HistoryTest, ASecondRollbackMayGoBeyondTheFirst) {
-  Create(kName);
-  std::vector<std::string> weights;
-  std::vector<uint64_t> updates;
-  for (const float x : {1.0F, -2.0F, 3.0F}) {
-    LearnRow(kName, testing::Columns().AddDense({x, 1}, x > 0 ? -1 : 1));
-    ASSERT_OK(History().Keep(kName, absl::StrCat("k", weights.size())).status());
-    weights.push_back(WeightBytes(*Get(kName)));
-    updates.push_back(Get(kName)->revision());
-  }
-  for (const size_t to : {2, 0, 1, 0, 2}) {
-    const uint64_t revision = Get(kName)->revision();
-    ASSERT_OK(History().RollBack(kName, {absl::StrCat("k", to)}, std::nullopt));
-    EXPECT_EQ(WeightBytes(*Get(kName)), weights[to]);
-    EXPECT_EQ(Get(kName)->revision(), revision + 1);
-    Reopen();
-    EXPECT_EQ(WeightBytes(*Get(kName)), weights[to]);
-    const storage::Counters counters = Get(kName)->ledger().counters();
-    EXPECT_EQ(counters.report().updates() - counters.undone_updates(), updates[to]);
-  }
-}
 
 TEST_F(HistoryTest, ARollbackUndoesAWeightReplacementForTheTheorem) {
   Create(kName);
@@ -353,42 +237,6 @@ TEST_F(HistoryTest, AnAliasKeepsItsModelFromBeingDeleted) {
   EXPECT_EQ(store_->catalogue().aliases().ModelOf("aliases/x").value(), "models/b");
   ASSERT_OK(store_->catalogue().DeleteAlias("aliases/x", ""));
   EXPECT_OK(store_->Delete("models/b", "", false));
-}
-
-// As HistoryTest, on disk.
-TEST(HistoryOnDisk, OutlivesTheServer) {
-  const testing::TempDir dir;
-  RocksDbJournal::Options options;
-  options.directory = dir.path() + "/journal";
-  std::string kept;
-  for (const bool reopened : {false, true}) {
-    auto journal = RocksDbJournal::Open(options);
-    ASSERT_OK(journal.status());
-    Store store(*std::move(journal), Store::Options());
-    if (!reopened) {
-      ASSERT_OK(store.Create(testing::DenseSettings(kName, 2), "", false).status());
-      const auto learn = [&](float x, int label) {
-        EXPECT_OK(
-            testing::Send(store, kName, "p", testing::Columns().AddDense({x, 1}, label).batch())
-                .status);
-      };
-      learn(1, 1);
-      ASSERT_OK(ModelHistory(store).Keep(kName, "k").status());
-      kept = WeightBytes(**store.Acquire(kName));
-      learn(2, -1);
-      ASSERT_OK(ModelHistory(store).RollBack(kName, {"k"}, 2));
-      ASSERT_OK(ModelHistory(store).Copy(kName, "models/copy", "").status());
-      ASSERT_OK(ModelHistory(store).Rename(kName, "models/renamed", ""));
-    }
-    for (const char* name : {"models/renamed", "models/copy"}) {
-      const auto model = store.Acquire(name);
-      ASSERT_OK(model.status());
-      EXPECT_EQ((*model)->revision(), 3U);
-      EXPECT_EQ(WeightBytes(**model), kept);
-    }
-    EXPECT_EQ(testing::ReasonOf(store.Acquire(kName).status()), "MODEL_NOT_FOUND");
-    EXPECT_EQ(ModelHistory(store).List("models/renamed")->size(), 1U);
-  }
 }
 
 }  // namespace

@@ -1,0 +1,96 @@
+// A record whose replay does not come out as the record says is data loss: a model is loaded whole or not at all.
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "tests/support/learners.h"
+#include "tests/support/models.h"
+
+namespace perceptrond::damaged_records_test {
+namespace {
+
+using testing::Columns;
+using Records = std::vector<storage::UpdateRecord>;
+using Change = std::function<void(Records&)>;
+
+struct Damage {
+  std::string name;
+  std::string learner;
+  Change change;
+  bool is_taken = false;
+};
+
+void PrintTo(const Damage& damage, std::ostream* out) { *out << damage.name; }
+
+class DamagedRecords : public ::testing::TestWithParam<Damage> {};
+
+// Three updates of two features and, of the batch perceptron, the step after them, which is a record of its own.
+TEST_P(DamagedRecords, AreDataLoss) {
+  MemoryJournal journal;
+  ::perceptron::v1::Model settings = testing::DenseSettings("model", 2);
+  testing::SetLearner(*settings.mutable_learner(), GetParam().learner);
+  const std::shared_ptr<Model> model = testing::MakeModel(journal, settings);
+  Producer producer("");
+  LearnCall call;
+  const Columns columns = Columns().AddDense({1, 2}, 1).AddDense({2, 1}, -1).AddDense({3, 1}, 1);
+  call.batch = columns.batch();
+  call.producer = &producer;
+  call.completed_pass = 1;
+  LearnOutcome outcome;
+  ASSERT_OK(model->Learn(call, outcome));
+  JournalEntry entry = model->ledger().TakePending();
+  ASSERT_EQ(entry.records.size(), GetParam().learner == "batch-perceptron" ? 2U : 1U);
+  entry.model_id = model->id();
+  GetParam().change(entry.records);
+  ASSERT_OK(journal.Commit({&entry, 1}, {}).status());
+  const absl::Status status =
+      Model::Load(journal.Find("model").value(), journal, Model::Limits()).status();
+  EXPECT_EQ(status.code(),
+            GetParam().is_taken ? absl::StatusCode::kOk : absl::StatusCode::kDataLoss)
+      << status;
+}
+
+const std::vector<Damage> kDamages = {
+    {"None", "perceptron", [](Records&) {}, true},
+    {"NoRecord", "perceptron", [](Records& records) { records.clear(); }},
+    {"AnotherLabel", "perceptron", [](Records& records) { records[0].set_labels(1, 1); }},
+    {"AnotherValue", "perceptron", [](Records& records) { records[0].set_values(5, 3.5F); }},
+    {"AnotherNorm", "perceptron", [](Records& records) { records[0].set_squared_norm(14.000001); }},
+    {"BeginsTooLate", "perceptron", [](Records& records) { records[0].set_first_revision(2); }},
+    {"MoreLabelsThanRows", "perceptron",
+     [](Records& records) { records[0].mutable_labels()->Add(1); }},
+    {"RowOutsideTheModel", "perceptron",
+     [](Records& records) {
+       records[0].set_dense_width(3);  // three values a row: the model has two weights
+       records[0].mutable_labels()->RemoveLast();
+     }},
+    // As a server writes it from before there were curves.
+    {"NoCurve", "perceptron", [](Records& records) { records[0].clear_learning_curve(); }, true},
+    {"PointAfterTheRecord", "perceptron",
+     [](Records& records) { records[0].mutable_learning_curve(0)->set_revision(99); }},
+    {"PointBeforeTheFirst", "perceptron",
+     [](Records& records) { records[0].mutable_learning_curve(0)->set_revision(-1); }},
+    {"PointWithoutANorm", "perceptron",
+     [](Records& records) { records[0].mutable_learning_curve(0)->set_weight_norm(-1); }},
+    {"WholeStep", "batch-perceptron", [](Records&) {}, true},
+    {"StepWithALabel", "batch-perceptron", [](Records& records) { records[1].set_labels(0, 1); }},
+    {"RowInsteadOfAStep", "batch-perceptron",
+     [](Records& records) { records[1].clear_batch_ends(); }},
+    {"StepToAnotherNorm", "batch-perceptron",
+     [](Records& records) { records[1].set_squared_norm(3); }},
+    // The second finds nothing that waits.
+    {"StepTwice", "batch-perceptron",
+     [](Records& records) {
+       records[1].add_row_ends(0);
+       records[1].add_labels(0);
+       records[1].add_ages(2);
+       records[1].add_batch_ends(1);
+     }},
+};
+
+INSTANTIATE_TEST_SUITE_P(Damages, DamagedRecords, ::testing::ValuesIn(kDamages),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace perceptrond::damaged_records_test
