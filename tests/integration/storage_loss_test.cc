@@ -89,14 +89,6 @@ TEST_F(LossTest, TheServerRefusesToStartAndSaysHowToGoOn) {
   EXPECT_GT(std::stoi(Metric("perceptrond_journal_lost_writes")), 0);
 }
 
-TEST_F(LossTest, ADirectoryWithoutItsWatermarkIsNotSound) {
-  LearnAndCutTheLog();
-  std::filesystem::remove(data() + "/WATERMARK");
-  const CommandResult verify = RunServer("verify " + data());
-  EXPECT_EQ(verify.exit_code, 1);
-  EXPECT_THAT(verify.out, HasSubstr("WATERMARK"));
-}
-
 TEST_F(LossTest, AProducerThatResumesGetsAnErrorAndLearnsTheLostExamplesAgain) {
   LearnAndCutTheLog();
   StartWithTheLoss();
@@ -170,25 +162,6 @@ TEST_F(LossTest, AVastClaimDoesNotChangeTheCounts) {
   producer.mutable_resume()->set_acknowledged_revision(0);
   EXPECT_TRUE(ClaimStatus("m", producer).ok());
   EXPECT_EQ(Get("m").report().examples(), 0);
-}
-
-TEST_F(LossTest, AKilledServerLosesNothingAndSaysNothing) {
-  Start();
-  claim_.set_id("p");
-  claim_.mutable_resume()->set_model_uid(Create("m").uid());
-  RawLearnStream stream(*learning_, "m", "p");
-  claim_.mutable_resume()->set_history_id(stream.Open().history_id());
-  const v1::LearnResult last = SendExamples(stream, 0, kExamples);
-  claim_.mutable_resume()->set_acknowledged_offset(last.acknowledged_offset());
-  claim_.mutable_resume()->set_acknowledged_revision(last.revision());
-  server_->Kill();
-  stream.Finish();
-  Start();
-  RawLearnStream again(*learning_, "m");
-  *again.first().mutable_producer() = claim_;
-  EXPECT_EQ(again.Open().next_offset(), kExamples);
-  EXPECT_TRUE(again.Finish().ok());
-  EXPECT_EQ(Metric("perceptrond_journal_lost_writes"), "0\n");
 }
 
 }  // namespace
