@@ -1,5 +1,6 @@
 #include "client/batch_builder.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -54,23 +55,17 @@ TEST(BatchBuilder, PutsIndicesInAscendingOrderWithTheirValues) {
             "values: 0.5 values: 0.7 values: 0.1 labels: -1 labels: 1");
 }
 
-TEST(BatchBuilder, LeavesOutValuesIffAllAreOne) {
-  BatchBuilder builder;
-  ASSERT_TRUE(builder.Add(Sparse({1, 2}, {1, 1})).ok());
-  ASSERT_TRUE(builder.Add(Sparse({3})).ok());
-  EXPECT_EQ(Build(&builder).values_size(), 0);
-  ASSERT_TRUE(builder.Add(Sparse({1, 2})).ok());
-  ASSERT_TRUE(builder.Add(Sparse({3}, {2})).ok());
-  EXPECT_EQ(Build(&builder).values_size(), 3);
-}
-
-TEST(BatchBuilder, LeavesOutLabelsIffNoRowHasOne) {
-  BatchBuilder builder;
-  ASSERT_TRUE(builder.Add(Sparse({1}, {}, Row::kNoLabel)).ok());
-  EXPECT_EQ(Build(&builder).labels_size(), 0);
-  ASSERT_TRUE(builder.Add(Sparse({1}, {}, Row::kNoLabel)).ok());
-  ASSERT_TRUE(builder.Add(Sparse({1}, {}, -1)).ok());
-  EXPECT_EQ(Build(&builder).labels_size(), 2);
+TEST(BatchBuilder, LeavesOutValuesIffAllAreOneAndLabelsIffNoRowHasOne) {
+  const auto sizes = [](const Row& first, const Row& second) {
+    BatchBuilder builder;
+    EXPECT_TRUE(builder.Add(first).ok());
+    EXPECT_TRUE(builder.Add(second).ok());
+    const ExampleColumns columns = Build(&builder);
+    return std::pair(columns.values_size(), columns.labels_size());
+  };
+  EXPECT_EQ(sizes(Sparse({1, 2}, {1, 1}), Sparse({3})), std::pair(0, 2));
+  EXPECT_EQ(sizes(Sparse({1, 2}), Sparse({3}, {2}, Row::kNoLabel)), std::pair(3, 2));
+  EXPECT_EQ(sizes(Sparse({1}, {}, Row::kNoLabel), Sparse({3}, {}, Row::kNoLabel)), std::pair(0, 0));
 }
 
 TEST(BatchBuilder, KeepsDenseRowsAsTheyAre) {
@@ -83,17 +78,6 @@ TEST(BatchBuilder, KeepsDenseRowsAsTheyAre) {
   EXPECT_EQ(columns.dense_width(), 3u);
   EXPECT_EQ(columns.values_size(), 3);
   EXPECT_EQ(columns.row_ends_size(), 0);
-}
-
-TEST(BatchBuilder, RefusesWhatOccursTwiceAndLeavesTheBatchAsItWas) {
-  BatchBuilder builder;
-  ASSERT_TRUE(builder.Add(Named({"a"})).ok());
-  EXPECT_EQ(ReasonOf(builder.Add(Named({"b", "a", "b"}))), "REPEATED_NAME");
-  EXPECT_EQ(builder.rows(), 1u);
-  const ExampleColumns columns = Build(&builder);
-  EXPECT_EQ(NamesIn(columns.feature_names()), std::vector<std::string>{"a"});
-  EXPECT_EQ(ReasonOf(builder.Add(Sparse({3, 1, 3}))), "REPEATED_INDEX");
-  EXPECT_TRUE(builder.empty());
 }
 
 TEST(BatchBuilder, AddsTheValuesOfRepeatedNamesWhereTheRowSaysSo) {
@@ -121,26 +105,47 @@ TEST(BatchBuilder, AddsTheValuesOfRepeatedNamesWhereTheRowSaysSo) {
   EXPECT_TRUE(builder.empty());
 }
 
-TEST(BatchBuilder, RefusesMalformedRows) {
-  BatchBuilder builder;
-  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-  constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  EXPECT_EQ(ReasonOf(builder.Add(Sparse({1}, {kNan}))), "NON_FINITE_VALUE");
-  EXPECT_EQ(ReasonOf(builder.Add(Sparse({1, 2}, {kInfinity, -kInfinity}))), "NON_FINITE_VALUE");
-  EXPECT_EQ(ReasonOf(builder.Add(Sparse({1, 2}, {1}))), "MALFORMED_ROW");
-  EXPECT_EQ(ReasonOf(builder.Add(Sparse({1}, {}, -2))), "UNKNOWN_LABEL");
-  EXPECT_EQ(ReasonOf(builder.Add(Named({""}))), "BAD_NAME");
-  EXPECT_EQ(ReasonOf(builder.Add(Named({std::string(1025, 'x')}))), "BAD_NAME");
-  EXPECT_EQ(ReasonOf(builder.Add(Named({"\xff"}))), "BAD_NAME");
-  EXPECT_TRUE(builder.Add(Named({std::string(1024, 'x')})).ok());
-}
-
 Row Text(const std::string& text, int label = 1) {
   Row row;
   row.kind = RowKind::kText;
   row.text = text;
   row.label = label;
   return row;
+}
+
+Row WithLabelName(const std::string& label) {
+  Row row = Sparse({1}, {}, Row::kNoLabel);
+  row.label_name = label;
+  return row;
+}
+
+TEST(BatchBuilder, RefusesRowsThatTheServerWouldRefuse) {
+  BatchBuilder builder;
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  constexpr float kMax = std::numeric_limits<float>::max();
+  const std::pair<Row, const char*> refused[] = {
+      {Sparse({1}, {kNan}), "NON_FINITE_VALUE"},
+      {Sparse({1, 2}, {kInfinity, -kInfinity}), "NON_FINITE_VALUE"},
+      {Sparse({1, 2}, {1}), "MALFORMED_ROW"},
+      {Sparse({3, 1, 3}), "REPEATED_INDEX"},
+      {Sparse({1}, {}, -2), "UNKNOWN_LABEL"},
+      {Named({"b", "a", "b"}), "REPEATED_NAME"},
+      {Named({""}), "BAD_NAME"},
+      {Named({std::string(1025, 'x')}), "BAD_NAME"},
+      {Named({"\xff"}), "BAD_NAME"},
+      {Text("prize \xff"), "BAD_TEXT"},
+      {Text(std::string((1 << 20) + 1, 'a')), "BAD_TEXT"},
+  };
+  for (const auto& [row, reason] : refused) EXPECT_EQ(ReasonOf(builder.Add(row)), reason);
+  EXPECT_FALSE(builder.Add(WithLabelName(std::string(1025, 'a'))).ok());
+  EXPECT_FALSE(builder.Add(WithLabelName("\xff")).ok());
+  EXPECT_TRUE(builder.empty());
+  for (const Row& row : {Named({std::string(1024, 'x')}), Text(std::string(1 << 20, 'a')),
+                         Sparse({1, 2, 3}, {kMax, kMax, kMax})}) {
+    EXPECT_TRUE(builder.Add(row).ok());
+    Build(&builder);
+  }
 }
 
 TEST(BatchBuilder, SendsTextsAlone) {
@@ -155,18 +160,19 @@ TEST(BatchBuilder, SendsTextsAlone) {
   EXPECT_FALSE(builder.Fits(Text("a")));
 }
 
-TEST(BatchBuilder, RefusesTextsThatTheServerWouldRefuse) {
+TEST(BatchBuilder, SendsLabelNamesAsPositionsInThoseOfTheMessage) {
   BatchBuilder builder;
-  EXPECT_EQ(ReasonOf(builder.Add(Text("prize \xff"))), "BAD_TEXT");
-  EXPECT_EQ(ReasonOf(builder.Add(Text(std::string((1 << 20) + 1, 'a')))), "BAD_TEXT");
-  EXPECT_TRUE(builder.Add(Text(std::string(1 << 20, 'a'))).ok());
-  EXPECT_EQ(builder.rows(), 1U);
-}
-
-TEST(BatchBuilder, TakesTheLargestFiniteValues) {
-  BatchBuilder builder;
-  constexpr float kMax = std::numeric_limits<float>::max();
-  EXPECT_TRUE(builder.Add(Sparse({1, 2, 3}, {kMax, kMax, kMax})).ok());
+  for (const char* label : {"tea", "rum", "tea"})
+    ASSERT_TRUE(builder.Add(WithLabelName(label)).ok());
+  EXPECT_TRUE(builder.Fits(WithLabelName("")));
+  EXPECT_FALSE(builder.Fits(Sparse({1}))) << "names and numbers do not go together";
+  EXPECT_FALSE(builder.Add(Sparse({1})).ok());
+  ExampleColumns columns = Build(&builder);
+  EXPECT_THAT(columns.label_names(), ::testing::ElementsAre("tea", "rum"));
+  EXPECT_THAT(columns.labels(), ::testing::ElementsAre(0, 1, 0));
+  ASSERT_TRUE(builder.Add(Sparse({1})).ok());
+  EXPECT_FALSE(builder.Fits(WithLabelName("tea")));
+  EXPECT_EQ(Build(&builder).label_names_size(), 0);
 }
 
 TEST(BatchBuilder, SaysWhichRowsGoTogether) {
@@ -203,18 +209,6 @@ TEST(BatchBuilder, SortsLongRowsOfAnyIndicesWithTheirValues) {
   }
 }
 
-TEST(BatchBuilder, NumbersNamesByFirstOccurrence) {
-  BatchBuilder builder;
-  ASSERT_TRUE(builder.Add(Named({"z", "a"})).ok());
-  ASSERT_TRUE(builder.Add(Named({"m", "a", "z"}, {1, 2, 3})).ok());
-  EXPECT_EQ(builder.names(), 3u);
-  const ExampleColumns columns = Build(&builder);
-  EXPECT_EQ(NamesIn(columns.feature_names()), (std::vector<std::string>{"z", "a", "m"}));
-  EXPECT_EQ(NameTableReader(0).Read(columns),
-            (std::vector<NamedFeatures>{{{"a", 1}, {"z", 1}}, {{"a", 2}, {"m", 1}, {"z", 3}}}));
-  EXPECT_EQ(builder.names(), 0u);
-}
-
 TEST(BatchBuilder, GoesOnAfterRowsThatItRefused) {
   BatchBuilder builder;
   ASSERT_TRUE(builder.Add(Named({"a", "b"})).ok());
@@ -223,8 +217,10 @@ TEST(BatchBuilder, GoesOnAfterRowsThatItRefused) {
   EXPECT_FALSE(builder.Add(Named({"e", "\xff"}, {2, 2})).ok());
   ASSERT_TRUE(builder.Add(Named({"e", "c"})).ok());
   const ExampleColumns columns = Build(&builder);
+  // By their first occurrence.
   EXPECT_EQ(NamesIn(columns.feature_names()), (std::vector<std::string>{"a", "b", "d", "e", "c"}));
   EXPECT_EQ(columns.values_size(), 0);
+  EXPECT_EQ(builder.names(), 0u);
 }
 
 // The message says what the rows did, whatever names they have and in whatever order.

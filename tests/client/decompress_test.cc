@@ -147,23 +147,5 @@ TEST(Decompress, ALineThatIsTypedIsReadBeforeTheNextOne) {
   }
 }
 
-TEST(Decompress, TellsHowMuchOfTheCompressedFileWasRead) {
-  const std::string packed = Gzip(Lines(50'000));
-  int reads = 0;
-  const auto source =
-      Decompress("f", std::make_unique<CountedReads>(packed, packed.size(), &reads));
-  std::string buffer(1 << 16, '\0');
-  uint64_t last = 0;
-  size_t steps = 0;
-  while (*source->Read(buffer.data(), buffer.size()) > 0) {
-    ASSERT_TRUE(source->compressed_bytes().has_value());
-    EXPECT_GE(*source->compressed_bytes(), last);
-    last = *source->compressed_bytes();
-    ++steps;
-  }
-  EXPECT_EQ(last, packed.size());
-  EXPECT_GT(steps, 10U);
-}
-
 }  // namespace
 }  // namespace perceptrond::client

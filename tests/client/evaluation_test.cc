@@ -74,56 +74,20 @@ TEST(TwoLabelEvaluation, InPartsHasTheSameFigures) {
   EXPECT_EQ(parts.str(), whole.str());
 }
 
-TEST(TwoLabelEvaluation, ReadsAsATable) {
-  const std::string text = EvaluateRows().Text({"ham", "spam"});
-  EXPECT_THAT(text, HasSubstr("errors: 5 of 12 (41.67 %); always predicting the more frequent "
-                              "label: 50.00 %\n"
-                              "  label  predicted ham  predicted spam\n"
-                              "  ham                3               3\n"
-                              "  spam               2               4\n"
-                              "of spam: precision 57.14 %, recall 66.67 %, F1 61.54 %; AUC 0.7778\n"
-                              "calibration: Brier score 0.1960, log loss 0.5433, expected "
-                              "calibration error 0.2458\n"));
-  EXPECT_THAT(text, HasSubstr("  0.4 to 0.5              3       0.4167  0.6667\n"));
-  EXPECT_THAT(text, Not(HasSubstr("score 0:")));
-}
-
-TEST(TwoLabelEvaluation, ItsTableIsAsWideAsItsCharacters) {
-  TwoLabelEvaluation evaluation;
-  evaluation.Add({-1, -1, -1, std::nullopt, std::nullopt}, v1::TIE_RULE_MISTAKE);
-  EXPECT_THAT(evaluation.Text({"grün", "日本"}),
-              HasSubstr("  label  predicted grün  predicted 日本\n"
-                        "  grün                1               0\n"
-                        "  日本                0               0\n"));
-}
-
 TEST(TwoLabelEvaluation, AScoreOfZeroCountsAsInLearning) {
   const auto evaluate = [](v1::TieRule rule, int predicted) {
     TwoLabelEvaluation evaluation;
     evaluation.Add({1, predicted, 0, std::nullopt, std::nullopt}, rule);
     evaluation.Add({-1, predicted, -0.F, std::nullopt, std::nullopt}, rule);
     evaluation.Add({1, 1, 2, std::nullopt, std::nullopt}, rule);
-    return evaluation;
+    return evaluation.confusion;
   };
-  const TwoLabelEvaluation mistake = evaluate(v1::TIE_RULE_MISTAKE, -1);
-  EXPECT_EQ(mistake.confusion.errors(), 2U);
-  EXPECT_EQ(mistake.confusion.total(), 3U);
-  EXPECT_EQ(*mistake.confusion.retrieval().recall, 0.5);
-  EXPECT_THAT(mistake.Text({}), HasSubstr("score 0: 2 times, each an error"));
-  TwoLabelEvaluation one;
-  one.Add({1, -1, 0, std::nullopt, std::nullopt}, v1::TIE_RULE_MISTAKE);
-  EXPECT_THAT(one.Text({}), HasSubstr("score 0: 1 time, each an error"));
-  EXPECT_THAT(mistake.Text({}), HasSubstr("  -1                0             0        1\n"));
-  TwoLabelEvaluation once;
-  once.Add({1, 1, 0, std::nullopt, std::nullopt}, v1::TIE_RULE_MISTAKE);
-  EXPECT_THAT(once.Text({}), HasSubstr("score 0: 1 time, each an error"));
-  const TwoLabelEvaluation positive = evaluate(v1::TIE_RULE_POSITIVE, 1);
-  EXPECT_EQ(positive.confusion.errors(), 1U);
-  EXPECT_EQ(positive.confusion.false_positive, 1U);
-  EXPECT_THAT(positive.Text({}), HasSubstr("score 0: 2 times, predicted as +1"));
-  const TwoLabelEvaluation correct = evaluate(v1::TIE_RULE_CORRECT, -1);
-  EXPECT_EQ(correct.confusion.errors(), 0U);
-  EXPECT_THAT(correct.Text({}), HasSubstr("score 0: 2 times, each correct"));
+  EXPECT_EQ(evaluate(v1::TIE_RULE_MISTAKE, -1).errors(), 2U);
+  EXPECT_EQ(evaluate(v1::TIE_RULE_MISTAKE, -1).total(), 3U);
+  EXPECT_EQ(*evaluate(v1::TIE_RULE_MISTAKE, -1).retrieval().recall, 0.5);
+  EXPECT_EQ(evaluate(v1::TIE_RULE_POSITIVE, 1).errors(), 1U);
+  EXPECT_EQ(evaluate(v1::TIE_RULE_POSITIVE, 1).false_positive, 1U);
+  EXPECT_EQ(evaluate(v1::TIE_RULE_CORRECT, -1).errors(), 0U);
 }
 
 TEST(TwoLabelEvaluation, WithoutADenominatorAFigureIsAbsent) {
@@ -133,7 +97,6 @@ TEST(TwoLabelEvaluation, WithoutADenominatorAFigureIsAbsent) {
   evaluation.AddTo(json);
   for (const char* absent : {"precision", "recall", "f1", "auc", "brierScore", "margin"})
     EXPECT_THAT(json.str(), Not(HasSubstr(absent)));
-  EXPECT_THAT(evaluation.Text({}), HasSubstr("of +1: precision -, recall -, F1 -\n"));
 }
 
 // The definition: pairs in order, equal scores counting half.
@@ -209,8 +172,10 @@ TEST(ClassConfusion, HasTheFiguresOfScikitLearn) {
   EXPECT_NEAR(ClassConfusion::Mean(by_class, &Retrieval::precision), 0.611111111111111, 1e-15);
   EXPECT_NEAR(ClassConfusion::Mean(by_class, &Retrieval::recall), 0.6666666666666666, 1e-15);
   EXPECT_NEAR(ClassConfusion::Mean(by_class, &Retrieval::f1), 0.6238095238095238, 1e-15);
-  EXPECT_THAT(confusion.Text({}),
-              HasSubstr("mean of 3 classes: precision 61.11 %, recall 66.67 %, F1 62.38 %\n"));
+  EXPECT_EQ(confusion.errors(), 3U);
+  JsonObject json;
+  confusion.AddTo(json, {});
+  EXPECT_THAT(json.str(), HasSubstr("{\"actual\":2,\"predicted\":0,\"count\":\"1\"}"));
 }
 
 TEST(ClassScores, HasTheFiguresOfScikitLearn) {
@@ -247,34 +212,6 @@ TEST(ClassScores, OfTwoClassesTheBrierScoreIsTwiceThatOfOneProbability) {
   }
   EXPECT_DOUBLE_EQ(classes.brier_score(), 2 * one.brier_score());
   EXPECT_DOUBLE_EQ(classes.log_loss(), one.log_loss());
-}
-
-TEST(PredictSummary, OfEqualClassScoresNeitherIsRight) {
-  PredictSummary summary;
-  summary.classes_known = 2;
-  summary.AddClass({0, 0, 0, std::nullopt, std::nullopt});
-  summary.AddClass({0, 0, 1, 0.F, std::nullopt});
-  summary.AddClass({0, 0, 1, 0.5F, std::nullopt});
-  EXPECT_EQ(summary.classes.errors(), 2U);
-  summary.tie_rule = v1::TIE_RULE_POSITIVE;
-  summary.AddClass({0, 0, 1, 0.F, std::nullopt});
-  EXPECT_EQ(summary.classes.errors(), 2U);
-}
-
-TEST(PredictSummary, LabelZeroIsMinusOneOnlyWhereTheOthersArePlusOne) {
-  const auto decide = [](std::vector<int> labels) {
-    PredictSummary summary;
-    for (const int label : labels) summary.AddTwoLabels({label, 1, 1, std::nullopt, std::nullopt});
-    const std::string notice = summary.DecideZeroLabels();
-    return std::pair(notice, summary.labelled.confusion.total());
-  };
-  EXPECT_EQ(decide({1, -1}), std::pair(std::string(), uint64_t{2}));
-  EXPECT_EQ(decide({1, 0, 0}).second, 3U);
-  EXPECT_THAT(decide({1, 0, 0}).first, HasSubstr("label 0 is counted as -1, 2 times"));
-  EXPECT_EQ(decide({1, 0, -1}).second, 2U);
-  EXPECT_THAT(decide({0, -1}).first, HasSubstr("since -1 is a label too"));
-  EXPECT_EQ(decide({0, 0}).second, 0U);
-  EXPECT_THAT(decide({0, 0}).first, HasSubstr("since there is no other label"));
 }
 
 }  // namespace

@@ -1,361 +1,389 @@
+// Files of examples: a table of inputs by format, with the rows or the errors that must come out.
 #include "client/format/format.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cctype>
 #include <map>
+#include <memory>
 #include <random>
+#include <string>
 #include <utility>
+#include <vector>
 
-#include "tests/client/format_fixture.h"
+#include "absl/strings/str_cat.h"
+#include "client/format/reader.h"
 
-namespace perceptrond::client::format_test {
+namespace perceptrond::client {
 namespace {
 
-TEST(Svmlight, ReadsLabelAndFeaturesFromTheStatedBase) {
-  const auto format = Make(Options(FormatKind::kSvmlight));
-  const Row row = Parsed(format.get(), "-1 1:0.5\t7:-2e1  # 9:9");
-  EXPECT_EQ(row.label, -1);
-  EXPECT_EQ(row.indices, (std::vector<uint32_t>{0, 6}));
-  EXPECT_EQ(row.values, (std::vector<float>{.5f, -20}));
-  FormatOptions zero = Options(FormatKind::kSvmlight);
-  zero.index_base = 0;
-  EXPECT_EQ(Parsed(Make(zero).get(), "+1 0:2").indices, std::vector<uint32_t>{0});
-  EXPECT_EQ(Parsed(Make(zero).get(), "1 4294967295:2").indices, std::vector<uint32_t>{4294967295});
+// Hands out a few bytes at a time.
+class Trickle final : public ByteSource {
+ public:
+  Trickle(std::string content, size_t step) : content_(std::move(content)), step_(step) {}
+  absl::StatusOr<size_t> Read(char* buffer, size_t size) override {
+    const size_t count = std::min({size, step_, content_.size() - position_});
+    std::copy_n(content_.data() + position_, count, buffer);
+    position_ += count;
+    return count;
+  }
+
+ private:
+  const std::string content_;
+  const size_t step_;
+  size_t position_ = 0;
+};
+
+// "LABEL FEATURE:VALUE... *WEIGHT", the weight if it is not 1; an absent label is "?", features of dense rows are their
+// values, of texts the text in quotes, of ids the id after "#".
+std::string Rendered(const Row& row) {
+  std::string text = row.label_name;
+  if (text.empty()) text = row.has_label() ? absl::StrCat(row.label) : "?";
+  for (size_t i = 0; i < row.feature_count(); ++i) {
+    const float value = row.values.empty() ? 1 : row.values[i];
+    switch (row.kind) {
+      case RowKind::kSparse:
+        absl::StrAppend(&text, " ", row.indices[i], ":", value);
+        break;
+      case RowKind::kNamed:
+        absl::StrAppend(&text, " ", std::string(row.name(i)), ":", value);
+        break;
+      case RowKind::kDense:
+        absl::StrAppend(&text, " ", value);
+        break;
+      case RowKind::kText:
+        absl::StrAppend(&text, " \"", row.text, "\"");
+        break;
+      case RowKind::kPredictionId:
+        absl::StrAppend(&text, " #", row.text);
+        break;
+    }
+  }
+  if (row.weight != 1) absl::StrAppend(&text, " *", row.weight);
+  return text;
 }
 
-TEST(Svmlight, DemandsAnIndexBaseAndExplainsWhy) {
-  FormatOptions options = Options(FormatKind::kSvmlight);
-  options.index_base.reset();
+// What a file of this content is read as: "LINE: ROW" or "LINE!", the line refused, or "!!", the file refused.
+std::vector<std::string> Read(const FormatOptions& options, const std::string& content,
+                              size_t step = 1 << 20, int64_t skip = 0) {
   const auto format = MakeFormat(options);
-  ASSERT_TRUE(absl::IsInvalidArgument(format.status()));
-  EXPECT_NE(std::string(format.status().message()).find("--index-base"), std::string::npos);
-  options.index_base = 2;
-  EXPECT_FALSE(MakeFormat(options).ok());
-}
-
-TEST(Svmlight, LeavesOutValuesWhereAllAreOne) {
-  const auto format = Make(Options(FormatKind::kSvmlight));
-  EXPECT_TRUE(Parsed(format.get(), "1 2:1 3:1.0").values.empty());
-}
-
-TEST(Svmlight, PassesOverEmptyLinesAndComments) {
-  const auto format = Make(Options(FormatKind::kSvmlight));
-  EXPECT_TRUE(Nothing(format.get(), ""));
-  EXPECT_TRUE(Nothing(format.get(), " \t"));
-  EXPECT_TRUE(Nothing(format.get(), "# all of it"));
-  EXPECT_TRUE(Parsed(format.get(), "+1").indices.empty()) << "a label alone is an example";
-}
-
-TEST(Svmlight, RefusesMalformedLines) {
-  const auto format = Make(Options(FormatKind::kSvmlight));
-  EXPECT_NE(Error(format.get(), "1 0:1").find("--index-base 1"), std::string::npos);
-  for (const char* line : {"1 2", "1 2:", "1 :3", "1 2:nan", "1 2:inf", "1 2:1e39", "1 2:1x",
-                           "1 x:1", "1 -2:1", "1 4294967296:1", "1 2:3:4", "1 qid:3 2:1", "2:1",
-                           "maybe 2:1", "2 2:1", "nan 2:1", "0 2:1"}) {
-    Error(format.get(), line);
+  EXPECT_TRUE(format.ok()) << format.status();
+  Reader reader("f", std::make_unique<Trickle>(content, step), format->get(), skip);
+  std::vector<std::string> read;
+  Row row;
+  while (true) {
+    const auto more = reader.Next(&row);
+    if (more.ok() && !*more) return read;
+    if (absl::IsInvalidArgument(more.status())) {
+      const std::string message(more.status().message());
+      EXPECT_EQ(message.substr(0, 2), "f:");
+      read.push_back(message.substr(2, message.find(':', 2) - 2) + "!");
+      continue;
+    }
+    read.push_back(more.ok() ? absl::StrCat(reader.line(), ": ", Rendered(row)) : "!!");
+    if (!more.ok()) return read;
   }
 }
 
-TEST(Svmlight, NeedsNoLabelToPredict) {
+struct Case {
+  std::string content;
+  std::vector<std::string> read;
+};
+
+// However the bytes arrive.
+void ExpectRead(const FormatOptions& options, const std::vector<Case>& cases) {
+  for (const Case& one : cases) {
+    for (const size_t step : {1, 2, 3, 7, 1 << 20})
+      EXPECT_EQ(Read(options, one.content, step), one.read) << one.content;
+  }
+}
+
+void ExpectRefused(const FormatOptions& options, const std::vector<std::string>& lines,
+                   const std::string& header = "") {
+  for (const std::string& line : lines)
+    EXPECT_EQ(Read(options, header + line).at(0), header.empty() ? "1!" : "2!") << line;
+}
+
+FormatOptions Options(FormatKind kind) {
+  FormatOptions options;
+  options.kind = kind;
+  options.index_base = 1;
+  options.label_column = "y";
+  return options;
+}
+
+TEST(Svmlight, HasALabelAndFeaturesFromTheStatedBase) {
   FormatOptions options = Options(FormatKind::kSvmlight);
+  ExpectRead(options, {{"-1 1:0.5\t7:-2e1  # 9:9", {"1: -1 0:0.5 6:-20"}},
+                       {"1 2:1 3:1.0\n", {"1: 1 1:1 2:1"}},
+                       {"+1\n \t\n# all of it\n1 5:1", {"1: 1", "4: 1 4:1"}},
+                       {"1 1:1\n-1 22:1\r\n\n1 333:1", {"1: 1 0:1", "2: -1 21:1", "4: 1 332:1"}},
+                       {"\xEF\xBB\xBF"
+                        "1 5:1\n",
+                        {"1: 1 4:1"}},
+                       {"1 1:1\n\n1 x\n1 2:1\n", {"1: 1 0:1", "3!", "4: 1 1:1"}},
+                       {"", {}},
+                       {"\n\r\n\n", {}}});
+  ExpectRefused(options, {"1 0:1", "1 2", "1 2:", "1 :3", "1 2:nan", "1 2:inf", "1 2:1e39",
+                          "1 2:1x", "1 x:1", "1 -2:1", "1 4294967296:1", "1 2:3:4", "2:1",
+                          "maybe 2:1", "2 2:1", "nan 2:1", "0 2:1"});
+  EXPECT_EQ(Read(options, "what is this\n1 5:1\n", 3, 1), std::vector<std::string>{"2: 1 4:1"});
   options.require_label = false;
-  const auto format = Make(options);
-  EXPECT_EQ(Parsed(format.get(), "2:1 5:3").indices, (std::vector<uint32_t>{1, 4}));
-  EXPECT_EQ(Parsed(format.get(), "? 2:1").label, Row::kNoLabel);
-  EXPECT_EQ(Parsed(format.get(), "-1 2:1").label, -1);
-}
-
-TEST(Labels, AreNamesOrSignsAndZeroOnlyWhereStated) {
-  LabelRule rule;
-  rule.names = {"ham", "spam"};
-  EXPECT_EQ(*ParseLabel(rule, "ham"), -1);
-  EXPECT_EQ(*ParseLabel(rule, "spam"), 1);
-  EXPECT_EQ(*ParseLabel(rule, "-1.0"), -1);
-  EXPECT_EQ(*ParseLabel(rule, "+1"), 1);
-  EXPECT_FALSE(ParseLabel(rule, "eggs").ok());
-  const auto zero = ParseLabel(rule, "0");
-  EXPECT_NE(std::string(zero.status().message()).find("--zero-is-negative"), std::string::npos);
-  rule.zero_is_negative = true;
-  EXPECT_EQ(*ParseLabel(rule, "0"), -1);
-}
-
-TEST(Labels, ZeroMeansMinusOneWhereMinusOneDoesNotOccur) {
-  LabelsSeen seen;
-  LabelRule rule;
-  rule.seen = &seen;
-  EXPECT_EQ(*ParseLabel(rule, "1"), 1);
-  EXPECT_FALSE(seen.zero);
-  EXPECT_EQ(*ParseLabel(rule, "0"), -1);
-  EXPECT_TRUE(seen.zero);
-  EXPECT_EQ(*ParseLabel(rule, "0.0"), -1);
-  EXPECT_NE(
-      std::string(ParseLabel(rule, "-1").status().message()).find("label -1 beside the label 0"),
-      std::string::npos);
-
-  LabelsSeen signs;
-  rule.seen = &signs;
-  EXPECT_EQ(*ParseLabel(rule, "-1"), -1);
-  EXPECT_NE(
-      std::string(ParseLabel(rule, "0").status().message()).find("label 0 beside the label -1"),
-      std::string::npos);
-  rule.zero_is_negative = true;
-  EXPECT_EQ(*ParseLabel(rule, "0"), -1);
-
-  LabelRule kept;
-  kept.keep_zero = true;
-  EXPECT_EQ(*ParseLabel(kept, "0"), 0);
-  EXPECT_EQ(*ParseLabel(kept, "-1"), -1);
-}
-
-TEST(Format, IsThatOfTheFileInsideACompressedOne) {
-  EXPECT_EQ(FormatByExtension("a.svm.gz"), FormatKind::kSvmlight);
-  EXPECT_EQ(FormatByExtension("a.tsv.zst"), FormatKind::kText);
-  EXPECT_EQ(FormatByExtension("a.gz"), std::nullopt);
-  EXPECT_EQ(FormatByExtension("gz"), std::nullopt);
-}
-
-TEST(Labels, WhereANameIsANumberANumberIsANameOrNothing) {
-  LabelRule rule;
-  rule.names = {"1", "2"};
-  EXPECT_EQ(*ParseLabel(rule, "1"), -1);
-  EXPECT_EQ(*ParseLabel(rule, "2"), 1);
-  for (const char* other : {"1.0", "+1", "-1", "0"}) EXPECT_FALSE(ParseLabel(rule, other).ok());
-}
-
-TEST(JsonLines, ANumberIsALabelsNumberWhateverItsName) {
-  FormatOptions options = Options(FormatKind::kJsonl);
-  options.labels.names = {"1", "2"};
-  const auto format = Make(options);
-  EXPECT_EQ(Parsed(format.get(), R"({"dense": {"values": [1]}, "label": 1})").label, 1);
-  EXPECT_EQ(Parsed(format.get(), R"({"dense": {"values": [1]}, "labelName": "1"})").label, -1);
+  ExpectRead(options, {{"2:1 5:3\n? 2:1\n-1 2:1", {"1: ? 1:1 4:3", "2: ? 1:1", "3: -1 1:1"}}});
+  options.index_base = 0;
+  ExpectRead(options, {{"+1 0:2\n1 4294967295:2", {"1: 1 0:2", "2: 1 4294967295:2"}}});
+  for (const std::optional<int> base : {std::optional<int>(), std::optional<int>(2)}) {
+    options.index_base = base;
+    EXPECT_TRUE(absl::IsInvalidArgument(MakeFormat(options).status()));
+  }
 }
 
 TEST(Vw, NamesFeaturesByTheirNamespaceAndMultipliesByItsWeight) {
-  const auto format = Make(Options(FormatKind::kVw));
-  const Row row = Parsed(format.get(), "1 1.0 'tag|words:2 free win:3 | plain |info len:-4.5");
-  EXPECT_EQ(row.label, 1);
-  EXPECT_EQ(Features(row),
-            (Map{{"words^free", 2}, {"words^win", 6}, {"plain", 1}, {"info^len", -4.5f}}));
+  const FormatOptions options = Options(FormatKind::kVw);
+  ExpectRead(options, {{"1 1.0 'tag|words:2 free win:3 | plain |info len:-4.5",
+                        {"1: 1 words^free:2 words^win:6 plain:1 info^len:-4.5"}},
+                       {"-1 |f a\n-1 tag|f a\n  \n-1 'tag |f a",
+                        {"1: -1 f^a:1", "2: -1 f^a:1", "4: -1 f^a:1"}},
+                       {"1 2.5 |f a", {"1: 1 f^a:1 *2.5"}}});
+  ExpectRefused(options, {"1|f a", "1 0 |f a", "1 -2 |f a", "1 a b", "1 |f a:x", "1 |f a:nan",
+                          "1 |f:x a", "1 |f :2", "2 |f a", "1 1 1 x |f a", "|f a"});
 }
 
-TEST(Vw, KnowsLabelsFromTags) {
-  const auto format = Make(Options(FormatKind::kVw));
-  EXPECT_EQ(Parsed(format.get(), "-1 |f a").label, -1);
-  EXPECT_EQ(Parsed(format.get(), "-1 tag|f a").label, -1);
-  EXPECT_EQ(Parsed(format.get(), "-1 'tag |f a").label, -1);
-  EXPECT_NE(Error(format.get(), "1|f a").find("tag"), std::string::npos);
-}
-
-TEST(Vw, TheImportanceIsTheExamplesWeight) {
-  const auto format = Make(Options(FormatKind::kVw));
-  EXPECT_EQ(Parsed(format.get(), "1 2.5 |f a").weight, 2.5F);
-  EXPECT_EQ(Parsed(format.get(), "1 |f a").weight, 1);
-  EXPECT_NE(Error(format.get(), "1 0 |f a").find("importance"), std::string::npos);
-  EXPECT_NE(Error(format.get(), "1 -2 |f a").find("importance"), std::string::npos);
-}
-
-TEST(Vw, RefusesMalformedLines) {
-  const auto format = Make(Options(FormatKind::kVw));
-  for (const char* line : {"1 a b", "1 |f a:x", "1 |f a:nan", "1 |f:x a", "1 |f :2", "2 |f a",
-                           "1 1 1 x |f a", "|f a"}) {
-    Error(format.get(), line);
-  }
-  EXPECT_TRUE(Nothing(format.get(), "  "));
-}
-
-TEST(Csv, NamesFeaturesByTheHeader) {
-  const auto format = Make(Options(FormatKind::kCsv));
-  EXPECT_TRUE(Nothing(format.get(), "a, y ,\"b,\"\"c\""));
-  const Row row = Parsed(format.get(), "1.5,-1,\"2\"");
-  EXPECT_EQ(row.label, -1);
-  EXPECT_EQ(Features(row), (Map{{"a", 1.5f}, {"b,\"c", 2}}));
-  EXPECT_EQ(Features(Parsed(format.get(), ",1, 3 ")), (Map{{"b,\"c", 3}})) << "empty is absent";
-}
-
-TEST(Csv, FillsDenseRowsInOrder) {
+TEST(Csv, HasAHeaderAndRecordsWhoseQuotesMayHoldLineBreaks) {
   FormatOptions options = Options(FormatKind::kCsv);
-  options.dense = true;
-  options.header = false;
-  options.label_column = "2";
-  options.delimiter = ';';
-  const auto format = Make(options);
-  const Row row = Parsed(format.get(), "1;-1;3");
-  EXPECT_EQ(row.kind, RowKind::kDense);
-  EXPECT_EQ(row.label, -1);
-  EXPECT_EQ(row.values, (std::vector<float>{1, 3}));
-  Error(format.get(), ";1;3");
+  ExpectRead(options,
+             {{"a, y ,\"b,\"\"c\"\n1.5,-1,\"2\"\n,1, 3 ", {"2: -1 a:1.5 b,\"c:2", "3: 1 b,\"c:3"}},
+              // No other line can be read.
+              {"a,b\n1,2\n", {"!!"}},
+              {"a,y,b,a\n1,1,1,1\n", {"!!"}},
+              {",y,b\n1,1,1\n", {"!!"}},
+              {"y,\"a\n1,1\n", {"!!"}}});
+  ExpectRefused(options, {"1", "1,1,1", "x,1", "nan,1", "1,2", "\"1,1", "\"1\"x,1", "1,"}, "a,y\n");
+  options.text_column = "text";
+  ExpectRead(
+      options,
+      {{"\xEF\xBB\xBF\"y\",text\r\n1,\"a\nb\r\n\n\"\"c\"\"\"\r\n-1,d\n\n1,\"\n\"\n2,e\n1,\"f\ng\"",
+        {"2: 1 \"a\nb\r\n\n\"c\"\"", "6: -1 \"d\"", "8: 1 \"\n\"", "10!", "11: 1 \"f\ng\""}},
+       // A quote without end: an error at its line, and the next line is read.
+       {"y,text\n1,a\n1,\"b\n1,c\n-1,d\n", {"2: 1 \"a\"", "3!", "4: 1 \"c\"", "5: -1 \"d\""}},
+       {"y,text\n1,\"a\nb\",\"c\n", {"2!", "3!"}},
+       {"sender,y,text\nBob, 1 ,\"Win, \"\"free\"\"\"\n,-1,\nBob,1\n",
+        {"2: 1 \"Win, \"free\"\"", "3: -1 \"\"", "4!"}},
+       {"a,y\n1,1\n", {"!!"}}});
+  EXPECT_EQ(Read(options, "a \"title\nof,\"two lines\n\"x\ny\",text,y\n0,b,1\n", 7, 2),
+            std::vector<std::string>{"5: 1 \"b\""});
+  options.text_column = "y";
+  ExpectRead(options, {{"a,y\n1,1\n", {"!!"}}});
+
+  FormatOptions dense = Options(FormatKind::kCsv);
+  dense.dense = true;
+  ExpectRead(dense, {{"a,y,,a\n1,-1,3,4\n", {"2: -1 1 3 4"}}});
+  dense.header = false;
+  dense.label_column = "2";
+  dense.delimiter = ';';
+  ExpectRead(dense, {{"1;-1;3\n;1;3\n", {"1: -1 1 3", "2!"}}});
 }
 
-TEST(Csv, RefusesMalformedLines) {
-  const auto format = Make(Options(FormatKind::kCsv));
-  EXPECT_TRUE(Nothing(format.get(), "a,y"));
-  for (const char* line : {"1", "1,1,1", "x,1", "nan,1", "1,2", "\"1,1", "\"1\"x,1", "1,"}) {
-    Error(format.get(), line);
-  }
-}
-
-TEST(Csv, FindsTheQuoteThatIsOpenAtTheEndOfALine) {
-  constexpr size_t kBefore = std::string_view::npos;
-  const auto format = Make(Options(FormatKind::kCsv));
-  for (const char* closed : {"", "a,b", "\"a\",\"\"", "a\"b", "\"\"\"\"", "\"a\"b,\"c", "a,"})
-    EXPECT_EQ(format->FindOpenQuote(closed, false), std::nullopt) << closed;
-  EXPECT_EQ(format->FindOpenQuote("\"", false), 0U);
-  EXPECT_EQ(format->FindOpenQuote("\"a\",\"b,", false), 4U);
-  EXPECT_EQ(format->FindOpenQuote("a,\"b\"\"", false), 2U);
-  for (const char* open : {"", "a,b", "\"\""})
-    EXPECT_EQ(format->FindOpenQuote(open, true), kBefore) << open;
-  for (const char* closed : {"\"", "a\",b", "\"\"\",\"\"", "a\"b"})
-    EXPECT_EQ(format->FindOpenQuote(closed, true), std::nullopt) << closed;
-  EXPECT_EQ(format->FindOpenQuote("a\",\"b", true), 3U);
-}
-
-TEST(Csv, ReadsTextsFromTheColumnThatIsGivenAndNoOtherButTheLabel) {
+TEST(Csv, AQuoteThatIsNotClosedInTimeIsAnErrorWithoutTheRestOfTheFile) {
   FormatOptions options = Options(FormatKind::kCsv);
-  options.text_column = "message";
-  options.labels.names = {"ham", "spam"};
-  const auto format = Make(options);
-  EXPECT_TRUE(Nothing(format.get(), "sender,y,message"));
-  const Row row = Parsed(format.get(), "Bob, spam ,\"Win, \"\"free\"\"\r\n prize!\"");
-  EXPECT_EQ(row.kind, RowKind::kText);
-  EXPECT_EQ(row.text, "Win, \"free\"\r\n prize!");
-  EXPECT_EQ(row.label, 1);
-  EXPECT_EQ(Parsed(format.get(), ",ham,").text, "");
-  Error(format.get(), "Bob,eggs,hello");
-  Error(format.get(), "Bob,ham");
+  options.text_column = "text";
+  const std::string line(1000, 'b');
+  std::string content = "y,text\n1,\"a\n";
+  while (content.size() <= Reader::kMaxRecordBytes + 100) content += "1," + line + "\n";
+  const auto lines = static_cast<size_t>(std::count(content.begin(), content.end(), '\n'));
+  // The quote's end comes too late, and begins another that has none.
+  const std::vector<std::string> read = Read(options, content + "1,\"c\"\n", 1 << 16);
+  ASSERT_EQ(read.size(), lines);
+  EXPECT_EQ(read[0], "2!");
+  EXPECT_EQ(read[1], "3: 1 \"" + line + "\"");
+  EXPECT_EQ(read.back(), absl::StrCat(lines + 1, ": 1 \"c\""));
 }
 
-TEST(Csv, SaysWhichColumnOfTwoRolesThereIsNot) {
-  const auto error = [](const std::string& text_column) {
-    FormatOptions options = Options(FormatKind::kCsv);
-    options.text_column = text_column;
-    Row row;
-    const absl::Status status = Make(options)->Parse("a,y", &row).status();
-    EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
-    return std::string(status.message());
-  };
-  EXPECT_NE(error("b").find("no column \"b\" for the text"), std::string::npos);
-  EXPECT_NE(error("y").find("the same column"), std::string::npos);
-  EXPECT_NE(error("2").find("the same column"), std::string::npos);
-}
-
-TEST(Csv, SaysWhichColumnsThereAreIfTheLabelsIsNot) {
-  Row row;
-  const auto format = Make(Options(FormatKind::kCsv));
-  const absl::Status status = format->Parse("a,b", &row).status();
-  // Other lines cannot be read either: this one is not skipped.
-  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
-  EXPECT_EQ(status.message(), "there is no column \"y\" for the label: the first line has a, b");
-  const absl::Status one = format->Parse("a;y", &row).status();
-  EXPECT_NE(one.message().find("has a;y; --delimiter sets the separator"), std::string::npos)
-      << one;
-  const absl::Status many = format->Parse("a,a,a,a,a,a,a,a,a,a,a,a", &row).status();
-  EXPECT_NE(many.message().find(" and 2 more"), std::string::npos) << many;
-}
-
-TEST(Csv, FeaturesNeedNamesOfTheirOwnInTheHeader) {
-  const auto error = [](const std::string& header, bool dense) {
-    FormatOptions options = Options(FormatKind::kCsv);
-    options.dense = dense;
-    Row row;
-    return Make(options)->Parse(header, &row).status();
-  };
-  EXPECT_EQ(error("a,y,b,a", false).message(),
-            "columns 1 and 4 are both named \"a\"; give each a name of its own");
-  EXPECT_EQ(error(",y,b", false).message(), "column 1 has no name; name it in the first line");
-  // No line could be read: --skip-bad-lines would skip them all.
-  EXPECT_TRUE(absl::IsFailedPrecondition(error(",y,b", false)));
-  for (const char* header : {"a,y,b,a", ",y,b"}) EXPECT_TRUE(error(header, true).ok()) << header;
-}
-
-TEST(Csv, ReadsAHeaderInEachFile) {
-  const auto format = Make(Options(FormatKind::kCsv));
-  EXPECT_TRUE(Nothing(format.get(), "a,y"));
-  format->StartFile();
-  EXPECT_TRUE(Nothing(format.get(), "y,b"));
-  EXPECT_EQ(Features(Parsed(format.get(), "1,4")), (Map{{"b", 4}}));
-}
-
-TEST(Jsonl, ReadsExamplesInAllTheirForms) {
+TEST(Jsonl, HasExamplesInAllTheirForms) {
   FormatOptions options = Options(FormatKind::kJsonl);
   options.labels.names = {"ham", "spam"};
-  const auto format = Make(options);
-  const Row named = Parsed(
-      format.get(), R"({"named": {"names": ["a", "b"], "values": [1, 2]}, "labelName": "spam"})");
-  EXPECT_EQ(named.label, 1);
-  EXPECT_EQ(Features(named), (Map{{"a", 1}, {"b", 2}}));
-  const Row sparse = Parsed(format.get(), R"({"sparse": {"indices": [3, 7]}, "label": -1})");
-  EXPECT_EQ(sparse.indices, (std::vector<uint32_t>{3, 7}));
-  EXPECT_TRUE(sparse.values.empty());
-  EXPECT_EQ(Parsed(format.get(), R"({"dense": {"values": [1, 2, 3]}, "label": 1})").values.size(),
-            3u);
+  ExpectRead(
+      options,
+      {{R"({"named": {"names": ["a", "b"], "values": [1, 2]}, "labelName": "spam"})",
+        {"1: 1 a:1 b:2"}},
+       {"\n"
+        R"({"sparse": {"indices": [3, 7]}, "label": -1})",
+        {"2: -1 3:1 7:1"}},
+       {R"({"dense": {"values": [1, 2, 3]}, "label": 1, "weight": 2.5})", {"1: 1 1 2 3 *2.5"}},
+       {R"({"text": "Win a prize!", "label": 1})", {"1: 1 \"Win a prize!\""}},
+       {R"({"label": 1, "text": "Win a \u0070rize!"})", {"1: 1 \"Win a prize!\""}},
+       {R"({"predictionId": "0.1.2a.ff", "label": -1})", {"1: -1 #0.1.2a.ff"}}});
+  ExpectRefused(options, {"{", "[]", R"({"label": 1, "nope": 2})", R"({"label": 3})", "{}",
+                          R"({"sparse": {"indices": [1], "values": [1, 2]}, "label": 1})",
+                          R"({"sparse": {"indices": [1], "values": [1]}, "label": 1)",
+                          R"({"text": "free prize", "sparse": {"indices": [1]}, "label": 1})"});
 }
 
-TEST(Jsonl, ReadsTexts) {
-  const auto format = Make(Options(FormatKind::kJsonl));
-  for (const char* line : {R"({"text": "Win a prize!", "label": 1})",
-                           R"({"label": 1, "text": "Win a \u0070rize!"})"}) {
-    const Row row = Parsed(format.get(), line);
-    EXPECT_EQ(row.kind, RowKind::kText);
-    EXPECT_EQ(row.text, "Win a prize!");
-    EXPECT_EQ(row.label, 1);
+TEST(Text, HasALabelBeforeTheFirstTab) {
+  FormatOptions options = Options(FormatKind::kText);
+  options.labels.names = {"ham", "spam"};
+  ExpectRead(options, {{"spam\tFree! don't free caf\xc3\xa9 7x\tmore",
+                        {"1: 1 free:2 don't:1 caf\xc3\xa9:1 7x:1 more:1"}},
+                       {"ham\t ...\nno tab at all\neggs\tand text\n", {"1: -1", "2!", "3!"}}});
+  options.require_label = false;
+  ExpectRead(options, {{"Win now\nWin\tnow\n\twin now\nwin\tspam\tnow\nspam\twin now",
+                        {"1: ? win:1 now:1", "2: ? win:1 now:1", "3: ? win:1 now:1",
+                         "4: ? win:1 spam:1 now:1", "5: 1 win:1 now:1"}}});
+  options.whole_texts = true;
+  ExpectRead(options, {{"ham\tOK\tlar... Joking", {"1: -1 \"OK\tlar... Joking\""}}});
+  FormatOptions classes = Options(FormatKind::kText);
+  classes.labels.new_names = true;
+  classes.labels.max_classes = 10;
+  classes.require_label = false;
+  ExpectRead(classes, {{"tea\thot leaves", {"1: tea hot:1 leaves:1"}}});
+}
+
+// Words are found many bytes at a time; a byte at a time finds the same.
+TEST(Text, HasTheWordsOfAnyBytes) {
+  FormatOptions options = Options(FormatKind::kText);
+  options.require_label = false;
+  const auto format = MakeFormat(options);
+  std::mt19937 random(9);
+  for (int i = 0; i < 3000; ++i) {
+    std::string line(1, 'x');
+    for (uint32_t n = random() % 40; n > 0; --n) {
+      const auto byte = static_cast<char>(random() % 256);
+      line.push_back(random() % 3 != 0 ? "aZz9A0'm"[random() % 8] : byte == '\t' ? ' ' : byte);
+    }
+    std::map<std::string, float> words;
+    std::string word;
+    for (const char c : line + " ") {
+      const auto byte = static_cast<unsigned char>(c);
+      if (byte >= 0x80 || c == '\'' || std::isalnum(byte) != 0) {
+        word.push_back(byte < 0x80 ? static_cast<char>(std::tolower(byte)) : c);
+      } else if (!word.empty()) {
+        ++words[std::exchange(word, "")];
+      }
+    }
+    Row row;
+    ASSERT_TRUE((*format)->Parse(line, &row).ok());
+    std::map<std::string, float> read;
+    for (size_t j = 0; j < row.name_count(); ++j)
+      read[std::string(row.name(j))] = row.values.empty() ? 1 : row.values[j];
+    EXPECT_EQ(read, words) << line;
   }
 }
 
-TEST(Jsonl, TakesTheIdOfAPrediction) {
-  const auto format = Make(Options(FormatKind::kJsonl));
-  const Row row = Parsed(format.get(), R"({"predictionId": "0.1.2a.ff", "label": -1})");
-  EXPECT_EQ(row.kind, RowKind::kPredictionId);
-  EXPECT_EQ(row.text, "0.1.2a.ff");
-  EXPECT_EQ(row.label, -1);
+TEST(Ids, AreIdAndLabelWithAHeaderOrWithout) {
+  FormatOptions options = Options(FormatKind::kIds);
+  options.labels.names = {"ham", "spam"};
+  ExpectRead(options, {{"prediction_id,label\n0.1.2a.ff,spam\n0.1.2b.ff\t-1\n",
+                        {"2: 1 #0.1.2a.ff", "3: -1 #0.1.2b.ff"}}});
+  ExpectRefused(options, {"0.1.2a.ff", "0.1.2a.ff,eggs", ",spam"});
 }
 
-TEST(Jsonl, RefusesMalformedLines) {
-  const auto format = Make(Options(FormatKind::kJsonl));
-  for (const char* line : {"{", "[]", R"({"label": 1, "nope": 2})", R"({"label": 3})", "{}",
-                           R"({"sparse": {"indices": [1], "values": [1, 2]}, "label": 1})",
-                           R"({"sparse": {"indices": [1], "values": [1]}, "label": 1)",
-                           R"({"text": "free prize", "sparse": {"indices": [1]}, "label": 1})"}) {
-    Error(format.get(), line);
+TEST(Labels, AreNamesOrNumbersAsTheModelHasThem) {
+  LabelsSeen seen;
+  LabelsSeen signs;
+  LabelRule rule;
+  const auto read = [&rule](const char* text) {
+    Row row;
+    return ReadLabel(rule, text, &row).ok() ? Rendered(row) : "!";
+  };
+  using Labels = std::vector<std::pair<const char*, const char*>>;
+  const auto expect = [&](const Labels& labels) {
+    for (const auto& [text, label] : labels) EXPECT_EQ(read(text), label) << text;
+  };
+  rule.names = {"ham", "spam"};
+  expect({{"ham", "-1"}, {"spam", "1"}, {"-1.0", "-1"}, {"+1", "1"}, {"eggs", "!"}, {"0", "!"}});
+  rule.zero_is_negative = true;
+  expect({{"0", "-1"}});
+  // Zero means -1 where -1 does not occur.
+  rule = LabelRule();
+  rule.seen = &seen;
+  expect({{"1", "1"}, {"0", "-1"}, {"0.0", "-1"}, {"-1", "!"}});
+  rule.seen = &signs;
+  expect({{"-1", "-1"}, {"0", "!"}});
+  rule = LabelRule();
+  rule.keep_zero = true;
+  expect({{"0", "0"}, {"-1", "-1"}});
+  // Where a name is a number, a number is a name.
+  rule = LabelRule();
+  rule.names = {"1", "2"};
+  expect({{"1", "-1"}, {"2", "1"}, {"-1", "!"}, {"0", "!"}});
+  // Classes.
+  rule = LabelRule();
+  rule.max_classes = 3;
+  expect({{"0", "0"},
+          {"2.0", "2"},
+          {"3", "!"},
+          {"-1", "!"},
+          {"0.5", "!"},
+          {"", "!"},
+          {"nan", "!"},
+          {"tea", "!"}});
+  rule.names = {"tea", "rum", "ale"};
+  expect({{"ale", "2"}, {"2", "2"}});
+  rule.names = {"tea", "2", "ale"};
+  expect({{"ale", "2"}, {"2", "1"}, {"0", "!"}});
+  rule.new_names = true;
+  expect({{"7", "7"}, {"gin", "gin"}, {"", "!"}});
+}
+
+TEST(Reader, NamesWhatAFileIsThatIsNoText) {
+  const std::pair<std::string, const char*> files[] = {
+      {"\x1F\x8B\x08rest", "zcat"},
+      {"\x28\xB5\x2F\xFDrest", "zstdcat"},
+      {std::string("\xFD\x37\x7A\x58\x5A\0rest", 10), "xzcat"},
+      {"BZh91AY&SYrest", "bzcat"},
+      {std::string("\xFF\xFE"
+                   "1\0 \0",
+                   6),
+       nullptr},
+      {std::string("\xFE\xFF\0"
+                   "1\0 ",
+                   6),
+       nullptr},
+  };
+  const auto format = MakeFormat(Options(FormatKind::kSvmlight));
+  Row row;
+  for (const auto& [content, unpack] : files) {
+    Reader reader("f", std::make_unique<Trickle>(content, 1), format->get(), 0);
+    EXPECT_TRUE(absl::IsFailedPrecondition(reader.Next(&row).status()));
+    ASSERT_EQ(reader.compression() != nullptr, unpack != nullptr);
+    if (unpack != nullptr) {
+      EXPECT_EQ(reader.compression()->unpack, unpack);
+    }
   }
-  EXPECT_TRUE(Nothing(format.get(), " "));
+  for (const char* text : {"BZh is a word", "7zXZ", ""}) {
+    Reader reader("f", std::make_unique<Trickle>(text, 3), format->get(), 0);
+    (void)reader.Next(&row);
+    EXPECT_EQ(reader.compression(), nullptr) << text;
+  }
+  EXPECT_TRUE(absl::IsNotFound(OpenFile("/nonexistent/file").status()));
+  // Where waiting was broken off the file ends.
+  char byte = 0;
+  EXPECT_EQ(*(*OpenFile("/dev/zero", [](int) { return false; }))->Read(&byte, 1), 0U);
+}
+
+TEST(Reader, HasLinesLongerThanItsBuffer) {
+  std::string line = "1";
+  for (int i = 1; i <= 60'000; ++i) absl::StrAppend(&line, " ", i, ":1");
+  const auto read = Read(Options(FormatKind::kSvmlight), line + "\n1 9:1\n", 1 << 16);
+  ASSERT_EQ(read.size(), 2U);
+  EXPECT_EQ(std::count(read[0].begin(), read[0].end(), ' '), 60'001);
+  EXPECT_EQ(read[1], "2: 1 8:1");
 }
 
 TEST(Formats, AreGuessedFromFewExtensionsOnly) {
-  EXPECT_EQ(FormatByExtension("a/b.svm"), FormatKind::kSvmlight);
-  EXPECT_EQ(FormatByExtension("b.svmlight"), FormatKind::kSvmlight);
-  EXPECT_EQ(FormatByExtension("b.tsv"), FormatKind::kText);
-  EXPECT_EQ(FormatByExtension("b.jsonl"), FormatKind::kJsonl);
-  for (const char* path : {"b", "b.text", "b.txt", "b.train", "-", "csv"}) {
-    EXPECT_FALSE(FormatByExtension(path).has_value()) << path;
-  }
-}
-
-// No bytes at all make a parser crash, or accept a value that is not finite.
-TEST(Formats, SurviveAnyBytes) {
-  std::mt19937 random(11);
-  const std::string pieces[] = {"1", "-1", " ", ":",   "|", ",",   "\"",   "\t",
-                                "#", "{",  "}", "1e9", "e", "nan", "a",    "\xff",
-                                "'", ".",  "[", "]",   "y", "inf", "1e39", "4294967295"};
-  for (const FormatKind kind : {FormatKind::kSvmlight, FormatKind::kVw, FormatKind::kCsv,
-                                FormatKind::kJsonl, FormatKind::kText}) {
-    for (const bool require_label : {false, true}) {
-      FormatOptions options = Options(kind);
-      options.require_label = require_label;
-      if (!require_label) options.label_column.clear();
-      const auto format = Make(options);
-      Row row;
-      for (int i = 0; i < 3000; ++i) {
-        std::string line;
-        for (uint32_t n = random() % 12; n > 0; --n) line += pieces[random() % std::size(pieces)];
-        const auto parsed = format->Parse(line, &row);
-        if (!parsed.ok() || *parsed != LineKind::kExample) continue;
-        EXPECT_TRUE(row.has_label() || !require_label) << line;
-        EXPECT_TRUE(row.values.empty() || row.values.size() == row.feature_count()) << line;
-      }
-    }
-  }
+  for (const auto& [path, kind] :
+       std::map<std::string, FormatKind>{{"a/b.svm", FormatKind::kSvmlight},
+                                         {"b.svmlight", FormatKind::kSvmlight},
+                                         {"b.tsv", FormatKind::kText},
+                                         {"b.jsonl", FormatKind::kJsonl},
+                                         {"b.csv", FormatKind::kCsv},
+                                         {"b.vw.gz", FormatKind::kVw},
+                                         {"b.tsv.zst", FormatKind::kText}})
+    EXPECT_EQ(FormatByExtension(path), kind) << path;
+  for (const char* path : {"b", "b.text", "b.txt", "b.train", "-", "csv", "a.gz", "gz"})
+    EXPECT_EQ(FormatByExtension(path), std::nullopt) << path;
 }
 
 }  // namespace
-}  // namespace perceptrond::client::format_test
+}  // namespace perceptrond::client

@@ -96,31 +96,13 @@ TEST(MessageEncoder, StartsAnEmptyTableWithEachConnection) {
   for (int connection = 0; connection < 2; ++connection) {
     encoder.StartConnection(16);
     EXPECT_EQ(NamesIn(Encode(encoder, rows).stream_names()), std::vector<std::string>{"a"});
+    // Indices are of the table also where a message appends nothing to it.
+    const ExampleColumns again = Encode(encoder, rows);
+    EXPECT_TRUE(again.has_stream_names());
+    EXPECT_EQ(again.stream_names().lengths_size(), 0);
   }
   encoder.StartConnection(0);
   EXPECT_EQ(NamesIn(Encode(encoder, rows).feature_names()), std::vector<std::string>{"a"});
-}
-
-TEST(MessageEncoder, SaysThatIndicesAreNumbersOfTheTableIfAMessageAppendsNone) {
-  BatchBuilder builder;
-  MessageEncoder encoder(0, false);
-  encoder.StartConnection(16);
-  const Message rows = RowsOf(builder, {{{"a", 1}}});
-  Encode(encoder, rows);
-  const ExampleColumns again = Encode(encoder, rows);
-  EXPECT_TRUE(again.has_stream_names());
-  EXPECT_EQ(again.stream_names().lengths_size(), 0);
-}
-
-TEST(MessageEncoder, KeepsTheMessagesOwnNamesIfThereAreTooMany) {
-  BatchBuilder builder;
-  MessageEncoder encoder(0, false);
-  encoder.StartConnection(8);
-  NameTableReader reader(8);
-  const std::vector<NamedFeatures> rows = {{{"a", 1}, {"b", 2}}, {{"c", 3}}};
-  const ExampleColumns own = Encode(encoder, RowsOf(builder, rows));
-  EXPECT_TRUE(own.has_feature_names());
-  EXPECT_EQ(reader.Read(own), rows);
 }
 
 // The server reads what the rows were, whatever names leave the table in between.

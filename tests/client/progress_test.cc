@@ -23,15 +23,6 @@ LearnTotals Totals() {
   return totals;
 }
 
-TEST(ProgressLine, DrawsABarAndTheFiguresBesideIt) {
-  const Progress progress = LearnProgress({3, 10, 0.2}, Totals(), absl::Seconds(2));
-  EXPECT_EQ(ProgressLine(progress, 97),
-            "[======>                       ] 22 %  pass 3/10  54,000 examples  1,520 mistakes  "
-            "27,000/s");
-  EXPECT_EQ(ProgressLine(progress, 57),
-            "[====>                 ] 22 %  pass 3/10  54,000 examples");
-}
-
 TEST(ProgressLine, FitsEveryWindowThatHoldsABar) {
   for (size_t columns = 40; columns < 130; ++columns) {
     for (const double read : {0.0, 0.5, 0.999, 1.0}) {
@@ -40,54 +31,30 @@ TEST(ProgressLine, FitsEveryWindowThatHoldsABar) {
       EXPECT_THAT(ProgressLine(progress, columns), StartsWith("[==="));
     }
   }
-}
-
-TEST(ProgressLine, NeverSaysAHundredPercentBeforeTheEnd) {
   EXPECT_EQ(ProgressLine({0.9999, "", {}}, 20), "[============>] 99 %");
   EXPECT_EQ(ProgressLine({1.5, "", {}}, 20), "[============] 100 %");
 }
 
-TEST(LearnProgress, IsOfThePassWhereNobodyKnowsHowManyThereWillBe) {
-  const Progress progress = LearnProgress({3, std::nullopt, 0.25}, Totals(), absl::Seconds(2));
-  EXPECT_THAT(ProgressLine(progress, 57),
-              StartsWith("[=====>                 ] 25 % of pass 3  54,000 examples"));
-}
-
-TEST(LearnProgress, CountsWhereTheInputHasNoSize) {
-  EXPECT_EQ(ProgressLine(LearnProgress({1, 1, std::nullopt}, Totals(), absl::Seconds(2)), 97),
-            "54,000 examples  1,520 mistakes  27,000/s");
-  EXPECT_EQ(
-      ProgressLine(
-          LearnProgress({2, std::nullopt, std::nullopt}, LearnTotals(), absl::ZeroDuration()), 97),
-      "pass 2  0 examples  0 mistakes  -/s");
-}
-
-TEST(LearnProgress, SaysTheStateAndTheUpdatesLeftWhereTheyAreKnown) {
+TEST(LearnProgress, SaysWhatIsKnown) {
   v1::ConvergenceReport report;
   report.set_state(v1::CONVERGENCE_STATE_LEARNING);
-  const auto line = [&] {
-    return ProgressLine(LearnProgress({1, 1, std::nullopt}, Totals(), absl::Seconds(2), report),
-                        97);
-  };
-  EXPECT_EQ(line(), "54,000 examples  1,520 mistakes  27,000/s  learning");
-  report.set_updates_left(1650);
-  EXPECT_EQ(line(),
-            "54,000 examples  1,520 mistakes  27,000/s  learning  at most 1,650 more updates");
-}
-
-TEST(LearnProgress, CountsDuplicatesBesideNewExamples) {
-  LearnTotals totals;
-  totals.examples = 10;
-  totals.duplicates = 3000;
-  EXPECT_EQ(ProgressLine(LearnProgress({1, 1, std::nullopt}, totals, absl::Seconds(2)), 97),
-            "10 examples  0 mistakes  1,505/s  3,000 duplicates");
-}
-
-TEST(Grouped, SetsThousandsApart) {
-  EXPECT_EQ(Grouped(0), "0");
-  EXPECT_EQ(Grouped(999), "999");
-  EXPECT_EQ(Grouped(1000), "1,000");
-  EXPECT_EQ(Grouped(1234567), "1,234,567");
+  LearnTotals repeated;
+  repeated.examples = 10;
+  repeated.duplicates = 3000;
+  const absl::Duration time = absl::Seconds(2);
+  for (const auto& [progress, line] : std::vector<std::pair<Progress, std::string>>{
+           {LearnProgress({3, 10, 0.2}, Totals(), time),
+            "[======>                       ] 22 %  pass 3/10  54,000 examples  1,520 mistakes  "
+            "27,000/s"},
+           {LearnProgress({1, 1, std::nullopt}, Totals(), time),
+            "54,000 examples  1,520 mistakes  27,000/s"},
+           {LearnProgress({1, 1, std::nullopt}, repeated, time),
+            "10 examples  0 mistakes  1,505/s  3,000 duplicates"},
+           {LearnProgress({2, std::nullopt, std::nullopt}, LearnTotals(), absl::ZeroDuration()),
+            "pass 2  0 examples  0 mistakes  -/s"},
+           {LearnProgress({1, 1, std::nullopt}, Totals(), time, report),
+            "54,000 examples  1,520 mistakes  27,000/s  learning"}})
+    EXPECT_EQ(ProgressLine(progress, 97), line);
 }
 
 std::unique_ptr<Input> InputOf(std::vector<std::string> files) {
