@@ -1,261 +1,190 @@
-// What perceptronctl does while time passes: progress, Ctrl-C, timeouts, a server that comes and
-// goes.
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <chrono>
+// What perceptronctl does while something happens to it: a signal, a server that goes, comes back or stands still, an alias
+// that moves.
 #include <csignal>
-#include <thread>
+#include <filesystem>
+#include <tuple>
 
+#include "absl/strings/match.h"
 #include "tests/integration/ctl_fixture.h"
+#include "tests/support/eventually.h"
 
 namespace perceptrond::testing {
 namespace {
 
-TEST_F(CtlTest, HealthFollowsTheServer) {
-  EXPECT_EQ(Ctl("health").exit_code, 0);
-  EXPECT_EQ(Ctl("health --service perceptron.v1.LearningService").exit_code, 0);
-  EXPECT_EQ(server_.Terminate(), 0);
-  const CommandResult result = Ctl("health");
-  EXPECT_EQ(result.exit_code, 1);
-  EXPECT_THAT(result.out, ::testing::HasSubstr(server_.address()));
-}
+using ::testing::HasSubstr;
 
-TEST_F(CtlTest, HealthAsksWhereTheEnvironmentSaysThatTheServerServes) {
-  const auto health = [](const std::string& environment) {
-    return RunCommand("env -u PERCEPTROND_SERVER -u PERCEPTROND_ADDRESS " + environment + " " +
-                      PERCEPTRONCTL_BINARY + " health --timeout 1 2>&1");
+class CtlRunTest : public CtlTest {
+ protected:
+  // A run whose input the test writes, piece by piece.
+  class Run {
+   public:
+    Run(const CtlRunTest& test, const std::string& arguments) : path_(test.dir_.path() + "/run") {
+      for (const char* of_last_run : {".pid", ".out", ".err"})
+        std::filesystem::remove(path_ + of_last_run);
+      // Servers that the test starts must not hold the input open.
+      input_ = popen(absl::StrCat("echo $$ > ", path_, ".pid; exec ", test.Command(arguments),
+                                  " > ", path_, ".out 2> ", path_, ".err")
+                         .c_str(),
+                     "we");
+      while (pid() == 0) {
+      }
+    }
+    void Write(const std::string& lines) {
+      std::fputs(lines.c_str(), input_);
+      std::fflush(input_);
+    }
+    void Interrupt() const { kill(pid(), SIGINT); }
+    // Ends the input and returns the exit code.
+    int Wait() { return WEXITSTATUS(pclose(input_)); }
+    std::string out() const { return ReadAll(path_ + ".out"); }
+    std::string err() const { return ReadAll(path_ + ".err"); }
+    // Whether it has prepared for signals.
+    bool CatchesInterrupts() const {
+      const std::string process = absl::StrCat("/proc/", pid());
+      std::error_code ended;
+      if (std::filesystem::read_symlink(process + "/exe", ended) != PERCEPTRONCTL_BINARY)
+        return false;
+      const std::string status = ReadAll(process + "/status");
+      const size_t caught = status.find("SigCgt:");
+      return caught != std::string::npos &&
+             (std::stoull(status.substr(caught + 7), nullptr, 16) & (1U << (SIGINT - 1))) != 0;
+    }
+
+   private:
+    pid_t pid() const { return std::atoi(ReadAll(path_ + ".pid").c_str()); }
+    const std::string path_;
+    std::FILE* input_ = nullptr;
   };
-  const std::string port = server_.address().substr(server_.address().rfind(':'));
-  EXPECT_EQ(health("PERCEPTROND_ADDRESS=" + server_.address()).exit_code, 0);
-  EXPECT_EQ(health("PERCEPTROND_ADDRESS=0.0.0.0" + port).exit_code, 0);
-  EXPECT_EQ(health("PERCEPTROND_ADDRESS=0.0.0.0" + port + ",unix:/none").exit_code, 0);
-  EXPECT_EQ(health("PERCEPTROND_ADDRESS='*" + port + "'").exit_code, 0);
-  // It listens on 127.0.0.1 only; what is asked of [::] is the other loopback address.
-  const CommandResult other = health("PERCEPTROND_ADDRESS='[::]" + port + "'");
-  EXPECT_EQ(other.exit_code, 1);
-  EXPECT_THAT(other.out, ::testing::HasSubstr("ipv6:%5B::1%5D" + port));
-  // Who names a server means that one.
-  EXPECT_EQ(
-      health("PERCEPTROND_ADDRESS=unix:/none PERCEPTROND_SERVER=" + server_.address()).exit_code,
-      0);
-  const CommandResult none = health("PERCEPTROND_ADDRESS=unix:/none");
-  EXPECT_EQ(none.exit_code, 1);
-  EXPECT_THAT(none.out, ::testing::HasSubstr("unix:/none"));
+};
+
+TEST_F(CtlRunTest, ARunOutlivesItsServerAndEachModelLearnsEachExampleOnce) {
+  for (const char* name : {"a", "b"}) Expect(0, absl::StrCat("create ", name, " --dimension 2"));
+  Run run(*this, "learn a --also b -o json" + svmlight_);
+  // Each is a mistake, so that its count is durable.
+  std::string rows;
+  for (int i = 0; i < 50; ++i) rows += "+1 1:1\n-1 1:1\n";
+  for (uint64_t learned = 100; learned <= 300; learned += 100) {
+    run.Write(rows);
+    while (Examples("a") < learned || Examples("b") < learned) {
+    }
+    server_.Kill();
+    Restart();
+  }
+  EXPECT_EQ(run.Wait(), 0) << run.err();
+  const auto summary = Parse<google::protobuf::Struct>(run.out());
+  for (const auto& value : summary.fields().at("models").list_value().values()) {
+    const google::protobuf::Struct& model = value.struct_value();
+    EXPECT_EQ(Number(model, "rows"), 300);
+    // Answers are lost with the server that gave them.
+    EXPECT_EQ(
+        Number(model, "examples") + Number(model, "duplicates") + Number(model, "lostAnswers"),
+        300);
+  }
+  for (const char* name : {"a", "b"}) EXPECT_EQ(Examples(name), 300) << name;
 }
 
-TEST_F(CtlTest, ACrashInTheMiddleOfAFileLosesNothingAndRepeatsNothing) {
-  Ctl("create m --dimension 3");
-  std::string lines;
-  constexpr int kLines = 200'000;
-  for (int i = 0; i < kLines; ++i) lines += i % 7 < 3 ? "+1 1:1 3:-2\n" : "-1 1:1 2:1\n";
-  const std::string file = Write("many.svm", lines);
-  CommandResult learned;
-  std::thread learning(
-      [&] { learned = Ctl("learn m " + file + " --format svmlight --index-base 1 --batch 50"); });
-  // Once it is under way.
-  while (Get("m", v1::MODEL_VIEW_BASIC).report().examples() == 0) {
+TEST_F(CtlRunTest, AnInterruptEndsLearningWithASummaryOfAllThatWasRead) {
+  Expect(0, "create m --dimension 2");
+  Run run(*this, "learn m -o json" + svmlight_);
+  run.Write(and_);
+  while (Examples("m") < 4) {
   }
-  server_.Kill();
-  server_.Restart();
-  learning.join();
-  EXPECT_EQ(learned.exit_code, 0) << learned.out;
-  EXPECT_THAT(learned.out, ::testing::HasSubstr("reconnecting"));
-  Connect();
-  EXPECT_EQ(Get("m").report().examples(), kLines);
-}
-
-TEST_F(CtlTest, CtrlCFinishesWhatIsUnderWayAndSaysWhatWasLearned) {
-  Ctl("create m --dimension 3");
-  const std::string pid_file = dir_.path() + "/pid";
-  CommandResult learned;
-  // A pipe that has no end.
-  std::thread learning([&] {
-    learned = RunCommand("yes '+1 1:1 3:-2\n-1 1:1 2:1' | sh -c 'echo $$ > " + pid_file +
-                         "; exec " + PERCEPTRONCTL_BINARY + " --server " + server_.address() +
-                         " learn m - --format svmlight --index-base 1 --batch 20 -o json'");
-  });
-  while (Get("m", v1::MODEL_VIEW_BASIC).report().examples() == 0) {
-  }
-  pid_t pid = 0;
-  std::ifstream(pid_file) >> pid;
-  ASSERT_GT(pid, 0);
-  kill(pid, SIGINT);
-  learning.join();
-  EXPECT_EQ(learned.exit_code, 130);
-  const google::protobuf::Struct summary = Object(learned.out);
-  const auto examples = static_cast<double>(Get("m").report().examples());
-  EXPECT_GT(examples, 0);
-  // Every example taken from the pipe, as perceptronctl counted them by the answers it had.
-  EXPECT_EQ(Number(summary, "examples"), examples);
-  EXPECT_EQ(Number(summary, "rows"), examples);
+  run.Interrupt();
+  EXPECT_EQ(run.Wait(), 130);
+  const auto summary = Parse<google::protobuf::Struct>(run.out());
+  for (const char* figure : {"rows", "examples"}) EXPECT_EQ(Number(summary, figure), 4) << figure;
   EXPECT_EQ(Number(summary, "lostAnswers"), 0);
 }
 
-TEST_F(CtlTest, ProgressIsDrawnOnATerminalAndNowhereElse) {
-  // Not in a jail without /dev/pts.
-  if (RunCommand("script -qec true /dev/null 2>/dev/null").exit_code != 0)
-    GTEST_SKIP() << "no pseudo-terminals here";
-  Ctl("create m --dimension 2");
-  std::string lines;
-  for (int i = 0; i < 1000; ++i) lines += "+1 1:1\n-1 2:1\n";
-  const std::string file = Write("many.svm", lines);
-  for (const std::string& command : {"learn m " + file + " --index-base 1 --passes 2",
-                                     "predict m " + file + " --index-base 1 --summary"}) {
-    EXPECT_THAT(Ctl(command).out, ::testing::Not(::testing::HasSubstr("\r")));
-    const CommandResult drawn = RunCommand("script -qec '" PERCEPTRONCTL_BINARY " --server " +
-                                           server_.address() + " " + command + "' /dev/null");
-    EXPECT_EQ(drawn.exit_code, 0);
-    EXPECT_THAT(drawn.out, ::testing::ContainsRegex("\r.\\[K\\[[=> ]+\\] [0-9]+ %  ")) << command;
-  }
-}
-
-TEST_F(CtlTest, AFullTableOfProducersIsAnErrorAndNotWorkedAround) {
-  CreateDense("m", 2);
-  for (int i = 0; i < 10'000; ++i) {
-    v1::LearnRequest request;
-    request.set_model("models/m");
-    request.set_producer_id("p" + std::to_string(i));
-    request.set_first_offset(0);
-    *request.add_examples() = SparseExample(1, {{0, 1.0F}});
-    ASSERT_TRUE(Learn(request).ok());
-  }
-  const std::string learn = "learn m - --format svmlight --index-base 1";
-  const CommandResult row_errors = Ctl(learn, "+1 1:1\n");
-  EXPECT_EQ(row_errors.exit_code, 1);
-  EXPECT_THAT(row_errors.out, ::testing::HasSubstr("PRODUCER_LIMIT"));
-  EXPECT_THAT(row_errors.out, ::testing::HasSubstr("hint: use a --producer"));
-  EXPECT_EQ(Ctl(learn + " --producer p7", "+1 1:1\n").exit_code, 0);
-  EXPECT_EQ(Ctl(learn + " --unnumbered", "+1 1:1\n").exit_code, 0);
-  EXPECT_EQ(Get("m").report().examples(), 10'002);
-}
-
-TEST_F(CtlTest, TimeoutBoundsHowLongAStreamWaitsForAServerThatIsSilent) {
-  Ctl("create m --dimension 3");
-  CommandResult learned;
-  std::thread learning([&] {
-    learned = RunCommand("yes '+1 1:1' | " PERCEPTRONCTL_BINARY " --server " + server_.address() +
-                         " learn m - --format svmlight --index-base 1 --timeout 1 2>&1");
-  });
-  while (Get("m", v1::MODEL_VIEW_BASIC).report().examples() == 0) {
-  }
+TEST_F(CtlRunTest, AnInterruptEndsACommandThatWaitsForTheServerAndLeavesNothing) {
+  Expect(0, "create m --dimension 2 --store-sample 10");
+  Expect(0, "learn m" + svmlight_, and_);
+  const std::string file = dir_.path() + "/m.model";
+  Expect(0, "export m " + file);
+  const std::string folder = dir_.path() + "/folder";
+  std::filesystem::create_directory(folder);
   server_.Signal(SIGSTOP);
-  const auto begin = std::chrono::steady_clock::now();
-  learning.join();
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
+  for (const std::string& command : {"export m " + folder + "/m.model", "import n " + file,
+                                     std::string("analyze m --replace-weights")}) {
+    Run run(*this, command);
+    while (!run.CatchesInterrupts()) {
+    }
+    run.Interrupt();
+    EXPECT_EQ(run.Wait(), 130) << command << run.err();
+    EXPECT_EQ(run.out(), "");
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(folder));
   server_.Signal(SIGCONT);
-  EXPECT_EQ(learned.exit_code, 4) << learned.out;
-  EXPECT_THAT(learned.out, ::testing::ContainsRegex(
-                               "perceptronctl: learn m: gave up after 1s without an answer[^\n]*"
-                               "\n  hint: [^\n]*--timeout[^\n]*\n$"));
+  Expect(1, "get n");
 }
 
-TEST_F(CtlTest, TimeoutEndsReconnectingAlsoWhileTheInputIsIdle) {
-  const std::string pipe = dir_.path() + "/pipe";
-  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
-  Ctl("create m --dimension 3");
-  CommandResult learned;
-  std::thread learning(
-      [&] { learned = Ctl("learn m " + pipe + " --format svmlight --index-base 1 --timeout 2"); });
-  // One example, and the pipe stays open: what is there is learned, not held back for a batch.
-  std::ofstream input(pipe);
-  input << "+1 1:1\n" << std::flush;
-  while (Get("m", v1::MODEL_VIEW_BASIC).report().examples() == 0) {
-  }
-  server_.Kill();
-  learning.join();
-  EXPECT_EQ(learned.exit_code, 4) << learned.out;
-  EXPECT_THAT(learned.out, ::testing::HasSubstr("reconnecting"));
-  EXPECT_THAT(learned.out, ::testing::HasSubstr("gave up after 2s without an answer"));
+TEST_F(CtlRunTest, WithoutAnAnswerInTimeTheExitCodeIsFour) {
+  Expect(0, "create m --dimension 2");
+  server_.Signal(SIGSTOP);
+  Expect(4, "list --timeout 0.2");
+  Expect(4, "learn m --timeout 0.2" + svmlight_, and_);
+  server_.Signal(SIGCONT);
 }
 
-TEST_F(CtlTest, AFailedPredictionSaysWhatItIsWorthAndThenTheError) {
-  Ctl("create m --dimension 2");
-  const std::string options = " --format svmlight --index-base 1";
-  const CommandResult nothing = Ctl("predict m - --min-revision 9" + options, "1 1:1\n");
-  EXPECT_EQ(nothing.exit_code, 1);
-  EXPECT_THAT(nothing.out, ::testing::StartsWith("perceptronctl: predict m: "));
-  EXPECT_THAT(nothing.out, ::testing::Not(::testing::HasSubstr("predicted at")));
-  const CommandResult partial = Ctl("predict m - --batch 1" + options, "1 1:1\n1 oops\n");
-  EXPECT_EQ(partial.exit_code, 2);
-  EXPECT_THAT(partial.out, ::testing::ContainsRegex("\npartial: 1 predicted at revision 0(.|\n)*"
-                                                    "\nperceptronctl: standard input:2: .*\n$"));
-  const CommandResult empty = Ctl("predict m -" + options);
-  EXPECT_EQ(empty.exit_code, 0);
-  EXPECT_THAT(empty.out, ::testing::HasSubstr("the input contains no examples"));
-}
-
-TEST_F(CtlTest, WatchPrintsEachChangeGoesOnAfterARollbackAndEndsWellOnCtrlC) {
-  CreateDense("m", 2);
-  Ctl("snapshot m zero");
-  const std::string pid_file = dir_.path() + "/pid";
-  std::FILE* const watch =
-      popen(("sh -c 'echo $$ > " + pid_file + "; exec " + PERCEPTRONCTL_BINARY + " --server " +
-             server_.address() + " watch m --interval 0.05 -o json'")
-                .c_str(),
-            "r");
-  ASSERT_NE(watch, nullptr);
-  const auto next = [watch] {
-    char line[8192] = "";
-    EXPECT_NE(std::fgets(line, sizeof line, watch), nullptr);
-    v1::Model model;
-    EXPECT_TRUE(google::protobuf::util::JsonStringToMessage(line, &model).ok()) << line;
-    return model;
+TEST_F(CtlRunTest, WatchPrintsEachChangeGoesOnAfterARollbackAndEndsWellOnAnInterrupt) {
+  Expect(0, "create m --dimension 2");
+  Expect(0, "snapshot m zero");
+  Run run(*this, "watch m --interval 0.05 -o json");
+  const auto await = [&](int64_t revision) {
+    EXPECT_TRUE(Eventually([&] {
+      return absl::StrContains(run.out(), absl::StrCat("\"revision\":\"", revision, "\""));
+    })) << run.out();
   };
-  EXPECT_EQ(next().revision(), 0);
-  v1::LearnRequest request;
-  request.set_model("models/m");
-  *request.add_examples() = SparseExample(1, {{0, 1.0F}});
-  EXPECT_TRUE(Learn(request).ok());
-  const v1::Model changed = next();
-  EXPECT_EQ(changed.revision(), 1);
-  EXPECT_EQ(changed.report().examples(), 1);
-  EXPECT_EQ(Ctl("rollback m zero").exit_code, 0);
-  EXPECT_EQ(next().revision(), 2);
-  pid_t pid = 0;
-  std::ifstream(pid_file) >> pid;
-  ASSERT_GT(pid, 0);
-  kill(pid, SIGINT);
-  EXPECT_EQ(pclose(watch), 0);
+  await(0);
+  Expect(0, "learn m" + svmlight_, "+1 1:1\n");
+  await(1);
+  Expect(0, "rollback m zero");
+  await(2);
+  run.Interrupt();
+  EXPECT_EQ(run.Wait(), 0) << run.err();
 }
 
-// Returns once somebody has connected to the address, who finds that nobody is there.
-void TurnOneAway(const std::string& address) {
-  sockaddr_in at = {};
-  at.sin_family = AF_INET;
-  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  at.sin_port = htons(static_cast<uint16_t>(std::stoi(address.substr(address.rfind(':') + 1))));
-  const int listening = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const int on = 1;
-  setsockopt(listening, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  ASSERT_EQ(bind(listening, reinterpret_cast<sockaddr*>(&at), sizeof at), 0);
-  ASSERT_EQ(listen(listening, 1), 0);
-  const int connection = accept4(listening, nullptr, nullptr, SOCK_CLOEXEC);
-  close(listening);
-  close(connection);
-}
-
-TEST_F(CtlTest, ACallFindsAServerThatComesBackWhileItTriesAgain) {
-  EXPECT_EQ(server_.Terminate(), 0);
-  CommandResult listed;
-  std::thread list([&] { listed = Ctl("list"); });
-  TurnOneAway(server_.address());
-  server_.Restart();
-  list.join();
-  EXPECT_EQ(listed.exit_code, 0) << listed.out;
-}
-
-TEST_F(CtlTest, AServerThatIsNotThereIsSaidSoWithoutALongWait) {
-  EXPECT_EQ(server_.Terminate(), 0);
-  const auto begin = std::chrono::steady_clock::now();
-  for (const char* arguments : {"list", "learn m - --timeout 1 --format svmlight --index-base 1"}) {
-    const CommandResult result = Ctl(arguments, "+1 1:1\n");
-    EXPECT_EQ(result.exit_code, 1) << arguments;
-    EXPECT_THAT(result.out, ::testing::HasSubstr("is perceptrond running there?")) << arguments;
+// A run of predictions by an alias that moves from a model of the labels ham and spam to another in the middle of it.
+TEST_F(CtlRunTest, PredictionsByAnAliasAreNamedByTheModelThatAnsweredOrEndWhereThatHasNoMeaning) {
+  Expect(0, "create a --named --labels ham,spam");
+  Expect(0, "learn a - --format text", "spam\tfree\nham\tlunch\n");
+  Expect(0, "create two --named --labels no,yes");
+  Expect(0, "create many --named --classes 3 --labels red,green,blue");
+  Expect(0, "create same --named --labels ham,spam --tie positive");
+  Expect(0, "learn many - --format text", "blue\tfree\nred\tlunch\n");
+  const std::tuple<std::string, std::string, int, std::string> moves[] = {
+      {"two", "free\n", 0, "\nno\t"},
+      {"many", "free\n", 0, "\nblue\t"},
+      {"same", "spam\tfree\n", 0, "\nspam\t"},
+      // The label was read as one of a's.
+      {"two", "spam\tfree\n", 1, ""},
+  };
+  for (const auto& [model, row, exit_code, answer] : moves) {
+    Expect(0, "alias prod a");
+    Run run(*this, "predict aliases/prod - --format text");
+    run.Write(row);
+    EXPECT_TRUE(Eventually([&] { return run.out().ends_with('\n'); }));
+    Expect(0, "alias prod " + model);
+    run.Write(row);
+    EXPECT_EQ(run.Wait(), exit_code) << model << run.err();
+    EXPECT_THAT(run.out(), ::testing::StartsWith("spam\t"));
+    EXPECT_THAT(run.out(), HasSubstr(answer)) << model;
   }
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
+}
+
+TEST_F(CtlRunTest, OnATerminalDeleteAsksAndPredictionsHaveAHeader) {
+  const auto on_terminal = [&](const std::string& arguments, const std::string& typed) {
+    return RunCommand("script -qec '" + Command(arguments) + "' /dev/null", typed);
+  };
+  if (on_terminal("--version", "").exit_code != 0) GTEST_SKIP() << "no pseudo-terminals here";
+  Expect(0, "create m --dimension 2 --learner logistic-regression --labels ham,spam");
+  const std::string file = Write("rows.svm", "1:1\n");
+  EXPECT_THAT(on_terminal("predict m --index-base 1 " + file, "").out,
+              HasSubstr("LABEL\tSCORE\tDISTANCE\tP(spam)"));
+  EXPECT_EQ(on_terminal("delete m", "n\n").exit_code, 130);
+  Expect(0, "get m");
+  EXPECT_EQ(on_terminal("delete m", "y\n").exit_code, 0);
+  Expect(1, "get m");
 }
 
 }  // namespace

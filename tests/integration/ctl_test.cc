@@ -1,256 +1,442 @@
-// perceptronctl against the real server, as scripts use it: the forms they rely on, every input
-// format, exit codes.
-#include <cmath>
-#include <map>
+// perceptronctl against the real server, as scripts use it: exit codes and JSON.
+#include <google/protobuf/text_format.h>
+#include <google/protobuf/util/message_differencer.h>
 
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_replace.h"
+#include "core/learner/catalogue.h"
+#include "perceptron/v1/alias_service.pb.h"
+#include "perceptron/v1/analysis_service.pb.h"
+#include "perceptron/v1/history_service.pb.h"
 #include "tests/integration/ctl_fixture.h"
+#include "tests/support/xml.h"
 
 namespace perceptrond::testing {
 namespace {
 
-TEST_F(CtlTest, TheCommonPathReadsAsDocumented) {
-  const std::string file = Write("and.svm", and_);
-  EXPECT_EQ(Ctl("create and --learner perceptron --dimension 2").exit_code, 0);
-  const CommandResult learned =
-      Ctl("learn and " + file + " --format svmlight --index-base 1 --passes 9");
-  EXPECT_EQ(learned.exit_code, 0) << learned.out;
-  EXPECT_THAT(learned.out, ::testing::HasSubstr("pass 9: 4 examples, 0 mistakes"));
-  const v1::Model model = Json<v1::Model>("get and --weights");
+using ::testing::ElementsAre;
+
+TEST_F(CtlTest, AModelIsCreatedTaughtShownAndAskedInJson) {
+  Expect(0, "create and --dimension 2 --labels no,yes");
+  const std::string fresh = CtlOut("get and --weights -o json").out;
+  EXPECT_EQ(Parse<v1::Model>(fresh).revision(), 0);
+  EXPECT_THAT(fresh, ::testing::HasSubstr("\"revision\": \"0\""));
+  EXPECT_THAT(fresh, ::testing::Not(::testing::HasSubstr("marginFloor")));
   // AND with a bias, worked by hand.
+  const auto learned = Object("learn and" + svmlight_ + "--until-converged", and_);
+  EXPECT_EQ(Number(learned, "examples"), 36);
+  EXPECT_EQ(Number(learned, "mistakes"), 18);
+  EXPECT_TRUE(learned.fields().at("converged").bool_value());
+  EXPECT_EQ(learned.fields().at("passes").list_value().values_size(), 9);
+  const auto model = Json<v1::Model>("get and --weights");
   EXPECT_EQ(model.revision(), 18);
-  EXPECT_THAT(model.weights().vectors(0).values(), ::testing::ElementsAre(3, 2));
+  EXPECT_THAT(model.weights().vectors(0).values(), ElementsAre(3, 2));
   EXPECT_EQ(model.weights().vectors(0).bias(), -4);
-  EXPECT_TRUE(model.report().last_pass().converged());
-  const CommandResult predicted =
-      CtlOut("predict and " + file + " --format svmlight --index-base 1 -o json");
-  EXPECT_EQ(predicted.exit_code, 0);
-  EXPECT_EQ(std::count(predicted.out.begin(), predicted.out.end(), '\n'), 4);
-  EXPECT_THAT(predicted.out, ::testing::HasSubstr("\n{\"scores\":[1],\"predictedLabels\":[1],"));
+  EXPECT_EQ(Json<v1::Model>("get and --learning-curve").learning_curve_size(), 19);
+  // One answer a line.
+  const std::string predicted = CtlOut("predict and -o json" + svmlight_, and_).out;
+  EXPECT_EQ(std::count(predicted.begin(), predicted.end(), '\n'), 4);
+  const auto last =
+      Parse<v1::PredictResponse>(predicted.substr(predicted.rfind('{', predicted.size() - 2)));
+  EXPECT_THAT(last.scores(), ElementsAre(1));
+  EXPECT_THAT(last.predicted_labels(), ElementsAre(1));
+  EXPECT_EQ(last.revision(), 18);
+  const auto summary = Object("predict and --summary" + svmlight_, and_);
+  EXPECT_EQ(Number(summary, "errors"), 0);
+  EXPECT_EQ(Number(summary, "majorityErrorRate"), 0.25);
+  EXPECT_EQ(
+      Json<v1::ExplainResponse>("explain and" + svmlight_, "1:1 2:-2\n").explanations(0).score(),
+      -5);
+  EXPECT_EQ(Json<v1::ListModelsResponse>("list").models_size(), 1);
+  Expect(0, "delete and");
+  Expect(1, "delete and");
 }
 
 TEST_F(CtlTest, EveryFormatTeachesTheSameWeights) {
-  Ctl("create a --dimension 2");
-  Ctl("create b --dimension 2");
-  Ctl("create c --dimension 2");
-  Ctl("create d --named");
-  EXPECT_EQ(Ctl("learn a - --format svmlight --index-base 1 --passes 3", and_).exit_code, 0);
-  EXPECT_EQ(Ctl("learn b - --format csv --label-column y --passes 3",
-                "y,p,q\n-1,0,0\n-1,0,1\n-1,1,0\n1,1,1\n")
-                .exit_code,
-            0);
-  EXPECT_EQ(Ctl("learn c - --format jsonl --passes 3",
-                "{\"label\":-1,\"dense\":{\"values\":[0,0]}}\n{\"label\":-1,\"sparse\":{"
-                "\"indices\":[1]}}\n"
-                "{\"label\":-1,\"sparse\":{\"indices\":[0]}}\n{\"label\":1,\"sparse\":{\"indices\":"
-                "[0,1],\"values\":[1,1]}}\n")
-                .exit_code,
-            0);
-  EXPECT_EQ(
-      Ctl("learn d - --format vw --passes 3", "-1 | p:0 q:0\n-1 | q\n-1 | p\n1 | p q\n").exit_code,
-      0);
-  const v1::Model a = Json<v1::Model>("get a --weights");
-  EXPECT_GT(a.revision(), 0);
-  EXPECT_EQ(Json<v1::Model>("get b --weights").weights().SerializeAsString(),
-            a.weights().SerializeAsString());
-  EXPECT_EQ(Json<v1::Model>("get c --weights").weights().SerializeAsString(),
-            a.weights().SerializeAsString());
-  const v1::Model d = Json<v1::Model>("get d --weights");
-  EXPECT_EQ(d.weights().vectors(0).bias(), a.weights().vectors(0).bias());
-  EXPECT_EQ(d.revision(), a.revision());
-  const auto by_name = [](const v1::WeightVector& weights) {
-    std::map<std::string, float> map;
-    for (int i = 0; i < weights.values_size(); ++i) {
-      map[weights.names().empty() ? (weights.indices(i) == 0 ? "p" : "q") : weights.names(i)] =
-          weights.values(i);
-    }
-    return map;
+  const std::tuple<const char*, std::string, std::string> formats[] = {
+      {"--dimension 2", svmlight_, and_},
+      {"--dimension 2", " - --format csv --label-column y",
+       "y,p,q\n-1,0,0\n-1,0,1\n-1,1,0\n1,1,1\n"},
+      {"--dimension 2", " - --format jsonl",
+       "{\"label\":-1,\"dense\":{\"values\":[0,0]}}\n{\"label\":-1,\"sparse\":{\"indices\":[1]}}\n"
+       "{\"label\":-1,\"sparse\":{\"indices\":[0]}}\n"
+       "{\"label\":1,\"sparse\":{\"indices\":[0,1],\"values\":[1,1]}}\n"},
+      {"--named", " - --format vw", "-1 | p:0 q:0\n-1 | q\n-1 | p\n1 | p q\n"},
+      {"--named", " - --format text --skip-lines 1", "label\ttext\n-1\t.\n-1\tq\n-1\tP\n1\tq p\n"},
   };
-  EXPECT_EQ(by_name(d.weights().vectors(0)), by_name(a.weights().vectors(0)));
+  int number = 0;
+  for (const auto& [space, options, input] : formats) {
+    const std::string name = absl::StrCat("m", ++number);
+    Expect(0, absl::StrCat("create ", name, " ", space));
+    Expect(0, absl::StrCat("learn ", name, " --passes 9", options), input);
+    const v1::WeightVector weights = Get(name).weights().vectors(0);
+    EXPECT_THAT(weights.values(), ::testing::UnorderedElementsAre(3, 2)) << options;
+    EXPECT_EQ(weights.bias(), -4) << options;
+  }
+  // Each pass has the examples of a pipe, which may be compressed.
+  Expect(0, "create pipe --dimension 2");
+  const CommandResult learned = RunCommand("gzip -c " + Write("and.svm", and_) + " | " +
+                                           Command("learn pipe --passes 9" + svmlight_));
+  EXPECT_EQ(learned.exit_code, 0) << learned.out;
+  EXPECT_EQ(Weights("pipe"), Weights("m1"));
 }
 
-TEST_F(CtlTest, AnIndexBaseIsStatedNeverGuessed) {
-  Ctl("create and --dimension 2");
-  const CommandResult result = Ctl("learn and - --format svmlight", and_);
-  EXPECT_EQ(result.exit_code, 2);
-  EXPECT_THAT(result.out, ::testing::HasSubstr("--index-base"));
-  EXPECT_EQ(Json<v1::Model>("get and").report().examples(), 0);
-}
-
-TEST_F(CtlTest, ExitCodesAndMessagesSayWhatWentWrong) {
-  const CommandResult unknown = Ctl("get nobody");
-  EXPECT_EQ(unknown.exit_code, 1);
-  EXPECT_THAT(unknown.out, ::testing::HasSubstr("MODEL_NOT_FOUND"));
-  EXPECT_EQ(Ctl("create").exit_code, 2);
-  EXPECT_EQ(Ctl("create m").exit_code, 2);
-  EXPECT_EQ(Ctl("frobnicate").exit_code, 2);
-  Ctl("create m --dimension 2");
-  const CommandResult malformed =
-      Ctl("learn m - --format svmlight --index-base 1", "+1 1:1\n+1 oops\n");
-  EXPECT_EQ(malformed.exit_code, 2);
-  EXPECT_THAT(malformed.out, ::testing::HasSubstr(":2:"));
-  const CommandResult row_errors =
-      Ctl("learn m - --format svmlight --index-base 1 --unseen-indices refuse",
-          "+1 1:1\n# none\n+1 7:1\n");
-  EXPECT_EQ(row_errors.exit_code, 3);
-  EXPECT_THAT(row_errors.out,
-              ::testing::HasSubstr("validation error: standard input:3: 6 is not below"));
-  EXPECT_THAT(row_errors.out, ::testing::HasSubstr("INDEX_OUT_OF_RANGE"));
-  Ctl("freeze m");
-  const CommandResult frozen = Ctl("learn m - --format svmlight --index-base 1", "+1 1:1\n");
-  EXPECT_EQ(frozen.exit_code, 1);
-  EXPECT_THAT(frozen.out, ::testing::HasSubstr("MODEL_FROZEN"));
-  EXPECT_EQ(Ctl("unfreeze m").exit_code, 0);
-  EXPECT_EQ(Ctl("update m --description mail --etag stale").exit_code, 1);
-  EXPECT_EQ(Ctl("update m --description mail").exit_code, 0);
-  EXPECT_EQ(Json<v1::Model>("get m").description(), "mail");
+// The transcripts have more.
+TEST_F(CtlTest, ExitCodesTellWhatWentWrong) {
+  Expect(0, "create m --dimension 2");
+  const std::string xor_ = "-1 1:0 2:0\n1 1:1\n1 2:1\n-1 1:1 2:1\n";
+  const std::tuple<int, std::string, std::string> commands[] = {
+      {0, "--help", ""},
+      {0, "learn --help", ""},
+      {0, "list", ""},
+      {0, "health", ""},
+      {0, "predict m" + svmlight_, ""},
+      {0, "create n --named --validate-only", ""},
+      // The server refuses, or is not there.
+      {1, "get n", ""},
+      {1, "predict m --min-revision 9" + svmlight_, "1 1:1\n"},
+      {1, "bench n", ""},
+      {1, "import n - ", ""},
+      // What was typed, or what is in the files.
+      {2, "", ""},
+      {2, "list -o yaml", ""},
+      {2, "list --timeout nan", ""},
+      {2, "create n --dimension 4294967296", ""},
+      {2, "create n --dimension 2 --bias x", ""},
+      {2, "create n --dimension 2 --fourier 0 --gamma 1", ""},
+      {2, "create n --dimension 2 --polynomial 5", ""},
+      {2, "create n --dimension 2 --interactions-only", ""},
+      {2, "create n --dimension 2 --classes 1", ""},
+      {2, "create n --dimension 2 --kernel linear", ""},
+      {2, "create n --dimension 2 --steps adaptive", ""},
+      {2, "create n --dimension 2 --durable-predictions", ""},
+      {2, "create n --dimension 2 --keep-predictions soon", ""},
+      {2, "create n --dimension 2 --start-weights /nonexistent", ""},
+      {2, "create n --dimension-from -", ""},
+      {2, "create n --named --words 1", ""},
+      {2, "create n --named --products a:b:c", ""},
+      {2, "create n --text --characters 3", ""},
+      {2, "learn m --skip-lines -1" + svmlight_, ""},
+      {2, "learn m --analyze-gap 0.1" + svmlight_, ""},
+      {2, "learn m --also m2 --analyze" + svmlight_, ""},
+      {2, "predict m f.svm --ids --summary", ""},
+      {2, "predict m --unknown-names refuse" + svmlight_, "1 1:1\n"},
+      {2, "analyze m --if-revision 1", ""},
+      {2, "analyze m --gap 1", ""},
+      {2, "analyze m --max-support-vectors 20001", ""},
+      {2, "analyze m --time-limit soon", ""},
+      {2, "alias a m --delete", ""},
+      {2, "rollback m k --revision 1", ""},
+      {2, "bench --rate 0", ""},
+      {2, "bench --named --dense", ""},
+      {2, "bench --features 10 --size 5", ""},
+      {2, "bench --streams 1000 --size 268435456 --dense", ""},
+      {2, "draw m --x 0 --y 2", ""},
+      {2, "draw m --x-range 2 1", ""},
+      {2, "draw m --what weights --label 1", ""},
+      // Some rows were refused.
+      {3, "learn m --unseen-indices refuse" + svmlight_, "1 1:1\n1 9:1\n"},
+      {3, "predict m" + svmlight_, "1 1:1\n1 9:1\n"},
+      // Without convergence, also where rows were refused.
+      {5, "learn m --until-converged --passes 3" + svmlight_, xor_},
+      {5, "learn m --until-converged --passes 2 --unseen-indices refuse" + svmlight_,
+       xor_ + "1 9:1\n"},
+  };
+  for (const auto& [code, arguments, input] : commands) Expect(code, arguments, input);
   EXPECT_EQ(Json<v1::ListModelsResponse>("list").models_size(), 1);
-  EXPECT_EQ(Ctl("delete m").exit_code, 0);
-  EXPECT_EQ(Ctl("delete m").exit_code, 1);
 }
 
-TEST_F(CtlTest, PredictionsComeWithTheirErrorBesideTheMajoritys) {
-  const std::string file = Write("and.svm", and_);
-  Ctl("create and --dimension 2 --labels no,yes");
-  const std::string options = " --format svmlight --index-base 1";
-  // Without weights all scores are 0, which are mistakes when they are learned.
-  const CommandResult untaught = Ctl("predict and " + file + options + " --summary -o json");
-  EXPECT_EQ(untaught.exit_code, 0);
-  const google::protobuf::Struct before = Object(untaught.out);
-  EXPECT_EQ(Number(before, "errors"), 4);
-  EXPECT_EQ(Number(before, "errorRate"), 1);
-  EXPECT_EQ(Number(before, "majorityErrorRate"), 0.25);
-  EXPECT_EQ(Number(before, "falseNegatives"), 0);
-  EXPECT_EQ(Number(before, "zeroScores"), 4);
-  // Zero weights have no boundary.
-  EXPECT_THAT(untaught.out, ::testing::Not(::testing::HasSubstr("margin")));
-
-  EXPECT_EQ(Ctl("learn and " + file + options + " --until-converged").exit_code, 0);
-  const CommandResult text = Ctl("predict and " + file + options);
-  EXPECT_EQ(text.exit_code, 0);
-  EXPECT_THAT(text.out, ::testing::StartsWith("no\t-4\t-"));
-  EXPECT_THAT(text.out, ::testing::HasSubstr("\nyes\t1\t0.27"));
-  EXPECT_THAT(text.out, ::testing::HasSubstr("4 predicted at revision 18"));
-  EXPECT_THAT(text.out, ::testing::HasSubstr("errors: 0 of 4 (0.00 %); always predicting "
-                                             "the more frequent label: 25.00 %"));
-  EXPECT_EQ(Ctl("predict and -" + options, "1:1\n9:1\n").exit_code, 3);
-}
-
-// A textbook's classifier: theta = (1, -1), theta_0 = 1.
-TEST_F(CtlTest, TheMarginOfDataIsThatOfTheLectureNotes) {
-  v1::Model settings;
-  settings.mutable_feature_space()->mutable_dense()->set_dimension(2);
-  v1::WeightVector& start = *settings.mutable_learner()->mutable_starting_weights()->add_vectors();
-  for (const auto& [index, value] : {std::pair(0U, 1.0F), std::pair(1U, -1.0F)}) {
-    start.add_indices(index);
-    start.add_values(value);
+TEST_F(CtlTest, FlagsOfCreateAreTheModelsSettings) {
+  const std::pair<const char*, const char*> models[] = {
+      {"--hash-bits 18 --no-bias",
+       "feature_space { hashed { bits: 18 } } learner { bias_input: 0 }"},
+      {"--named --max-features 9 --labels ham,spam",
+       "feature_space { named { max_features: 9 } } label_names: 'ham' label_names: 'spam'"},
+      {"--text --text-value log-count --words 1 --characters 3-5 --keep-norm --hash-bits 18 --idf",
+       "feature_space { text { value: VALUE_LOG_COUNT max_words: 1 min_characters: 3 "
+       "max_characters: 5 keep_norm: true bits: 18 inverse_document_frequency: true } }"},
+      {"--named --products user:page --products user:hour,a:a",
+       "feature_space { map { products { pairs { first: 'user' second: 'page' } "
+       "pairs { first: 'user' second: 'hour' } pairs { first: 'a' second: 'a' } } } }"},
+      {"--dimension 2 --polynomial 3 --interactions-only",
+       "feature_space { map { polynomial { degree: 3 interactions_only: true } } }"},
+      {"--dimension 2 --fourier 8 --gamma 0.5 --seed 7",
+       "feature_space { map { fourier { dimension: 8 gamma: 0.5 seed: 7 } } }"},
+      {"--dimension 2 --learner averaged-logistic-regression --step-size 0.5 --steps decreasing",
+       "learner { logistic_regression { step_size: 0.5 steps: STEPS_DECREASING } averaged {} }"},
+      {"--dimension 2 --learner kernel-perceptron --kernel polynomial --kernel-degree 3 --budget "
+       "10",
+       "learner { kernel_perceptron { budget: 10 kernel { polynomial { degree: 3 } } } }"},
+      {"--dimension 2 --learner pocket-perceptron --ratchet-examples 10",
+       "learner { perceptron {} pocket { ratchet_examples: 10 } }"},
+      {"--dimension 2 --tie positive --bias 0.5 --class-weights 1,5",
+       "learner { tie_rule: TIE_RULE_POSITIVE bias_input: 0.5 class_weights: [1, 5] }"},
+      {"--dimension 2 --classes 9 --new-classes named",
+       "learner { classes { max_classes: 9 new_classes: NEW_CLASSES_NAMED } }"},
+      {"--dimension 2 --margin-of-interest 0.01 --store-updates 5 --store-sample 7",
+       "margin_of_interest: 0.01 stored_examples { max_updates: 5 max_sample: 7 }"},
+      {"--dimension 2 --keep-predictions 7d --keep-predictions-mib 1 --durable-predictions",
+       "stored_predictions { max_age { seconds: 604800 } max_bytes: 1048576 durable: true }"},
+      {"--dimension 2 --expire-after 12h --description mail",
+       "expire_after { seconds: 43200 } description: 'mail'"},
+      {"--dimension-from DIR/train.svm --dimension-from DIR/wide.svm --index-base 1",
+       "feature_space { dense { dimension: 7 } }"},
+      {"--dimension-from DIR/rows.csv --label-column y",
+       "feature_space { dense { dimension: 2 } }"},
+  };
+  Write("train.svm", "+1 1:1\n-1 2:1\n# none\n");
+  Write("wide.svm", "+1 7:1\n");
+  Write("rows.csv", "y,a,b\n1,2,3\n");
+  for (const auto& [flags, settings] : models) {
+    const auto created = Json<v1::Model>("create m --validate-only " +
+                                         absl::StrReplaceAll(flags, {{"DIR", dir_.path()}}));
+    v1::Model expected;
+    ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(settings, &expected)) << settings;
+    google::protobuf::util::MessageDifferencer differences;
+    differences.set_scope(google::protobuf::util::MessageDifferencer::PARTIAL);
+    EXPECT_TRUE(differences.Compare(expected, created)) << flags << created.DebugString();
   }
-  start.set_bias(1);
-  Create("seed", settings);
-  const std::string right = "1 1:2.5 2:1.5\n-1 1:-1.5 2:1.5\n";
-  const auto predict = [&](const std::string& rows, const std::string& more) {
-    return CtlOut("predict seed - --format svmlight --index-base 1 --summary" + more, rows).out;
-  };
-  const auto margin = [&](const std::string& rows) {
-    return Number(Object(predict(rows, " -o json")), "margin");
-  };
-  EXPECT_NEAR(margin(right), std::sqrt(2), 1e-7);
-  EXPECT_NEAR(margin("1 1:1 2:3\n" + right), -std::sqrt(0.5), 1e-7);
-  EXPECT_THAT(predict("1 1:1 2:3\n" + right, ""), ::testing::HasSubstr("\nmargin -0.7071"));
-  // One without a label is no part of it, nor is one that is refused.
-  EXPECT_NEAR(margin(right + "1:1 2:3\n1 7:1\n"), std::sqrt(2), 1e-7);
-  EXPECT_THAT(predict("1:1 2:3\n", " -o json"), ::testing::Not(::testing::HasSubstr("margin")));
-}
-
-TEST_F(CtlTest, EachLineOfPredictionsInJsonIsTheAnswerToItsRow) {
-  Ctl("create m --dimension 2 --learner logistic-regression");
-  const std::string options = " --format svmlight --index-base 1";
-  const auto predict = [&](const std::string& row) {
-    v1::PredictResponse answer;
-    const std::string line = CtlOut("predict m - -o json" + options, row + "\n").out;
-    EXPECT_TRUE(google::protobuf::util::JsonStringToMessage(line, &answer).ok()) << line;
-    return std::make_pair(line, answer);
-  };
-  const auto [fresh, untaught] = predict("1 1:1 2:1");
-  EXPECT_THAT(fresh, ::testing::HasSubstr("\"revision\":\"0\""));
-  EXPECT_THAT(untaught.distances(), ::testing::IsEmpty());
-  EXPECT_THAT(untaught.probabilities(), ::testing::ElementsAre(0.5F));
-  EXPECT_EQ(Ctl("learn m -" + options, and_).exit_code, 0);
-  const v1::PredictResponse answer = predict("1:1 2:1").second;
-  EXPECT_EQ(answer.revision(), 4);
-  EXPECT_EQ(answer.scores_size(), 1);
-  EXPECT_EQ(answer.predicted_labels_size(), 1);
-  EXPECT_EQ(answer.distances_size(), 1);
-  EXPECT_EQ(answer.probabilities_size(), 1);
-  const v1::PredictResponse row_errors = predict("9:1").second;
-  ASSERT_EQ(row_errors.row_errors_size(), 1);
-  EXPECT_EQ(Reason(row_errors.row_errors(0).status()), "INDEX_OUT_OF_RANGE");
-  EXPECT_THAT(CtlOut("predict m -" + options, "1:1\n").out,
-              ::testing::MatchesRegex("[+-]1\t[^\t]+\t[^\t]+\t0[^\t]+\n"));
-}
-
-TEST_F(CtlTest, JsonHasEveryFigureThatAScriptReliesOnAlsoWhereItIsZero) {
-  Ctl("create m --dimension 2");
-  const std::string fresh = CtlOut("get m --weights -o json").out;
-  EXPECT_THAT(fresh, ::testing::HasSubstr("\"revision\": \"0\""));
-  EXPECT_THAT(fresh, ::testing::ContainsRegex("\"weights\": \\{[^}]*\"bias\": 0"));
-  // What is not known stays absent.
-  EXPECT_THAT(fresh, ::testing::Not(::testing::HasSubstr("progressiveError")));
-  EXPECT_THAT(fresh, ::testing::Not(::testing::HasSubstr("marginFloor")));
-  const std::string learned =
-      CtlOut("learn m - --format svmlight --index-base 1 -o json", "+1 1:1\n").out;
-  EXPECT_THAT(learned, ::testing::HasSubstr("\"examples\":\"1\""));
-  EXPECT_THAT(learned, ::testing::HasSubstr("\"converged\":false"));
-}
-
-TEST_F(CtlTest, NothingItPrintsCommandsTheTerminal) {
-  EXPECT_EQ(
-      Ctl("create m --dimension 2 --description \"$(printf '\\033[31mred\\302\\233')\"").exit_code,
-      0);
-  const std::string file = Write("evil.svm", "1 1:1\n\x1b[31mX\xFF 1:1\n");
-  for (const char* arguments :
-       {"get m", "get m -o json", "list -o json", "get \"$(printf 'a\\033[31m')\"",
-        "learn m evil.svm --index-base 1", "learn m evil.svm --index-base 1 --skip-bad-lines"}) {
-    const CommandResult result =
-        RunCommand("cd " + dir_.path() + "; " PERCEPTRONCTL_BINARY " --server " +
-                   server_.address() + " " + arguments + " 2>&1");
-    EXPECT_THAT(result.out, ::testing::AnyOf(::testing::HasSubstr("\\x1b[31m"),
-                                             ::testing::HasSubstr("\\u001b[31m")))
-        << arguments;
-    EXPECT_EQ(result.out.find_first_of("\x1b\x9b\xff"), std::string::npos) << arguments;
+  for (const CatalogueEntry& learner : Catalogue()) {
+    if (learner.wrapper == WrapperKind::kNone)
+      Expect(0, "create m --dimension 2 --validate-only --learner " + learner.name);
   }
 }
 
-TEST_F(CtlTest, AFileCompressedOtherwiseIsRefusedWithTheWayToReadIt) {
-  Ctl("create m --dimension 2");
-  const std::string bzip2 = "BZh91AY&SY\n\n";
-  const std::string file = Write("and.svm.bz2", bzip2);
-  const CommandResult learned = Ctl("learn m " + file);
-  EXPECT_EQ(learned.exit_code, 2);
-  EXPECT_THAT(learned.out, ::testing::HasSubstr("bzcat " + file + " | perceptronctl learn NAME -"));
-  const CommandResult predicted =
-      Ctl("predict m - --format svmlight --index-base 1 --skip-bad-lines", bzip2);
-  EXPECT_EQ(predicted.exit_code, 2);
-  EXPECT_THAT(predicted.out, ::testing::HasSubstr("| bzcat | perceptronctl predict NAME -"));
+TEST_F(CtlTest, SeveralClassesAreCountedByWhatTheyWereTakenFor) {
+  Expect(0, "create three --dimension 2 --classes 3");
+  const std::string rows = "0 1:1\n1 2:1\n2 1:-1 2:-1\n";
+  Expect(0, "learn three --until-converged" + svmlight_, rows);
+  const auto summary = Object("predict three --summary" + svmlight_, rows + "2 1:1\n");
+  EXPECT_EQ(Number(summary, "errors"), 1);
+  EXPECT_EQ(Number(summary, "errorRate"), 0.25);
+  EXPECT_EQ(summary.fields().at("confusion").list_value().values_size(), 4);
+  const auto answer = Json<v1::PredictResponse>("predict three --all-scores" + svmlight_, "1:1\n");
+  EXPECT_EQ(answer.class_scores_size(), 3);
+
+  Expect(0, "create topics --named --classes 10 --new-classes named");
+  for (const auto& [format, input] : std::map<std::string, std::string>{
+           {"text", "tea\thot leaves\n"},
+           {"vw", "7 |a seven\n"},
+           {"csv --label-column y", "y,x\nale,1\n"},
+           {"jsonl", R"({"named": {"names": ["juniper"]}, "labelName": "gin"})"}})
+    Expect(0, "learn topics - --format " + format, input);
+  EXPECT_THAT(Get("topics").label_names(),
+              ::testing::UnorderedElementsAre("tea", "7", "ale", "gin"));
 }
 
-TEST_F(CtlTest, AResultThatCannotBeWrittenIsNoSuccess) {
-  Ctl("create m --dimension 2");
-  const CommandResult lost =
-      Ctl("predict m - --format svmlight --index-base 1 > /dev/full", "1:1\n");
-  EXPECT_EQ(lost.exit_code, 1);
+TEST_F(CtlTest, SeveralModelsLearnOfOneRunWhatEachWouldAlone) {
+  for (const char* name : {"a", "alone", "late"})
+    Expect(0, absl::StrCat("create ", name, " --dimension 2"));
+  for (const char* name : {"arow", "arow-alone"})
+    Expect(0, absl::StrCat("create ", name, " --dimension 2 --learner arow"));
+  const std::string numbered = " --passes 3 --producer p --start-offset 0" + svmlight_;
+  const auto both = Object("learn a --also arow" + numbered, and_);
+  const auto& models = both.fields().at("models").list_value().values();
+  ASSERT_EQ(models.size(), 2);
+  EXPECT_EQ(models[1].struct_value().fields().at("model").string_value(), "models/arow");
+  for (const auto& model : models) EXPECT_EQ(Number(model.struct_value(), "examples"), 12);
+  for (const char* name : {"alone", "arow-alone"})
+    Expect(0, absl::StrCat("learn ", name, " --passes 3", svmlight_), and_);
+  EXPECT_EQ(Weights("a"), Weights("alone"));
+  EXPECT_EQ(Weights("arow"), Weights("arow-alone"));
+  // A run that is repeated gives each what it lacks.
+  Expect(0, "learn a --also late" + numbered, and_);
+  EXPECT_EQ(Examples("a"), 12);
+  EXPECT_EQ(Weights("late"), Weights("alone"));
+  // Nothing is learned where one takes other examples or labels.
+  Expect(0, "create words --named");
+  Expect(0, "create classes --dimension 2 --classes 2");
+  Expect(0, "create labels --dimension 2 --labels x,y");
+  for (const char* other : {"words", "classes", "none", "a"})
+    EXPECT_NE(CtlOut(absl::StrCat("learn a --also ", other, svmlight_), and_).exit_code, 0)
+        << other;
+  EXPECT_EQ(Examples("a"), 12);
 }
 
 TEST_F(CtlTest, AnEtagGuardsAgainstAChangeInBetween) {
-  const v1::Model created = Json<v1::Model>("create m --hash-bits 4");
-  EXPECT_EQ(created.feature_space().hashed().bits(), 4);
-  const v1::Model updated =
+  const auto created = Json<v1::Model>("create m --hash-bits 4");
+  const auto updated =
       Json<v1::Model>("update m --margin-of-interest 0.5 --etag " + created.etag());
   EXPECT_EQ(updated.margin_of_interest(), 0.5);
   EXPECT_NE(updated.etag(), created.etag());
-  const CommandResult stale = Ctl("delete m --etag " + created.etag());
-  EXPECT_EQ(stale.exit_code, 1);
-  EXPECT_THAT(stale.out, ::testing::HasSubstr("ETAG_MISMATCH"));
+  Expect(1, "delete m --etag " + created.etag());
   EXPECT_EQ(Json<v1::Model>("freeze m --etag " + updated.etag()).state(), v1::MODEL_STATE_FROZEN);
+}
+
+TEST_F(CtlTest, AnAnalysisKeepsToItsLimitsAndReplacesTheWeightsOnDemand) {
+  Expect(0, "create xor --dimension 2 --store-sample 10");
+  const std::string xor_ = "1 1:-1 2:-1\n1 1:1 2:1\n-1 1:-1 2:1\n-1 1:1 2:-1\n";
+  const auto learned = Object("learn xor --analyze" + svmlight_, xor_);
+  EXPECT_TRUE(learned.fields().contains("analysis"));
+  const auto separability = [this](const std::string& arguments) {
+    return Json<v1::AnalysisResult>("analyze " + arguments).analysis().separability();
+  };
+  EXPECT_EQ(separability("xor"), v1::SEPARABILITY_NOT_SEPARABLE);
+  // No proof takes fewer than three examples.
+  EXPECT_EQ(separability("xor --max-certificate-examples 2"), v1::SEPARABILITY_UNDECIDED);
+  Expect(0, "create and --dimension 2 --store-sample 10");
+  Expect(0, "learn and" + svmlight_, and_);
+  const auto result = Json<v1::AnalysisResult>("analyze and --replace-weights");
+  EXPECT_EQ(result.new_revision(), Get("and").revision());
+  Expect(1, "analyze and --replace-weights --if-revision 1");
+  EXPECT_THAT(CtlOut("examples and -o json").out, ::testing::HasSubstr("\"updateRevision\":\"1\""));
+}
+
+TEST_F(CtlTest, ModelsAreCopiedRenamedExportedAndRolledBackWithTheirWeights) {
+  Expect(0, "create a --dimension 2");
+  Expect(0, "learn a" + svmlight_, and_);
+  const std::string weights = Weights("a");
+  EXPECT_EQ(Json<v1::Snapshot>("snapshot a k").name(), "models/a/snapshots/k");
+  Expect(0, "learn a --passes 3" + svmlight_, "+1 1:-3 2:1\n-1 1:5\n+1 1:-2 2:-9\n");
+  const std::string learned = Weights("a");
+  EXPECT_NE(learned, weights);
+  const int64_t revision = Get("a").revision();
+  Expect(1, "rollback a k --expected-revision 1");
+  Expect(0, "rollback a k");
+  EXPECT_EQ(Weights("a"), weights);
+  Expect(0, absl::StrCat("rollback a --revision ", revision));
+  EXPECT_EQ(Weights("a"), learned);
+  const std::string file = dir_.path() + "/a.model";
+  Expect(0, "export a " + file);
+  Expect(2, "export a " + file);
+  Expect(0, "import b " + file);
+  Expect(0, "export a - | " + Command("import c -"));
+  Expect(0, "copy a d");
+  Expect(0, "rename d e");
+  Expect(1, "get d");
+  for (const char* name : {"b", "c", "e"}) EXPECT_EQ(Weights(name), learned) << name;
+  std::filesystem::resize_file(file, std::filesystem::file_size(file) - 1);
+  Expect(1, "import cut " + file);
+  Expect(1, "get cut");
+
+  EXPECT_EQ(Json<v1::Alias>("alias prod a").model(), "models/a");
+  EXPECT_EQ(Json<v1::Model>("get aliases/prod").name(), "models/a");
+  EXPECT_EQ(Json<v1::ChallengeAliasResponse>("alias prod --challenger b").outcome(),
+            v1::CHALLENGE_OUTCOME_TOO_FEW_EXAMPLES);
+  Expect(0, "alias prod --delete");
+  Expect(1, "predict aliases/prod" + svmlight_, "1:1\n");
+}
+
+// Interrupted after its first pass, and repeated: what the server has is known by its number, and the
+// order is the same.
+TEST_F(CtlTest, ARepeatedShuffledRunLearnsEachExampleOfEachPassOnce) {
+  std::string lines;
+  for (int i = 0; i < 200; ++i) {
+    const int x = i * 7919 % 41 - 20;
+    const int y = i * 104729 % 37 - 18;
+    absl::StrAppend(&lines, x + 2 * y + i % 3 > 0 ? "+1" : "-1", " 1:", x, " 2:", y, "\n");
+  }
+  const auto learn = [&](const std::string& arguments) {
+    return Object("learn " + arguments + " --batch 7" + svmlight_, lines);
+  };
+  for (const char* model : {"whole", "parts", "plain"})
+    Expect(0, absl::StrCat("create ", model, " --dimension 2"));
+  const std::string numbered = " --shuffle 5 --producer p --start-offset ";
+  EXPECT_EQ(Number(learn("whole --passes 3" + numbered + "0"), "examples"), 600);
+  EXPECT_EQ(Number(learn("parts" + numbered + "0"), "examples"), 200);
+  const auto second = learn("parts --passes 2" + numbered + "0");
+  EXPECT_EQ(Number(second, "examples"), 200);
+  EXPECT_EQ(Number(second, "duplicates"), 200);
+  // The third pass, by its own numbers.
+  EXPECT_EQ(Number(learn("parts --passes-before 2" + numbered + "400"), "examples"), 200);
+  EXPECT_EQ(Weights("parts"), Weights("whole"));
+  learn("plain --passes 3");
+  EXPECT_NE(Weights("plain"), Weights("whole"));
+}
+
+TEST_F(CtlTest, AResultThatCannotBeWrittenIsAnErrorOfEachCommand) {
+  Expect(0, "create m --dimension 2 --store-sample 10");
+  Expect(0, "learn m" + svmlight_, and_);
+  Expect(0, "snapshot m s");
+  Expect(0, "alias a m");
+  for (const std::string& command :
+       {std::string("list"), std::string("get m"), std::string("get m --weights -o json"),
+        "learn m -o json" + svmlight_, "predict m" + svmlight_, "predict m --summary" + svmlight_,
+        "explain m" + svmlight_, std::string("draw m"), std::string("watch m"),
+        std::string("analyze m"), std::string("examples m"), std::string("alias"),
+        std::string("snapshot m"), std::string("export m -"), std::string("health"),
+        std::string("learn --help"), std::string("--version")})
+    EXPECT_EQ(CtlOut(command + " > /dev/full 2>&1", and_).exit_code, 1) << command;
+  // An input without end, too.
+  EXPECT_EQ(
+      RunCommand("yes 1:1 | " + Command("predict m" + svmlight_ + "2>&1 > /dev/full")).exit_code,
+      1);
+  Expect(1, "export m " + dir_.path() + "/none/m.model");
+}
+
+TEST_F(CtlTest, QuietLeavesResultsAndErrors) {
+  for (const std::string& done :
+       {std::string("create m --dimension 2"), "learn m" + svmlight_, std::string("copy m n"),
+        std::string("rename n o"), std::string("snapshot o s"), std::string("rollback o s"),
+        std::string("alias a o"), std::string("alias a --delete"), std::string("freeze m"),
+        std::string("delete o")})
+    EXPECT_EQ(Ctl("-q " + done, and_).out, "") << done;
+  EXPECT_EQ(Ctl("-q predict m" + svmlight_, "1 1:1 2:1\n").out, "+1\t2\t1.4142135\n");
+  EXPECT_NE(Ctl("-q get n").out, "");
+}
+
+TEST_F(CtlTest, EachKindOfPictureIsAWellFormedSvg) {
+  Expect(0, "create and --dimension 2");
+  Expect(0, "learn and --until-converged" + svmlight_, and_);
+  Expect(0, "create three --dimension 2 --classes 3");
+  Expect(0, "learn three" + svmlight_, "0 1:1\n1 2:1\n2 1:-1 2:-1\n");
+  const std::string path = dir_.path() + "/picture.svg";
+  for (const std::string& picture :
+       {std::string("and"), "and" + svmlight_, std::string("and --what weights"),
+        std::string("and --what learning-curve --log"), std::string("three"),
+        std::string("three --what weights --label 2")}) {
+    Expect(0, "draw " + picture + " -o " + path, and_);
+    EXPECT_TRUE(XmlReader::Read(ReadAll(path)).has_value()) << picture;
+  }
+}
+
+TEST_F(CtlTest, ABenchCountsWhatItSentAndLeavesNoModel) {
+  for (const char* work : {"learn --invalid 0.25", "predict --named", "call"}) {
+    const auto report = Object(absl::StrCat(
+        "bench --streams 2 --batch 10 --size 1000 --seconds 0.1 --warmup 0 --work ", work));
+    EXPECT_GE(Number(report, "messages"), 2) << work;
+    EXPECT_EQ(Number(report, "examples") + Number(report, "rowErrors"),
+              10 * Number(report, "messages"))
+        << work;
+  }
+  EXPECT_EQ(Json<v1::ListModelsResponse>("list").models_size(), 0);
+}
+
+TEST_F(CtlTest, HealthAsksWhereTheEnvironmentSaysThatTheServerServes) {
+  const std::string port = server_.address().substr(server_.address().rfind(':'));
+  for (const auto& [environment, code] : std::map<std::string, int>{
+           {"PERCEPTROND_ADDRESS=" + server_.address(), 0},
+           {"PERCEPTROND_ADDRESS=0.0.0.0" + port + ",unix:/none", 0},
+           {"PERCEPTROND_ADDRESS='*" + port + "'", 0},
+           {"PERCEPTROND_ADDRESS=unix:/none PERCEPTROND_SERVER=" + server_.address(), 0},
+           {"PERCEPTROND_ADDRESS=unix:/none", 1}}) {
+    const CommandResult asked = RunCommand("env -u PERCEPTROND_SERVER -u PERCEPTROND_ADDRESS " +
+                                           environment + " " PERCEPTRONCTL_BINARY " health 2>&1");
+    EXPECT_EQ(asked.exit_code, code) << environment << asked.out;
+  }
+  EXPECT_EQ(server_.Terminate(), 0);
+  Expect(1, "health");
+}
+
+class CtlTraceTest : public CtlTest {
+ protected:
+  // Every call counts as slow, so that the log states it.
+  CtlTraceTest() : CtlTest({"--slow-call", "1us"}) {}
+};
+
+TEST_F(CtlTraceTest, TheEnvironmentNamesTheTraceOfEachCallAndStream) {
+  const std::string trace = "4bf92f3577b34da6a3ce929d0e0e4736";
+  setenv("TRACEPARENT", ("00-" + trace + "-00f067aa0ba902b7-01").c_str(), 1);
+  Expect(0, "create m --dimension 2");
+  Expect(0, "learn m" + svmlight_, and_);
+  unsetenv("TRACEPARENT");
+  for (const char* method : {"ModelService/CreateModel", "LearningService/LearnStream"})
+    EXPECT_THAT(server_.AwaitLog(absl::StrCat("slow call method=/perceptron.v1.", method, " ")),
+                ::testing::HasSubstr(" trace_id=" + trace + " span_id=00f067aa0ba902b7 "));
 }
 
 }  // namespace
