@@ -377,7 +377,8 @@ class PickleTest(ServedTest):
 
     @unittest.skipUnless(ALL, "it starts processes")
     def test_a_worker_that_fails_leaves_no_model(self):
-        kernel = PerceptrondClassifier(learner="kernel_perceptron")
+        # Workers outlive a class of tests, and remember its server.
+        kernel = PerceptrondClassifier(learner="kernel_perceptron", server=self.server.address)
         with self.assertRaisesRegex(PerceptrondError, "WEIGHTS_NOT_TAKEN"):
             joblib.Parallel(n_jobs=2)([joblib.delayed(kernel.fit)([[1.0], [-1.0]], [0, 1], sample_weight=[1, 2])])
         self.assertEqual(self.models(), [])
