@@ -12,6 +12,7 @@
 #include "core/fleet/fleet.h"
 #include "core/journal/memory_journal.h"
 #include "core/store/store.h"
+#include "perceptron/fleet/v1/heartbeat.pb.h"
 #include "tests/support/eventually.h"
 #include "tests/support/paused_journal.h"
 #include "tests/support/traffic.h"
@@ -40,7 +41,8 @@ class FleetTest : public ::testing::Test {
   FleetTest() {
     traffic_.dimension = 12;
     fleet_options_.heartbeat = absl::Milliseconds(20);
-    fleet_options_.writer_timeout = absl::Milliseconds(400);
+    // No server is taken for dead because the machine is busy.
+    fleet_options_.writer_timeout = absl::Hours(1);
     fleet_options_.rank_delay = absl::Milliseconds(50);
     fleet_options_.settle_time = absl::Milliseconds(100);
     fleet_options_.max_lag = kMaxLag;
@@ -55,11 +57,29 @@ class FleetTest : public ::testing::Test {
   }
   Server& Start(std::unique_ptr<Journal> journal, Store::Options options = {},
                 const std::string& address = "") {
+    const bool is_first = std::all_of(servers_.begin(), servers_.end(),
+                                      [](const Server& one) { return one.store == nullptr; });
     Server& server = servers_.emplace_back();
     fleet_options_.address = address.empty() ? absl::StrCat("server", ++started_) : address;
     options.fleet = std::make_shared<FleetOptions>(fleet_options_);
     server.store = std::make_unique<Store>(std::move(journal), options);
+    if (is_first) ReleaseAll();
     return server;
+  }
+  // As the last server of a fleet that ends: the next one need not wait for its silence.
+  void ReleaseAll() {
+    ::perceptron::fleet::v1::Heartbeat heartbeat;
+    heartbeat.set_server_id("before");
+    heartbeat.set_leaving(true);
+    for (uint32_t i = 0; i < kPartitions; ++i) {
+      const auto taken = journal_.TakeOver(i, "before", journal_.LastSequence(i).value());
+      ASSERT_OK(taken.status());
+      ::perceptron::fleet::v1::WrittenPartition& written = *heartbeat.add_written();
+      written.set_partition(i);
+      written.set_epoch(static_cast<int64_t>(taken->sequence));
+      written.set_released(true);
+    }
+    ASSERT_OK(journal_.Announce(heartbeat.SerializeAsString()));
   }
   void Start(int servers) {
     servers_.reserve(8);
@@ -83,11 +103,17 @@ class FleetTest : public ::testing::Test {
     return written;
   }
   uint64_t IdOf(const std::string& name) { return journal_.Find(name)->id(); }
+  // Waits for the next one, where partitions change hands.
   Server* WriterOf(const std::string& name) {
-    for (Server& server : servers_) {
-      if (server.store != nullptr && server.store->fleet()->Writes(IdOf(name))) return &server;
-    }
-    return nullptr;
+    const uint64_t id = IdOf(name);
+    const auto writes = [id](const Server& one) {
+      return one.store != nullptr && one.store->fleet()->Writes(id);
+    };
+    auto found = servers_.end();
+    EXPECT_TRUE(Eventually([&] {
+      return (found = std::find_if(servers_.begin(), servers_.end(), writes)) != servers_.end();
+    }));
+    return found == servers_.end() ? &servers_.front() : &*found;
   }
   // Any server but the writer.
   Server& FollowerOf(const std::string& name) {

@@ -22,16 +22,6 @@ class NewerJournal final : public testing::JournalDecorator {
   }
 };
 
-TEST_F(FleetTest, EachPartitionHasOneWriterAndAllServersHaveSome) {
-  Start(2);
-  // The shares are those of a hash: of two servers and four partitions some server may have all, of more servers none
-  // may have more than there are.
-  int written = 0;
-  for (const Server& server : servers_) written += Written(server);
-  EXPECT_EQ(written, static_cast<int>(kPartitions));
-  for (const Server& server : servers_) EXPECT_EQ(server.store->fleet()->servers(), 2U);
-}
-
 TEST_F(FleetTest, WhatOneServerLearnsTheOthersPredictWith) {
   Start(3);
   Create("models/m");
@@ -43,6 +33,8 @@ TEST_F(FleetTest, WhatOneServerLearnsTheOthersPredictWith) {
 }
 
 TEST_F(FleetTest, AServerThatIsNotTheWriterLearnsNothing) {
+  // The writer stays the writer.
+  fleet_options_.settle_time = absl::Hours(1);
   Start(2);
   Create("models/m");
   const auto messages = MakeTraffic(1, traffic_);
@@ -61,9 +53,7 @@ TEST_F(FleetTest, AServerThatLeavesHandsItsPartitionsOverWithoutALoss) {
     ASSERT_NO_FATAL_FAILURE(Learn("models/m", messages[i]));
     if (i % 40 != 20) continue;
     // The writer restarts: the others have all the time its models.
-    Server* writer = WriterOf("models/m");
-    ASSERT_NE(writer, nullptr);
-    writer->store.reset();
+    WriterOf("models/m")->store.reset();
     Start();
   }
   EXPECT_TRUE(Eventually([&] { return AllHave("models/m", Expected(messages)); }));
@@ -71,13 +61,14 @@ TEST_F(FleetTest, AServerThatLeavesHandsItsPartitionsOverWithoutALoss) {
 }
 
 TEST_F(FleetTest, AWriterThatStoodStillWhileAnotherTookOverWritesNothing) {
+  fleet_options_.writer_timeout = absl::Seconds(2);
+  fleet_options_.settle_time = absl::Hours(1);
   Start(3);
   Create("models/m");
   const auto messages = MakeTraffic(3, traffic_);
   const size_t half = messages.size() / 2;
   for (size_t i = 0; i < half; ++i) ASSERT_NO_FATAL_FAILURE(Learn("models/m", messages[i]));
   Server* const old = WriterOf("models/m");
-  ASSERT_NE(old, nullptr);
   old->journal->Pause();
   ASSERT_TRUE(Eventually([&] {
     for (Server& server : servers_) {
@@ -95,6 +86,7 @@ TEST_F(FleetTest, AWriterThatStoodStillWhileAnotherTookOverWritesNothing) {
 }
 
 TEST_F(FleetTest, AStateNamesTheWriterWhoseUpdatesItHas) {
+  fleet_options_.settle_time = absl::Hours(1);
   Start(2);
   Create("models/m");
   const auto messages = MakeTraffic(6, traffic_);
@@ -113,15 +105,11 @@ TEST_F(FleetTest, AStateNamesTheWriterWhoseUpdatesItHas) {
   EXPECT_GT(first, 0);
   EXPECT_TRUE(Eventually([&] { return all_are_of(first); }));
   WriterOf("models/m")->store.reset();
-  ASSERT_TRUE(Eventually([&] { return WriterOf("models/m") != nullptr; }));
   // Also a server that loads the model.
   Start();
   ASSERT_TRUE(Eventually([&] { return WrittenOnce(); }));
   EXPECT_GT(epoch_of(*WriterOf("models/m")), first);
-  EXPECT_TRUE(Eventually([&] {
-    Server* const writer = WriterOf("models/m");
-    return writer != nullptr && all_are_of(epoch_of(*writer));
-  }));
+  EXPECT_TRUE(Eventually([&] { return all_are_of(epoch_of(*WriterOf("models/m"))); }));
 }
 
 TEST_F(FleetTest, AFleetThatStartsAgainHasEverything) {
@@ -152,10 +140,10 @@ TEST_F(FleetTest, ChangesOfAModelReachEveryServer) {
   traffic_.messages = 1000;
   const auto messages = MakeTraffic(5, traffic_);
   EXPECT_TRUE(Eventually([&] {
-    Server* const writer = WriterOf("models/m");
-    return writer != nullptr && next < messages.size() &&
-           absl::IsFailedPrecondition(
-               SendMessage(*writer->store, "models/m", Space::kDense, messages[next++]).status);
+    return next < messages.size() &&
+           absl::IsFailedPrecondition(SendMessage(*WriterOf("models/m")->store, "models/m",
+                                                  Space::kDense, messages[next++])
+                                          .status);
   }));
   ASSERT_OK(follower.store->Delete("models/m", "", false));
   EXPECT_TRUE(Eventually([&] {
@@ -200,35 +188,6 @@ TEST_F(FleetTest, OlderServersPredictWithWhatTheyKnewOfAModelThatANewerOneLearns
   }
   ASSERT_NO_FATAL_FAILURE(Learn(ours, messages.front()));
   ASSERT_OK(SendMessage(*newer.store, theirs, Space::kDense, messages[1]).status);
-}
-
-TEST_F(FleetTest, ManyModelsAreLearnedWhileServersComeAndGo) {
-  Start(3);
-  constexpr int kModels = 6;
-  std::vector<std::vector<Message>> messages;
-  for (int i = 0; i < kModels; ++i) {
-    ASSERT_NO_FATAL_FAILURE(Create(absl::StrCat("models/m", i)));
-    messages.push_back(MakeTraffic(10 + i, traffic_));
-  }
-  for (size_t at = 0; at < messages[0].size(); ++at) {
-    for (int i = 0; i < kModels; ++i)
-      ASSERT_NO_FATAL_FAILURE(Learn(absl::StrCat("models/m", i), messages[i][at]));
-    if (at == 30) servers_[0].store.reset();
-    if (at == 60) Start();
-  }
-  for (int i = 0; i < kModels; ++i) {
-    Store alone(std::make_unique<MemoryJournal>(), Store::Options());
-    const std::string name = absl::StrCat("models/m", i);
-    ASSERT_OK(alone.Create(DenseSettings(name, traffic_.dimension), "", false).status());
-    for (const Message& message : messages[i])
-      ASSERT_OK(SendMessage(alone, name, Space::kDense, message).status);
-    const std::string expected = StateBytes(*alone.Acquire(name).value());
-    EXPECT_TRUE(Eventually([&] {
-      return std::all_of(servers_.begin(), servers_.end(), [&](Server& server) {
-        return server.store == nullptr || State(server, name) == expected;
-      });
-    })) << name;
-  }
 }
 
 }  // namespace

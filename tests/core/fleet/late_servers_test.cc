@@ -11,6 +11,8 @@ class LateServersTest : public FleetTest {
  protected:
   // Three servers whose logs may be held, and a model that they learn.
   void SetUp() override {
+    // The writer stays the writer.
+    fleet_options_.settle_time = absl::Hours(1);
     servers_.reserve(8);
     for (int i = 0; i < 3; ++i) {
       auto journal = std::make_unique<HeldJournal>(journal_.OpenAgain());
@@ -40,9 +42,12 @@ TEST_F(LateServersTest, AServerThatLacksUpdatesForLongShouldNotPredictUntilItHas
   Server& late = FollowerOf("models/m");
   JournalOf(late).Hold();
   ASSERT_NO_FATAL_FAILURE(LearnNext());
-  EXPECT_TRUE(Eventually([&] { return !ShouldPredict(late); }));
+  EXPECT_TRUE(Eventually([&] {
+    return std::all_of(servers_.begin(), servers_.end(), [&](const Server& server) {
+      return ShouldPredict(server) == (&server != &late);
+    });
+  }));
   EXPECT_GT(LagOf(late), kMaxLag);
-  for (const Server& server : servers_) EXPECT_EQ(ShouldPredict(server), &server != &late);
   JournalOf(late).Release();
   EXPECT_TRUE(Eventually([&] { return ShouldPredict(late); }));
   EXPECT_EQ(LagOf(late), absl::ZeroDuration());

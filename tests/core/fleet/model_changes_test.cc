@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "absl/synchronization/notification.h"
 #include "core/fleet/fleet.h"
 #include "core/journal/memory_journal.h"
+#include "perceptron/fleet/v1/heartbeat.pb.h"
 #include "tests/support/eventually.h"
 #include "tests/support/status.h"
 
@@ -31,6 +33,11 @@ class ModelChangesTest : public ::testing::Test {
     hooks.drop = [](const auto& /*models*/, bool /*commit*/, const absl::Status& /*why*/) {};
     hooks.on_followed = [](const Model& /*model*/) {};
     hooks.before_hand_over = [](const auto& /*models*/) {};
+    hooks.on_used_models = [this](const std::vector<uint64_t>& ids) {
+      MutexLock lock(&mutex_);
+      used_elsewhere_ = ids;
+    };
+    hooks.used_models = [] { return std::vector<uint64_t>{7}; };
     hooks.on_model_changed = [this](const storage::ModelHeader& header, bool deleted) {
       {
         MutexLock lock(&mutex_);
@@ -61,8 +68,27 @@ class ModelChangesTest : public ::testing::Test {
   absl::Notification goes_on_;
   Mutex mutex_;
   std::vector<std::string> received_ ABSL_GUARDED_BY(mutex_);
+  std::vector<uint64_t> used_elsewhere_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<Fleet> fleet_;
 };
+
+TEST_F(ModelChangesTest, OtherServersAreToldWhichModelsAreUsed) {
+  std::atomic<bool> told = false;
+  other_->Listen([&](absl::string_view message) {
+    ::perceptron::fleet::v1::Heartbeat heartbeat;
+    EXPECT_TRUE(heartbeat.ParseFromString(std::string(message)));
+    EXPECT_THAT(heartbeat.used_models(), ElementsAre(7));
+    told = true;
+  });
+  EXPECT_TRUE(Eventually([&] { return told.load(); }));
+  other_->Listen(nullptr);
+  ::perceptron::fleet::v1::Heartbeat heartbeat;
+  heartbeat.set_server_id("other");
+  heartbeat.add_used_models(9);
+  ASSERT_OK(other_->Announce(heartbeat.SerializeAsString()));
+  MutexLock lock(&mutex_);
+  EXPECT_THAT(used_elsewhere_, ElementsAre(9));
+}
 
 TEST_F(ModelChangesTest, TheLastChangeOfEachModelIsPassedOnAndNotAllThatWaited) {
   Describe("a", 0);

@@ -8,6 +8,9 @@ namespace {
 
 class NamesakeServersTest : public FleetTest {
  protected:
+  // Half of it is how long one is heard of before the other yields.
+  NamesakeServersTest() { fleet_options_.writer_timeout = absl::Seconds(1); }
+
   // What a server reported of another with its address.
   struct Reports {
     std::atomic<int> yields = 0;
@@ -36,9 +39,6 @@ TEST_F(NamesakeServersTest, TheOneThatStartedLaterWritesNothingUntilTheOtherHasE
   ASSERT_TRUE(Eventually([&] { return Written(first) == kPartitions && Written(second) == 0; }));
   EXPECT_TRUE(first.store->fleet()->can_commit());
   EXPECT_FALSE(second.store->fleet()->can_commit());
-  const absl::Time later = absl::Now() + absl::Milliseconds(500);
-  ASSERT_TRUE(Eventually([&] { return absl::Now() > later || Written(second) > 0; }));
-  EXPECT_EQ(Written(second), 0);
   first.store.reset();
   ASSERT_TRUE(Eventually([&] { return Written(second) == kPartitions; }));
   EXPECT_TRUE(second.store->fleet()->can_commit());
