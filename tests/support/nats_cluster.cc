@@ -72,8 +72,4 @@ void NatsCluster::Kill(int server) {
   pid = 0;
 }
 
-void NatsCluster::Pause(int server) { kill(servers_[static_cast<size_t>(server)].pid, SIGSTOP); }
-
-void NatsCluster::Continue(int server) { kill(servers_[static_cast<size_t>(server)].pid, SIGCONT); }
-
 }  // namespace perceptrond::testing

@@ -22,17 +22,14 @@ class NatsCluster {
   // "nats://127.0.0.1:4222", of one server and of all.
   std::string url(int server) const;
   std::vector<std::string> urls() const;
-  // The name that the cluster's answers have for a server: "n0".
-  static std::string NameOf(int server);
 
   // By SIGKILL. The server's directory stays.
   void Kill(int server);
   void Start(int server);
-  // Stops a server without ending it, and lets it go on.
-  void Pause(int server);
-  void Continue(int server);
 
  private:
+  static std::string NameOf(int server);
+
   struct Server {
     int port = 0;
     int cluster_port = 0;

@@ -1,8 +1,6 @@
 // What deletions that failed have left in a fleet's streams is deleted by the writer, and nothing else is.
-#include <atomic>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -170,32 +168,6 @@ TEST_F(SweepTest, WhatACopyHasLeftWhoseServerEndedIsDeleted) {
   }
   EXPECT_OK(journal_->Load(other.id()).status());
   EXPECT_EQ(journal_->Count().value(), 1U);
-}
-
-TEST_F(SweepTest, ACopyThatIsBeingMadeStays) {
-  storage::Snapshot state;
-  state.set_revision(7);
-  state.mutable_scalars()->Resize(5'000'000, 1);
-  // Until a sweep began after its first message and ended before its last.
-  bool swept = false;
-  for (int round = 0; !swept; ++round) {
-    storage::ModelHeader header;
-    header.mutable_model()->set_name(absl::StrCat("models/", round));
-    std::atomic<bool> done = false;
-    const ModelGuard guard = [&](const ModelsNow& /*models*/) {
-      done = true;
-      return absl::OkStatus();
-    };
-    const std::unique_ptr<jetstream::Stream> snapshots = Open("snapshots");
-    const uint64_t before = snapshots->LastSequence().value();
-    std::thread copying([&] { EXPECT_OK(journal_->CreateWith(header, state, {}, guard)); });
-    while (snapshots->LastSequence().value() == before) {
-    }
-    EXPECT_OK(journal_->Sweep());
-    swept = !done;
-    copying.join();
-    ASSERT_TRUE(journal_->LoadSnapshot(header.id()).value().has_value());
-  }
 }
 
 TEST_F(SweepTest, ACopyWhosePartitionAnotherServerHasTakenOverAndSweptIsRefused) {
