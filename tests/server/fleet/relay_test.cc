@@ -13,7 +13,6 @@
 #include "server/fleet/follower_learn_session.h"
 #include "server/fleet/routing.h"
 #include "tests/server/rpc/reactors.h"
-#include "tests/support/own_port.h"
 
 namespace perceptrond::relay_test {
 namespace {
@@ -119,15 +118,6 @@ TEST_F(RelayTest, TheWritersErrorReachesTheClientWithItsDetails) {
   EXPECT_EQ(status.error_code(), expected.error_code());
   EXPECT_EQ(status.error_message(), expected.error_message());
   EXPECT_EQ(status.error_details(), expected.error_details());
-}
-
-TEST_F(RelayTest, AWriterThatCannotBeReachedIsNamedSo) {
-  to_.address = absl::StrCat("127.0.0.1:", OwnPort());
-  ClientCall call(front_.Connect(), "/call");
-  call.Write("first");
-  const grpc::Status status = call.Finish();
-  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
-  EXPECT_EQ(ReasonOf(status), "WRITER_UNREACHABLE");
 }
 
 TEST_F(RelayTest, ACallToAServerThatIsNoLongerTheWriterEnds) {
