@@ -1,45 +1,99 @@
-// Who may call a fleet's servers, and what is known of a call where its model is written: three servers with
-// certificates and tokens over a nats-server.
+// Who may call the servers of a fleet that have certificates and tokens, and what the writer knows of a call that another
+// server passed on.
 #include <gmock/gmock.h>
 #include <grpcpp/generic/generic_stub.h>
 
 #include "absl/strings/match.h"
-#include "absl/strings/str_split.h"
-#include "tests/integration/fleet_access_fixture.h"
+#include "perceptron/v1/history_service.grpc.pb.h"
+#include "tests/integration/access_fixture.h"
+#include "tests/integration/certificates.h"
+#include "tests/integration/fleet_process.h"
 
 namespace perceptrond::testing {
 namespace {
 
 using ::testing::HasSubstr;
 
-constexpr char kTraceId[] = "4bf92f3577b34da6a3ce929d0e0e4736";
 constexpr char kTrace[] = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
-constexpr int kShared = 6;
+constexpr char kScraper[] = "Authorization: Bearer scraper-token";
 
-class FleetAccessTest : public SecuredFleet {
+class FleetAccessTest : public FleetProcesses {
  protected:
-  FleetAccessTest()
-      : SecuredFleet(
-            absl::StrCat(AccessFile::Text(), "principal { name: 'slow' token_sha256: '",
-                         AccessFile::Digest("slow-token"),
-                         "' allow { role: LEARN models: '' } max_examples_per_second: 1 }\n"),
-            3, kShared) {}
+  FleetAccessTest() {
+    access_.Write(
+        absl::StrCat(AccessFile::Text(), "principal { name: 'slow' token_sha256: '",
+                     AccessFile::Digest("slow-token"),
+                     "' allow { role: LEARN models: '' } max_examples_per_second: 1 }\n"));
+    for (int i = 0; i < 2; ++i) {
+      Start({"--fleet-cert", certificates_.Path("server.pem"), "--fleet-key",
+             certificates_.Path("server.key"), "--fleet-ca", certificates_.Path("ca.pem"),
+             "--access-file", access_.path(), "--audit-log", Audit(i), "--slow-call", "1us"});
+    }
+    EXPECT_TRUE(Eventually([this] { return Create("spam-a").ok(); }));
+  }
+  std::string Audit(int member) const { return absl::StrCat(dir_.path(), "/audit", member); }
+  static void Authorize(grpc::ClientContext& context, const std::string& principal) {
+    context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(60)));
+    context.AddMetadata("authorization", "Bearer " + principal + "-token");
+  }
+  grpc::Status Create(const std::string& id) const {
+    grpc::ClientContext context;
+    Authorize(context, "admin");
+    v1::CreateModelRequest request;
+    request.set_model_id(id);
+    request.mutable_model()->mutable_feature_space()->mutable_dense()->set_dimension(2);
+    v1::Model created;
+    return members_[0]->models->CreateModel(&context, request, &created);
+  }
+  // Rows that are mistakes: the same row with either label.
+  static grpc::Status Learn(const Member& member, int rows, const std::string& principal,
+                            const std::string& trace = "") {
+    grpc::ClientContext context;
+    Authorize(context, principal);
+    if (!trace.empty()) context.AddMetadata("traceparent", trace);
+    v1::LearnRequest request;
+    request.set_model("models/spam-a");
+    for (int i = 0; i < rows; ++i)
+      *request.add_examples() = SparseExample(i % 2 == 0 ? 1 : -1, {{0, 1.0F}, {1, 1.0F}});
+    v1::LearnResponse response;
+    return member.learning->Learn(&context, request, &response);
+  }
+  static grpc::Status List(const std::string& address,
+                           const std::shared_ptr<grpc::ChannelCredentials>& credentials,
+                           const std::string& token = "") {
+    grpc::ChannelArguments arguments;
+    arguments.SetSslTargetNameOverride("perceptrond");
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    grpc::ClientContext context;
+    context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(60)));
+    if (!token.empty()) context.AddMetadata("authorization", "Bearer " + token);
+    v1::ListModelsResponse models;
+    return v1::ModelService::NewStub(grpc::CreateCustomChannel(address, credentials, arguments))
+        ->ListModels(&context, v1::ListModelsRequest(), &models);
+  }
+  double OfAll(const std::string& metric) const {
+    double sum = 0;
+    for (const auto& member : members_) sum += member->Metric(metric, kScraper);
+    return sum;
+  }
+
+  const Certificates certificates_;
+  const AccessFile access_;
 };
 
 TEST_F(FleetAccessTest, OnlyServersOfTheFleetReachTheFleetsPort) {
-  const std::string& port = servers_[0]->fleet_address;
-  EXPECT_TRUE(Call(port, certificates_.Credentials("server")).ok());
+  const std::string& port = fleet_addresses_[0];
+  EXPECT_TRUE(List(port, certificates_.Credentials("server")).ok());
   // No certificate; one of another authority; none, with the token of somebody who may do everything; no encryption.
   for (const auto& credentials :
        {certificates_.Credentials(""), certificates_.Credentials("foreign"),
         grpc::InsecureChannelCredentials()})
-    EXPECT_EQ(Call(port, credentials, "admin-token").error_code(), grpc::StatusCode::UNAVAILABLE);
+    EXPECT_EQ(List(port, credentials, "admin-token").error_code(), grpc::StatusCode::UNAVAILABLE);
   // Of the authority, and not for a server.
-  const grpc::Status client = Call(port, certificates_.Credentials("client"), "admin-token");
-  EXPECT_EQ(client.error_code(), grpc::StatusCode::PERMISSION_DENIED);
-  EXPECT_THAT(client.error_message(), HasSubstr("--fleet-cert"));
+  EXPECT_EQ(List(port, certificates_.Credentials("client"), "admin-token").error_code(),
+            grpc::StatusCode::PERMISSION_DENIED);
   // The service between servers is not on the port for clients.
-  grpc::GenericStub stub(servers_[0]->member.channel);
+  grpc::GenericStub stub(members_[0]->channel);
   grpc::ClientContext context;
   Authorize(context, "admin");
   grpc::CompletionQueue queue;
@@ -55,172 +109,92 @@ TEST_F(FleetAccessTest, OnlyServersOfTheFleetReachTheFleetsPort) {
 }
 
 TEST_F(FleetAccessTest, RenewedCertificatesAreUsedByBothSidesWithoutARestart) {
-  AwaitCreated("m");
-  const auto [writer, other] = WriterAndOther("m");
   certificates_.MakeAuthority("ca");
   const auto before = certificates_.Credentials("server");
   certificates_.Certify("server", "perceptrond", "ca");
-  for (const auto& server : servers_) {
-    const auto renewed = [&] {
-      return Call(server->fleet_address, certificates_.Credentials("server")).ok();
-    };
-    for (const absl::Time end = absl::Now() + kLong; !renewed() && absl::Now() < end;) {
-    }
-    EXPECT_TRUE(renewed());
+  for (const std::string& port : fleet_addresses_) {
+    EXPECT_TRUE(Eventually([&] { return List(port, certificates_.Credentials("server")).ok(); }));
+    EXPECT_EQ(List(port, before).error_code(), grpc::StatusCode::UNAVAILABLE);
   }
-  EXPECT_EQ(Call(writer->fleet_address, before).error_code(), grpc::StatusCode::UNAVAILABLE);
-  bool learned = false;
-  for (const absl::Time end = absl::Now() + kLong; !learned && absl::Now() < end;)
-    learned = Learn(*other, "m", 10, "admin").ok();
-  EXPECT_TRUE(learned);
+  for (const auto& member : members_)
+    EXPECT_TRUE(Eventually([&] { return Learn(*member, 1, "admin").ok(); }));
 }
 
 TEST_F(FleetAccessTest, APrincipalIsCheckedCountedAndLimitedWhereItsCallArrives) {
-  AwaitCreated("m");
-  const auto [writer, other] = WriterAndOther("m");
-  EXPECT_EQ(Learn(*other, "m", 10, "reader").error_code(), grpc::StatusCode::PERMISSION_DENIED);
-  ASSERT_TRUE(Learn(*other, "m", 500, "slow").ok());
-  const grpc::Status refused = Learn(*other, "m", 500, "slow");
-  EXPECT_EQ(refused.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
-  EXPECT_THAT(refused.error_message(), HasSubstr("max_examples_per_second"));
-  double examples = 0;
-  double limited = 0;
-  double calls = 0;
-  for (const auto& server : servers_) {
-    examples += server->Metric("perceptrond_principal_examples_total{principal=\"slow\"}");
-    limited += server->Metric("perceptrond_principal_limited_total{principal=\"slow\"}");
-    calls += server->Metric("perceptrond_principal_calls_total{principal=\"slow\",outcome=\"ok\"}");
-  }
-  EXPECT_EQ(examples, 500);
-  EXPECT_EQ(limited, 1);
-  EXPECT_EQ(calls, 1);
+  for (const auto& member : members_)
+    EXPECT_EQ(Learn(*member, 10, "reader").error_code(), grpc::StatusCode::PERMISSION_DENIED);
+  Member& other = OtherThan(AwaitWriter(kScraper));
+  ASSERT_TRUE(Eventually([&] { return Learn(other, 500, "slow").ok(); }));
+  EXPECT_EQ(Learn(other, 500, "slow").error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(OfAll("perceptrond_principal_limited_total{principal=\"slow\"}"), 1);
+  EXPECT_EQ(OfAll("perceptrond_principal_calls_total{principal=\"slow\",outcome=\"ok\"}"), 1);
+  EXPECT_EQ(OfAll("perceptrond_principal_examples_total{principal=\"slow\"}"), 500);
   // A change is recorded where it was asked for alone.
   grpc::ClientContext context;
   Authorize(context, "admin");
   v1::FreezeModelRequest freeze;
-  freeze.set_name("models/m");
+  freeze.set_name("models/spam-a");
   v1::Model frozen;
-  ASSERT_TRUE(other->member.models->FreezeModel(&context, freeze, &frozen).ok());
-  std::string records;
-  for (const absl::Time end = absl::Now() + kLong;
-       !absl::StrContains(records, "FreezeModel") && absl::Now() < end;)
-    records = ReadAll(other->audit);
-  EXPECT_THAT(records, ::testing::ContainsRegex("\"principal\":\"admin\"[^\n]*FreezeModel"));
-  for (const auto& server : servers_) {
-    if (server.get() == other) continue;
-    EXPECT_FALSE(absl::StrContains(ReadAll(server->audit), "FreezeModel"));
+  ASSERT_TRUE(other.models->FreezeModel(&context, freeze, &frozen).ok());
+  const int at = &other == members_[0].get() ? 0 : 1;
+  EXPECT_TRUE(Eventually([&] { return absl::StrContains(ReadAll(Audit(at)), "FreezeModel"); }));
+  EXPECT_THAT(ReadAll(Audit(at)), ::testing::ContainsRegex("\"principal\":\"admin\"[^\n]*Freeze"));
+  EXPECT_THAT(ReadAll(Audit(1 - at)), ::testing::Not(HasSubstr("FreezeModel")));
+}
+
+TEST_F(FleetAccessTest, TheWriterKnowsTheTraceAndThePrincipalOfACallThatWasPassedOn) {
+  Member& writer = AwaitWriter(kScraper);
+  // Of a second the log has some lines only.
+  EXPECT_TRUE(Eventually([&] {
+    (void)Learn(OtherThan(writer), 2, "admin", kTrace);
+    const std::vector<std::string> log = writer.process.Log();
+    return std::any_of(log.begin(), log.end(), [](const std::string& line) {
+      return absl::StrContains(line, "LearningService/Learn ") &&
+             absl::StrContains(line, "trace_id=4bf92f3577b34da6a3ce929d0e0e4736") &&
+             absl::StrContains(line, "principal=admin");
+    });
+  }));
+}
+
+TEST_F(FleetAccessTest, WhatIsDeniedOfAnImportThatIsPassedOnIsNotTheEndOfItsFile) {
+  ASSERT_TRUE(Eventually([&] { return Learn(*members_[0], 2, "admin").ok(); }));
+  Member& other = OtherThan(AwaitWriter(kScraper));
+  const auto history = v1::HistoryService::NewStub(other.channel);
+  v1::ExportModelRequest out;
+  out.set_name("models/spam-a");
+  grpc::ClientContext exporting;
+  Authorize(exporting, "reader");
+  const auto reader = history->ExportModel(&exporting, out);
+  std::string file;
+  for (v1::ExportModelResponse piece; reader->Read(&piece);) file += piece.piece();
+  ASSERT_TRUE(reader->Finish().ok());
+  grpc::ClientContext importing;
+  Authorize(importing, "keeper");
+  v1::Model imported;
+  access_.Write(absl::StrCat(AccessFile::Text(), "principal { name: 'keeper' token_sha256: '",
+                             AccessFile::Digest("keeper-token"),
+                             "' allow { role: ADMIN models: 'spam-' } }\n"));
+  for (const auto& member : members_) {
+    member->process.Signal(SIGHUP);
+    EXPECT_TRUE(Eventually([&] { return Learn(*member, 1, "keeper").ok(); }));
   }
-}
-
-// The traces of a stream's messages, in order; "-" for one without.
-std::vector<std::string> TracesOf(const std::string& nats, const std::string& stream) {
-  const CommandResult read = RunCommand(
-      "/usr/bin/python3 - <<'END'\n"
-      "import base64, json, re, socket\n"
-      "host, port = '" +
-      nats.substr(std::string("nats://").size()) +
-      "'.split(':')\n"
-      "nats = socket.create_connection((host, int(port)))\n"
-      "lines = nats.makefile('rb')\n"
-      "def ask(subject, body):\n"
-      "    nats.sendall(b'SUB in 1\\r\\nPUB %s in %d\\r\\n%s\\r\\n' % (subject.encode(), "
-      "len(body), body))\n"
-      "    while True:\n"
-      "        words = lines.readline().split()\n"
-      "        if words and words[0] == b'MSG':\n"
-      "            answer = json.loads(lines.read(int(words[-1])))\n"
-      "            nats.sendall(b'UNSUB 1\\r\\n')\n"
-      "            return answer\n"
-      "nats.sendall(b'CONNECT {\"verbose\":false}\\r\\n')\n"
-      "state = ask('$JS.API.STREAM.INFO." +
-      stream +
-      "', b'')['state']\n"
-      "for i in range(state['first_seq'], state['last_seq'] + 1):\n"
-      "    message = ask('$JS.API.STREAM.MSG.GET." +
-      stream +
-      "', json.dumps({'seq': i}).encode()).get('message')\n"
-      "    if message is None or '.m.' not in message['subject']: continue\n"
-      "    found = re.search(rb'traceparent: *(\\S+)', base64.b64decode(message.get('hdrs', '')))\n"
-      "    print(found[1].decode() if found else '-')\n"
-      "END\n");
-  EXPECT_EQ(read.exit_code, 0);
-  return absl::StrSplit(read.out, '\n', absl::SkipEmpty());
-}
-
-TEST_F(FleetAccessTest,
-       ATraceLeadsFromTheClientOverTheWriterToTheAppendAndEachServerSaysWhatItsPartTook) {
-  AwaitCreated("m");
-  const auto [writer, other] = WriterAndOther("m");
-  ASSERT_TRUE(Learn(*other, "m", 2, "admin").ok());
-  const std::string id = absl::StrCat("trace_id=", kTraceId);
-  int calls = 0;
-  const auto call = [&] {
-    ++calls;
-    ASSERT_TRUE(Learn(*other, "m", 2, "admin", kTrace).ok());
-  };
-  const std::string unary = "/perceptron.v1.LearningService/Learn ";
-  const std::vector<std::string> learned =
-      CallUntil(call, *writer, {unary, id, "principal=admin"}, "commit_ms=");
-  CallUntil(call, *other, {unary, id, "principal=admin", "model=models/m"}, "forward_ms=");
-  // Else the stream's first message would be answered while the copy is loaded.
-  {
+  const auto writer = history->ImportModel(&importing, &imported);
+  v1::ImportModelRequest in;
+  in.set_new_name("models/spam-b");
+  in.set_piece(file);
+  writer->Write(in);
+  in.set_new_name("models/other-b");
+  in.clear_piece();
+  writer->Write(in);
+  EXPECT_EQ(Reason(writer->Finish()), "PERMISSION_DENIED");
+  for (const char* const id : {"spam-b", "other-b"}) {
     grpc::ClientContext context;
     Authorize(context, "admin");
-    v1::PredictRequest request;
-    request.set_model("models/m");
-    *request.mutable_columns() = Rows(1);
-    request.mutable_columns()->clear_labels();
-    v1::PredictResponse response;
-    ASSERT_TRUE(other->member.predictions->Predict(&context, request, &response).ok());
+    v1::GetModelRequest get;
+    get.set_name(absl::StrCat("models/", id));
+    v1::Model model;
+    EXPECT_EQ(Reason(members_[0]->models->GetModel(&context, get, &model)), "MODEL_NOT_FOUND");
   }
-  std::vector<std::string> evaluated;
-  // A stream, whose rows call for updates and go to the writer.
-  {
-    grpc::ClientContext context;
-    Authorize(context, "admin");
-    context.AddMetadata("traceparent", absl::StrCat("cc", std::string(kTrace).substr(2), "-later"));
-    const auto stream = other->member.learning->LearnStream(&context);
-    v1::LearnStreamRequest request;
-    request.set_model("models/m");
-    *request.mutable_columns() = Rows(4);
-    v1::LearnStreamResponse response;
-    const auto send = [&] {
-      ++calls;
-      ASSERT_TRUE(stream->Write(request));
-      ASSERT_TRUE(stream->Read(&response));
-    };
-    evaluated =
-        CallUntil(send, *writer, {"SegmentService/Learn ", id, "principal=admin"}, "commit_ms=");
-    CallUntil(send, *other,
-              {"LearningService/LearnStream ", id, "principal=admin", "model=models/m"},
-              "forward_ms=");
-    stream->WritesDone();
-    while (stream->Read(&response)) {
-    }
-    const grpc::Status ended = stream->Finish();
-    ASSERT_TRUE(ended.ok()) << ended.error_message();
-  }
-  std::vector<std::string> traces;
-  for (int partition = 0; partition < kShared; ++partition) {
-    const std::vector<std::string> some =
-        TracesOf(nats_.url(0), absl::StrCat("perceptrond-p", partition));
-    traces.insert(traces.end(), some.begin(), some.end());
-  }
-  EXPECT_EQ(std::count(traces.begin(), traces.end(), kTrace), calls);
-  EXPECT_GT(std::count(traces.begin(), traces.end(), "-"), 0);
-  for (const std::vector<std::string>& lines : {learned, evaluated}) {
-    for (const std::string& line : lines) EXPECT_EQ(PartOf(line, "forward_ms="), 0) << line;
-  }
-}
-
-TEST(FleetAddress, OneThatOtherMachinesReachNeedsCertificatesOrInsecure) {
-  const std::string fleet = "--journal nats://127.0.0.1:1 --fleet-address ";
-  EXPECT_THAT(RunServer(fleet + "10.0.0.5:7602").out,
-              HasSubstr("add --fleet-cert, --fleet-key and --fleet-ca; or --insecure"));
-  EXPECT_THAT(RunServer(fleet + "127.0.0.1:7602 --access-file /dev/null").out,
-              HasSubstr("must know one another"));
-  EXPECT_THAT(RunServer(fleet + "127.0.0.1:7602 --fleet-cert /etc/passwd").out,
-              HasSubstr("go together"));
 }
 
 }  // namespace

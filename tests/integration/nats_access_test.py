@@ -18,10 +18,9 @@ import unittest
 import warnings
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tests/deploy"), str(ROOT / "tests/integration/fleet")]
+sys.path[:0] = [str(ROOT / "tests/deploy")]
 
 from certificates import Authority
-from nats_client import NatsClient
 from nats_jwt import Operator
 from processes import Program, free_ports, wait_for
 
@@ -32,24 +31,6 @@ with warnings.catch_warnings():
 CONFIG = (ROOT / "deploy/nats/nats.conf").read_text()
 PASSWORD = "correct-horse"
 REFUSED = "NATS refuses this server"
-# What a server without one permission says it lacks.
-LACKS = {
-    "$JS.API.STREAM.INFO.*": "$JS.API.STREAM.INFO.perceptrond-",
-    "$JS.API.STREAM.CREATE.*": "$JS.API.STREAM.CREATE.perceptrond-",
-    "$JS.API.CONSUMER.CREATE.*": "$JS.API.CONSUMER.CREATE.perceptrond-",
-    "$JS.API.CONSUMER.INFO.*.*": "$JS.API.CONSUMER.INFO.perceptrond-",
-    "$JS.API.CONSUMER.DELETE.*.*": "$JS.API.CONSUMER.DELETE.perceptrond-",
-    "$JS.FC.>": "$JS.FC.perceptrond-",
-    "$JS.API.STREAM.MSG.GET.*": "$JS.API.STREAM.MSG.GET.perceptrond-",
-    "$JS.API.STREAM.MSG.DELETE.*": "$JS.API.STREAM.MSG.DELETE.perceptrond-",
-    "perceptrond.catalogue.fleet": "perceptrond.catalogue.fleet",
-    "perceptrond.*.m.*": "perceptrond.catalogue.m.",
-    "perceptrond.*.s.*": "perceptrond.p",
-    "perceptrond.*.writer": "perceptrond.p",
-    "perceptrond.snapshots.*.*": "perceptrond.snapshots.",
-    "perceptrond.announcements": "perceptrond.announcements",
-    "perceptrond.inbox.>": "perceptrond.inbox.",
-}
 
 
 def digest(password):
@@ -177,6 +158,7 @@ class NatsAccessTest(unittest.TestCase):
         program = self.server(nats, "refused", *flags)
         self.assertEqual(program.process.wait(60), 1, self.said(program))
         said = self.said(program)
+        self.assertNotIn("hunter2", said)
         program.log.unlink()
         return said
 
@@ -210,62 +192,19 @@ class NatsAccessTest(unittest.TestCase):
         self.authority.certify("other", "other")
         self.assertIn("Authorization Violation", self.ended(*self.flags(certificate="other"), nats=nats))
 
-    def test_one_permission_less_is_named(self):
-        lists = re.findall(r'^ +"([$p]\S+)"$', CONFIG, re.MULTILINE) + ["perceptrond.inbox.>"]
-        # No server that serves needs the one of copies.
-        self.assertEqual(set(lists) - {"perceptrond.catalogue.import"}, set(LACKS))
-        block = re.search(r"^servers (\{.*?^\})\n", CONFIG, re.MULTILINE | re.DOTALL)[1]
-        accounts = ""
-        for i, lacking in enumerate(LACKS):
-            less = block.replace(f'"{lacking}"', '"unused"')
-            accounts += f'  a{i} {{ jetstream: enabled, users: [ {{ user: u{i}, password: "{digest(PASSWORD)}", permissions: {less} }} ] }}\n'
-        nats = self.nats(one_server(accounts))
-        wait_for("it listens", lambda: "Server is ready" in self.said(nats.programs[0]))
-        programs = {}
-        for i, lacking in enumerate(LACKS):
-            programs[lacking] = self.server(nats, f"lacking{i}", *self.flags("--nats-credentials", self.credentials(f"u{i}:{PASSWORD}\n", f"c{i}")))
-
-        def use(server):
-            if server.process.poll() is None and self.ctl(server, "health").returncode == 0:
-                self.ctl(server, "create", "m", "--dimension", 30, "--learner", "logistic-regression")
-                self.learn(server, "m")
-                self.ctl(server, "delete", "m")
-
-        for lacking, server in programs.items():
-            named = re.escape(LACKS[lacking])
-
-            def says():
-                use(server)
-                return re.search(rf"Permissions Violation for (Publish|Subscription) to \W+{named}", self.said(server), re.IGNORECASE)
-
-            with self.subTest(lacking=lacking):
-                wait_for(f"it lacks {lacking}", says)
-                self.assertNotIn(PASSWORD, self.said(server))
-        # What a server cannot do without ends it.
-        for lacking in ("$JS.API.STREAM.INFO.*", "$JS.API.STREAM.CREATE.*", "perceptrond.catalogue.fleet", "perceptrond.inbox.>"):
-            self.assertEqual(programs[lacking].process.wait(60), 1)
-            self.assertIn("allow it to this server's user, as deploy/nats/nats.conf does", self.said(programs[lacking]))
-
-    def test_what_cannot_be_used_is_said_at_the_start_without_its_secrets(self):
+    def test_what_cannot_be_used_ends_the_start_without_its_secrets(self):
         nats = self.nats(one_server(f'  a {{ jetstream: enabled, users: [ {{ user: u, password: "{digest(PASSWORD)}" }} ] }}'))
-        wait_for("it listens", lambda: "Server is ready" in self.said(nats.programs[0]))
+        nats.programs[0].said("Server is ready")
         right = ("--nats-credentials", self.credentials(f"u:{PASSWORD}"))
-        wrong = ("--nats-credentials", self.credentials("u:hunter2", "wrong"))
-        said = self.ended(*self.flags(*wrong), nats=nats)
-        self.assertIn("Authorization Violation", said)
-        self.assertNotIn("hunter2", said)
-        said = self.ended(*self.flags("--nats-credentials", self.credentials("hunter2", "form")), nats=nats)
-        self.assertRegex(said, r"form holds neither a user's JWT with its key .* nor one line USER:PASSWORD")
-        self.assertNotIn("hunter2", said)
-        self.assertIn("it may want a certificate (--nats-cert)", self.ended(*self.flags(*right, certificate=None), nats=nats))
-        self.assertIn("rows.svm holds no certificate", self.ended("--nats-ca", self.directory / "rows.svm", *right, nats=nats))
+        self.assertIn("Authorization Violation", self.ended(*self.flags("--nats-credentials", self.credentials("u:hunter2", "wrong")), nats=nats))
+        self.ended(*self.flags("--nats-credentials", self.credentials("hunter2", "form")), nats=nats)
+        self.ended(*self.flags(*right, certificate=None), nats=nats)
         Authority(self.directory, "stranger")
-        said = self.ended("--nats-ca", self.directory / "stranger.pem", *right, nats=nats)
-        self.assertRegex(said, "SSL handshake error.*(self-signed|local issuer) certificate")
+        self.ended("--nats-ca", self.directory / "stranger.pem", *right, nats=nats)
         self.authority.certify("server", "server", days=-1)
         nats.restart()
         wait_for("it listens", lambda: self.said(nats.programs[0]).count("Server is ready") == 2)
-        self.assertRegex(self.ended(*self.flags(*right), nats=nats), "SSL handshake error.*certificate has expired")
+        self.assertIn("certificate has expired", self.ended(*self.flags(*right), nats=nats))
 
     def test_a_creds_file_with_the_shipped_permissions_suffices(self):
         operator = Operator(self.directory)
@@ -285,38 +224,6 @@ class NatsAccessTest(unittest.TestCase):
         said = self.ended(*self.flags("--nats-credentials", wrong), nats=nats)
         self.assertIn("Authorization Violation", said)
         self.assertNotIn(user.seed, said)
-
-    def test_streams_with_settings_that_lose_entries_are_refused_by_these(self):
-        port = free_ports(1)[0]
-        nats = Program(["nats-server", "-a", "127.0.0.1", "-p", port, "-js", "-sd", self.directory / "plain"], self.directory / "plain.log")
-        self.addCleanup(nats.kill)
-        nats.said("Server is ready")
-
-        def start(fleet):
-            return self.program(fleet, "--journal", f"nats://127.0.0.1:{port}", "--fleet", fleet, "--fleet-partitions", 1, "--fleet-replicas", 1,
-                                "--fleet-address", f"127.0.0.1:{free_ports(1)[0]}")
-
-        wrong = {"max_age": 10**12, "max_msgs": 1000, "max_msg_size": 1000, "no_ack": True, "deny_delete": True, "allow_rollup_hdrs": True,
-                 "discard": "old", "storage": "memory"}
-        for setting, value in {**wrong, "max_bytes": 1 << 30}.items():
-            fleet = setting.replace("_", "-")
-            stream = {"name": f"{fleet}-p0", "subjects": [f"{fleet}.p0.>"], "num_replicas": 1, "storage": "file", "discard": "new", "retention": "limits"}
-            with NatsClient(port) as client:
-                self.assertNotIn("error", client.api(f"STREAM.CREATE.{fleet}-p0", **{**stream, setting: value}))
-            with self.subTest(setting=setting):
-                server = start(fleet)
-                if setting in wrong:
-                    self.assertEqual(server.process.wait(60), 1, self.said(server))
-                    self.assertRegex(self.said(server), f"stream {fleet}-p0 has settings that a journal cannot use: {setting}( is not new)?; change")
-                else:
-                    self.serving(server)
-
-    def test_a_password_in_the_address_is_refused_and_not_repeated(self):
-        for url in ("nats://u:hunter2@localhost:4222", "nats://a:1,nats://u:hun@ter2@localhost:4222"):
-            result = subprocess.run([PERCEPTROND, "--journal", url], capture_output=True, text=True)
-            self.assertEqual(result.returncode, 2)
-            self.assertIn("--nats-credentials", result.stderr)
-            self.assertNotRegex(result.stderr, "hunter2|ter2")
 
     def test_changed_credentials_and_certificates_are_used_without_a_restart(self):
         def account(password):

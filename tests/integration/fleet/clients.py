@@ -1,4 +1,4 @@
-"""Producers and readers of a fleet that note each answer and when it came.
+"""Producers and readers of a fleet that note each answer.
 
 A producer's rows are such that the order of the producers does not matter to what the model must become: producer p has two features
 of its own. Every EVERY messages the first row has the one, with the label +1 and -1 in turn, which is a mistake whenever it is learned
@@ -12,23 +12,25 @@ from typing import NamedTuple
 
 import grpc
 
-from cluster import SIZE
+from cluster import SIZE, eventually
 from perceptrond.columns import pack
 from perceptrond.errors import error_info, reason, status_of
 from perceptrond.rows import Row
 from perceptrond.google_rpc import error_details_pb2
-from perceptrond.v1 import learning_service_pb2, model_pb2, prediction_service_pb2
+from perceptrond.v1 import learning_service_pb2, model_pb2, model_service_pb2, prediction_service_pb2
 from processes import wait_for
 
 DIMENSION = 16
+# The feature of a row besides those of the producers.
+PROBE = DIMENSION - 1
 ROWS, EVERY, WINDOW = 20, 10, 5
 # An answer that takes longer is taken for lost, and the next server is tried.
 ANSWER_SECONDS = 4
-# Progress that takes longer is reported.
-SLOW_SECONDS = 30
-PREDICT_SECONDS = 0.5
+PREDICT_SECONDS = 5
 # Of how often a client sends.
 PAUSE_SECONDS = 0.005
+# What a reader has answered before it counts as reading.
+READS = 20
 
 
 def settings():
@@ -37,6 +39,21 @@ def settings():
     model.learner.perceptron.SetInParent()
     model.learner.bias_input = 0
     return model
+
+
+def create(fleet, model):
+    request = model_service_pb2.CreateModelRequest(model_id=model, model=settings(), request_id=model)
+    eventually(f"{model} is created", lambda: fleet.stubs[0].models.CreateModel(request, timeout=30))
+
+
+def learn_once(fleet, server, model):
+    """What one more row comes to, an update once however often it is sent: None, or a Failure."""
+    request = learning_service_pb2.LearnRequest(model=f"models/{model}", columns=pack([Row({PROBE: 1.0}, 1)]), producer_id="probe", first_offset=0)
+    try:
+        fleet.stubs[server].learning.Learn(request, timeout=30)
+        return None
+    except grpc.RpcError as error:
+        return failure_of(error, server)
 
 
 def alternates(message):
@@ -67,11 +84,9 @@ def weights_after(messages):
 
 
 class Answer(NamedTuple):
-    time: float
     server: int
-    # The first offset and number of the rows that it is for.
+    # The first offset of the rows that it is for.
     first: int
-    rows: int
     acknowledged: int
     revision: int
     duplicates: int
@@ -80,7 +95,6 @@ class Answer(NamedTuple):
 
 
 class Failure(NamedTuple):
-    time: float
     server: int
     code: str
     reason: str
@@ -92,7 +106,7 @@ class Failure(NamedTuple):
 def failure_of(error, server):
     status = status_of(error)
     retry = error_details_pb2.RetryInfo()
-    return Failure(time.monotonic(), server, error.code().name, reason(error), status.message, any(detail.Unpack(retry) for detail in status.details))
+    return Failure(server, error.code().name, reason(error), status.message, any(detail.Unpack(retry) for detail in status.details))
 
 
 class Client(threading.Thread):
@@ -182,7 +196,7 @@ class Producer(Client):
         first = next(answers)
         watch.feed()
         opened = self._opened = first.opened
-        self.opened.append((time.monotonic(), server, opened.next_offset, opened.revision, self.acknowledged, self.revision))
+        self.opened.append((server, opened.next_offset, opened.revision, self.acknowledged, self.revision))
         self.acknowledged, self.revision = max(self.acknowledged, opened.next_offset - 1), max(self.revision, opened.revision)
         waiting, results = collections.deque(), collections.deque(first.results)
         following = opened.next_offset // ROWS
@@ -209,7 +223,7 @@ class Producer(Client):
 
     def _note(self, server, message, result):
         updates = [(message * ROWS + row, revision) for row, revision in zip(result.updated_rows, result.update_revisions)]
-        self.answers.append(Answer(time.monotonic(), server, message * ROWS, ROWS, result.acknowledged_offset, result.revision, result.duplicates, updates))
+        self.answers.append(Answer(server, message * ROWS, result.acknowledged_offset, result.revision, result.duplicates, updates))
         self.acknowledged, self.revision = max(self.acknowledged, result.acknowledged_offset), max(self.revision, result.revision)
 
 
@@ -235,76 +249,60 @@ class Watchdog:
 
 
 class Reader(Client):
-    """Predicts again and again, at the first of its servers that answers."""
+    """Predicts again and again at one server."""
 
-    def __init__(self, name, model, fleet, servers):
-        super().__init__(f"reader-{name}", fleet, servers)
-        self.times = []
+    def __init__(self, model, fleet, server):
+        super().__init__(f"reader-{server}", fleet, [server])
+        self.answers = 0
         self._request = prediction_service_pb2.PredictRequest(model=f"models/{model}", columns=pack([Row({0: 1.0}, None)]))
 
     def step(self, server):
         try:
             self.fleet.stubs[server].predictions.Predict(self._request, timeout=PREDICT_SECONDS)
-            self.times.append(time.monotonic())
+            self.answers += 1
             self._stopping.wait(4 * PAUSE_SECONDS)
         except grpc.RpcError as error:
             self.failed(error, server)
 
 
-def longest_gap(times, begin, end):
-    """The longest time between two of these moments, from `begin` to `end`."""
-    moments = [begin, *(moment for moment in times if begin < moment < end), end]
-    return max(after - before for before, after in zip(moments, moments[1:]))
-
-
 class Load:
-    """A producer and a reader at each server, and a reader that may go to any."""
+    """A producer at each server, which goes to the others when it fails there, and a reader at each."""
 
     def __init__(self, fleet, model):
         self.fleet, self.model = fleet, model
-        turn = lambda i: [(i + k) % SIZE for k in range(SIZE)]
-        self.producers = [Producer(i, model, fleet, turn(i)) for i in range(SIZE)]
-        self.readers = [Reader(f"at-{i}", model, fleet, [i]) for i in range(SIZE)]
-        self.roaming = [Reader(f"from-{i}", model, fleet, turn(i)) for i in range(SIZE)]
-        for client in self.clients():
+        self.producers = [Producer(i, model, fleet, [(i + k) % SIZE for k in range(SIZE)]) for i in range(SIZE)]
+        self.readers = [Reader(model, fleet, i) for i in range(SIZE)]
+        self.clients = [*self.producers, *self.readers]
+        for client in self.clients:
             client.start()
 
-    def clients(self):
-        return [*self.producers, *self.readers, *self.roaming]
+    def _await(self, what, count, clients, more):
+        before = [count(client) for client in clients]
 
-    def await_progress(self, messages=2 * EVERY, seconds=180, producers=None):
-        """Until each producer has this many more messages acknowledged. NATS stood still for about a minute in a few of many runs."""
-        producers = self.producers if producers is None else producers
-        before, begin = [producer.messages for producer in producers], time.monotonic()
-
-        def progressed():
-            for client in self.clients():
+        def enough():
+            for client in self.clients:
                 client.check()
-            return all(producer.messages >= first + messages for producer, first in zip(producers, before))
-
-        def failures():
-            """How often producers failed, why, and the last failure."""
-            return {producer.name: (collections.Counter((failure.server, failure.code, failure.reason) for failure in producer.failures if failure.time >= begin),
-                                    producer.failures[-1:]) for producer in producers}
+            return all(count(client) >= first + more for client, first in zip(clients, before))
 
         try:
-            wait_for("each producer goes on", progressed, seconds)
+            wait_for(what, enough, 180)
         except AssertionError as late:
-            raise AssertionError(f"{late}; {[producer.messages for producer in producers]} after {before}; {failures()}") from late
-        if time.monotonic() - begin > SLOW_SECONDS:
-            print(f"producers went on after {time.monotonic() - begin:.0f} s: {failures()}", flush=True)
+            raise AssertionError(f"{late}; {[count(client) for client in clients]} after {before}; {self.failures()}") from late
+
+    def await_progress(self, messages=2 * EVERY):
+        """Until each producer has this many more messages acknowledged."""
+        self._await("each producer goes on", lambda producer: producer.messages, self.producers, messages)
+
+    def await_reads(self):
+        self._await("all servers predict", lambda reader: reader.answers, self.readers, READS)
+
+    def failures(self):
+        return dict(collections.Counter((failure.code, failure.reason) for producer in self.producers for failure in producer.failures))
 
     def stop(self):
-        for client in self.clients():
+        for client in self.clients:
             client.stop()
 
     def abandon(self):
-        for client in self.clients():
+        for client in self.clients:
             client.abandon()
-
-    def without_learning(self, begin, end):
-        return max(longest_gap([answer.time for answer in producer.answers], begin, end) for producer in self.producers)
-
-    def without_predictions(self, begin, end):
-        """Of a client that knows all servers; and by server."""
-        return (max(longest_gap(reader.times, begin, end) for reader in self.roaming), [longest_gap(reader.times, begin, end) for reader in self.readers])
