@@ -3,6 +3,7 @@
 
 #include <sys/stat.h>
 
+#include <csignal>
 #include <fstream>
 #include <memory>
 #include <string>
@@ -11,10 +12,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "tests/integration/fixture.h"
+#include "tests/support/eventually.h"
 
 namespace perceptrond::testing {
 
-// The principals admin, trainer, reader and scraper; the token of NAME is "NAME-token". Written before
+// The principals admin, keeper, trainer, reader and scraper; the token of NAME is "NAME-token". Written before
 // the server starts.
 class AccessFile {
  public:
@@ -37,6 +39,7 @@ class AccessFile {
                       Digest(name + "-token"), "' ", rights, " }\n");
     };
     add("admin", "allow { role: ADMIN models: '' } right: HEALTH right: REFLECTION");
+    add("keeper", "allow { role: ADMIN models: 'spam-' }");
     add("trainer", "allow { role: LEARN models: 'spam-' }");
     add("reader",
         "allow { role: READ models: 'spam-' } allow { role: READ models: 'x' } right: PAGE");
@@ -64,18 +67,17 @@ class AccessTest : public AccessFile, public ServerTest {
     context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(60)));
     if (!principal.empty()) context.AddMetadata("authorization", "Bearer " + principal + "-token");
   }
-  grpc::Status CreateAs(const std::string& principal, const std::string& id,
-                        const std::string& component = "") {
+  // ServerTest::Call by a principal.
+  std::string As(const std::string& principal, const std::string& method,
+                 const std::string& request, google::protobuf::Message* answer = nullptr) {
+    return Call(method, request, answer, principal.empty() ? "" : principal + "-token");
+  }
+  grpc::Status CreateAs(const std::string& principal, const std::string& id) {
     grpc::ClientContext context;
     Authorize(context, principal);
     v1::CreateModelRequest request;
     request.set_model_id(id);
-    v1::FeatureSpace& space = *request.mutable_model()->mutable_feature_space();
-    if (component.empty()) {
-      space.mutable_dense()->set_dimension(2);
-    } else {
-      space.mutable_composition()->add_inputs()->set_model("models/" + component);
-    }
+    request.mutable_model()->mutable_feature_space()->mutable_dense()->set_dimension(2);
     v1::Model created;
     return models_->CreateModel(&context, request, &created);
   }
@@ -87,32 +89,19 @@ class AccessTest : public AccessFile, public ServerTest {
     v1::Model model;
     return models_->GetModel(&context, request, &model);
   }
-  grpc::Status DeleteAs(const std::string& principal, const std::string& id) {
-    grpc::ClientContext context;
-    Authorize(context, principal);
-    v1::DeleteModelRequest request;
-    request.set_name("models/" + id);
-    google::protobuf::Empty nothing;
-    return models_->DeleteModel(&context, request, &nothing);
-  }
-  // The ids on all pages of this size, and how many pages there are.
-  std::pair<std::vector<std::string>, int> ListAs(const std::string& principal, int page_size) {
-    std::pair<std::vector<std::string>, int> listed;
-    std::string token;
-    do {
-      grpc::ClientContext context;
-      Authorize(context, principal);
-      v1::ListModelsRequest request;
-      request.set_page_size(page_size);
-      request.set_page_token(token);
-      v1::ListModelsResponse page;
-      const grpc::Status status = models_->ListModels(&context, request, &page);
-      EXPECT_TRUE(status.ok()) << status.error_message();
-      for (const v1::Model& model : page.models()) listed.first.push_back(model.name().substr(7));
-      ++listed.second;
-      token = page.next_page_token();
-    } while (!token.empty());
-    return listed;
+  // Replaces the rules, and returns once the server has read them.
+  void Replace(const std::string& text) {
+    const auto reloads = [this] {
+      int count = 0;
+      const std::string log = ReadAll(audit_log());
+      for (size_t at = 0; (at = log.find("reload access file", at)) != std::string::npos; ++at)
+        ++count;
+      return count;
+    };
+    const int before = reloads();
+    Write(text);
+    server_.Signal(SIGHUP);
+    EXPECT_TRUE(Eventually([&] { return reloads() > before; }));
   }
 };
 

@@ -1,89 +1,80 @@
-// AnalysisService over a real connection: proofs, replaced weights, cancelling, stored examples, and what
-// of all that survives a restart.
-#include <algorithm>
+// AnalysisService over a real connection: proofs, replaced weights, stored examples, what of all that
+// survives a kill, and analyses that take long.
 #include <cmath>
 #include <random>
 
+#include "absl/strings/str_cat.h"
 #include "perceptron/v1/analysis_service.grpc.pb.h"
 #include "tests/integration/fixture.h"
 
 namespace perceptrond::testing {
 namespace {
 
+using ::testing::ElementsAre;
+
+// AND, without its row of zeros; XOR; and three classes on the axes.
+constexpr char kAnd[] =
+    " examples { label: -1 } examples { sparse { indices: 1 values: 1 } label: -1 } "
+    "examples { sparse { indices: 0 values: 1 } label: -1 } "
+    "examples { sparse { indices: [0, 1] values: [1, 1] } label: 1 }";
+constexpr char kXor[] =
+    " examples { dense { values: [-1, -1] } label: 1 } examples { dense { values: [1, 1] } label: "
+    "1 } "
+    "examples { dense { values: [-1, 1] } label: -1 } "
+    "examples { dense { values: [1, -1] } label: -1 }";
+constexpr char kAxes[] =
+    " examples { dense { values: [1, 0, 0] } label: 0 } "
+    "examples { dense { values: [0, 1, 0] } label: 1 } "
+    "examples { dense { values: [0, 0, 1] } label: 2 }";
+
 class AnalysisTest : public ServerTest {
  protected:
   AnalysisTest() { ConnectAnalysis(); }
   void ConnectAnalysis() { analysis_ = v1::AnalysisService::NewStub(channel_); }
-
-  void CreateSampling(const std::string& id, uint32_t dimension, uint32_t sample = 100'000) {
-    v1::Model settings;
-    settings.mutable_feature_space()->mutable_dense()->set_dimension(dimension);
-    settings.mutable_stored_examples()->set_max_sample(sample);
+  void RestartAfterKill() {
+    server_.Kill();
+    Restart();
+    ConnectAnalysis();
+  }
+  void CreateAndTeach(const std::string& id, const std::string& settings,
+                      const std::string& examples, int times = 1) {
     Create(id, settings);
+    for (int i = 0; i < times; ++i)
+      EXPECT_EQ(Call("LearningService/Learn", absl::StrCat("model: 'models/", id, "'", examples)),
+                "OK");
   }
-  void Teach(const std::string& id, const std::vector<v1::Example>& examples) {
-    v1::LearnRequest request;
-    request.set_model("models/" + id);
-    for (const v1::Example& example : examples) *request.add_examples() = example;
-    const grpc::Status status = Learn(request);
-    EXPECT_TRUE(status.ok()) << status.error_message();
+  v1::AnalysisResult Analyze(const std::string& id, const std::string& more = "") {
+    const auto last = AnswerOf<v1::AnalyzeResponse>(
+        "AnalysisService/Analyze", absl::StrCat("model: 'models/", id, "' ", more));
+    EXPECT_TRUE(last.has_result());
+    return last.result();
   }
-  static v1::AnalyzeRequest Request(const std::string& id, bool replace = false) {
-    v1::AnalyzeRequest request;
-    request.set_model("models/" + id);
-    request.set_replace_weights(replace);
-    return request;
-  }
-  grpc::Status Analyze(const v1::AnalyzeRequest& request, v1::AnalysisResult* result = nullptr) {
-    grpc::ClientContext context;
-    const auto stream = analysis_->Analyze(&context, request);
-    v1::AnalyzeResponse response;
-    while (stream->Read(&response)) {
-      if (response.has_result() && result != nullptr) *result = response.result();
-    }
-    return stream->Finish();
+  std::string Refused(const std::string& id, const std::string& more) {
+    return Call("AnalysisService/Analyze", absl::StrCat("model: 'models/", id, "' ", more));
   }
   std::vector<v1::StoredExample> List(const std::string& id, int page_size, int* pages) {
     std::vector<v1::StoredExample> examples;
-    v1::ListStoredExamplesRequest request;
-    request.set_model("models/" + id);
-    request.set_page_size(page_size);
+    std::string token;
     do {
-      grpc::ClientContext context;
-      v1::ListStoredExamplesResponse response;
-      const grpc::Status status = analysis_->ListStoredExamples(&context, request, &response);
-      EXPECT_TRUE(status.ok()) << status.error_message();
-      examples.insert(examples.end(), response.examples().begin(), response.examples().end());
-      request.set_page_token(response.next_page_token());
+      const auto page = AnswerOf<v1::ListStoredExamplesResponse>(
+          "AnalysisService/ListStoredExamples",
+          absl::StrCat("model: 'models/", id, "' page_size: ", page_size, " page_token: '", token,
+                       "'"));
+      examples.insert(examples.end(), page.examples().begin(), page.examples().end());
+      token = page.next_page_token();
       ++*pages;
-    } while (!request.page_token().empty());
+    } while (!token.empty());
     return examples;
   }
-  // The model "noise", of random labels on random rows: nothing separates them, and the proof takes many seconds.
-  void CreateNoise() {
-    constexpr int kDimension = 700;
-    CreateSampling("noise", kDimension);
-    std::mt19937 random(1);
-    std::normal_distribution<float> normal;
-    std::vector<v1::Example> examples(3 * kDimension);
-    for (v1::Example& example : examples) {
-      example.set_label(random() % 2 == 0 ? 1 : -1);
-      for (int i = 0; i < kDimension; ++i) example.mutable_dense()->add_values(normal(random));
-    }
-    Teach("noise", examples);
-  }
 
-  const std::vector<v1::Example> and_ = {SparseExample(-1, {}), SparseExample(-1, {{1, 1}}),
-                                         SparseExample(-1, {{0, 1}}),
-                                         SparseExample(1, {{0, 1}, {1, 1}})};
+  const std::string plane_ =
+      "feature_space { dense { dimension: 2 } } stored_examples { max_sample: 100 }";
   std::unique_ptr<v1::AnalysisService::Stub> analysis_;
 };
 
-TEST_F(AnalysisTest, TheBestMarginOfAConjunctionIsWhatGeometrySays) {
-  CreateSampling("and", 2);
-  for (int pass = 0; pass < 20; ++pass) Teach("and", and_);
-  v1::AnalysisResult result;
-  ASSERT_TRUE(Analyze(Request("and"), &result).ok());
+TEST_F(AnalysisTest, TheBestMarginOfAConjunctionIsWhatGeometrySaysAndOutlivesAKill) {
+  CreateAndTeach("and", plane_, kAnd, 20);
+  const v1::AnalysisResult result = Analyze("and");
   // (2, 2, -3) / sqrt(17) is right by 1 / sqrt(17) on three of the rows, augmented by 1.
   EXPECT_EQ(result.analysis().separability(), v1::SEPARABILITY_SEPARABLE);
   EXPECT_NEAR(result.analysis().margin_lower(), 1 / std::sqrt(17.0), 1e-6);
@@ -92,219 +83,98 @@ TEST_F(AnalysisTest, TheBestMarginOfAConjunctionIsWhatGeometrySays) {
   EXPECT_EQ(result.analysis().examples(), 4U);
   EXPECT_NEAR(result.update_bound(), 3 * 17, 1e-3);
   EXPECT_EQ(result.support_vectors_size(), 3);
-  EXPECT_THAT(result.separator().vectors(0).indices(), ::testing::ElementsAre(0, 1));
+  EXPECT_THAT(result.separator().vectors(0).indices(), ElementsAre(0, 1));
   EXPECT_NEAR(result.separator().vectors(0).values(0), 2, 1e-4);
   EXPECT_NEAR(result.separator().vectors(0).values(1), 2, 1e-4);
   EXPECT_NEAR(result.separator().vectors(0).bias(), -3, 1e-4);
-
-  const v1::Model model = Get("and");
-  EXPECT_TRUE(model.report().analysis().current());
-  EXPECT_NEAR(model.report().margin_floor(), 1 / std::sqrt(17.0), 1e-6);
-  EXPECT_EQ(model.report().updates_left() + model.report().updates(), 51U);
-  EXPECT_EQ(model.stored_examples().sample(), 4U);
-  EXPECT_TRUE(model.stored_examples().complete());
-}
-
-TEST_F(AnalysisTest, AReplacingSeparatorIsThereAfterARestartAndAKill) {
-  CreateSampling("and", 2);
-  Teach("and", and_);
-  v1::AnalyzeRequest request = Request("and", true);
-  request.set_expected_revision(Get("and").revision() + 1);
-  grpc::Status row_errors = Analyze(request);
-  EXPECT_EQ(row_errors.error_code(), grpc::StatusCode::ABORTED);
-  EXPECT_EQ(Reason(row_errors), "REVISION_MISMATCH");
-  request.set_expected_revision(Get("and").revision());
-  v1::AnalysisResult result;
-  ASSERT_TRUE(Analyze(request, &result).ok());
-  EXPECT_EQ(result.new_revision(), request.expected_revision() + 1);
-  const v1::Model replaced = Get("and");
-  EXPECT_EQ(replaced.revision(), result.new_revision());
-  EXPECT_EQ(replaced.weights().SerializeAsString(), result.separator().SerializeAsString());
-  EXPECT_FALSE(replaced.report().has_updates_left());
-  server_.Kill();
-  Restart();
-  ConnectAnalysis();
-  const v1::Model killed = Get("and");
-  EXPECT_EQ(killed.weights().SerializeAsString(), replaced.weights().SerializeAsString());
-  EXPECT_EQ(killed.report().analysis().margin_lower(), replaced.report().analysis().margin_lower());
-  EXPECT_EQ(server_.Terminate(), 0);
-  Restart();
-  EXPECT_EQ(Get("and").weights().SerializeAsString(), replaced.weights().SerializeAsString());
-}
-
-TEST_F(AnalysisTest, TheSampleOutlivesARestartAsAWhole) {
-  CreateSampling("and", 2);
-  for (int pass = 0; pass < 20; ++pass) Teach("and", and_);
-  ASSERT_TRUE(Analyze(Request("and")).ok());
-  EXPECT_EQ(server_.Terminate(), 0);
-  Restart();
-  const v1::Model model = Get("and");
-  EXPECT_TRUE(model.stored_examples().complete());
-  EXPECT_EQ(model.stored_examples().sample(), 4U);
-  EXPECT_TRUE(model.report().analysis().current());
-  EXPECT_TRUE(model.report().has_updates_left());
+  for (const bool restarted : {false, true}) {
+    if (restarted) {
+      EXPECT_EQ(server_.Terminate(), 0);
+      Restart();
+    }
+    const v1::Model model = Get("and");
+    EXPECT_TRUE(model.report().analysis().current());
+    EXPECT_NEAR(model.report().margin_floor(), 1 / std::sqrt(17.0), 1e-6);
+    EXPECT_EQ(model.report().updates_left() + model.report().updates(), 51U);
+    EXPECT_EQ(model.stored_examples().sample(), 4U);
+    EXPECT_TRUE(model.stored_examples().complete());
+  }
+  const int64_t revision = Get("and").revision();
+  const auto expecting = [](int64_t of) {
+    return absl::StrCat("replace_weights: true expected_revision: ", of);
+  };
+  EXPECT_EQ(Refused("and", expecting(revision + 1)), "ABORTED REVISION_MISMATCH");
+  const v1::AnalysisResult replacing = Analyze("and", expecting(revision));
+  EXPECT_EQ(replacing.new_revision(), revision + 1);
+  for (const bool killed : {false, true}) {
+    if (killed) RestartAfterKill();
+    const v1::Model replaced = Get("and");
+    EXPECT_EQ(replaced.revision(), revision + 1);
+    EXPECT_EQ(replaced.weights().SerializeAsString(), replacing.separator().SerializeAsString());
+    EXPECT_EQ(replaced.report().analysis().margin_lower(), replacing.analysis().margin_lower());
+    EXPECT_FALSE(replaced.report().has_updates_left());
+  }
 }
 
 TEST_F(AnalysisTest, XorIsProvenNotSeparableFromItsUpdatesAlone) {
-  CreateDense("xor", 2);
-  const std::vector<v1::Example> xor_ = {
-      SparseExample(1, {{0, -1}, {1, -1}}), SparseExample(1, {{0, 1}, {1, 1}}),
-      SparseExample(-1, {{0, -1}, {1, 1}}), SparseExample(-1, {{0, 1}, {1, -1}})};
-  Teach("xor", xor_);
-  v1::AnalysisResult result;
-  ASSERT_TRUE(Analyze(Request("xor"), &result).ok());
+  CreateAndTeach("xor", "feature_space { dense { dimension: 2 } }", kXor);
+  const v1::AnalysisResult result = Analyze("xor");
   EXPECT_EQ(result.analysis().separability(), v1::SEPARABILITY_NOT_SEPARABLE);
   ASSERT_EQ(result.certificate_size(), 4);
   for (const v1::CertificateEntry& entry : result.certificate()) EXPECT_EQ(entry.multiplier(), "1");
   EXPECT_FALSE(result.has_separator());
   EXPECT_EQ(Get("xor").report().state(), v1::CONVERGENCE_STATE_NOT_SEPARABLE);
-  const grpc::Status status = Analyze(Request("xor", true));
-  EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
-  EXPECT_EQ(Reason(status), "NO_SEPARATOR");
+  EXPECT_EQ(Refused("xor", "replace_weights: true"), "FAILED_PRECONDITION NO_SEPARATOR");
 }
 
-TEST_F(AnalysisTest, RefusalsSayWhy) {
-  grpc::Status status = Analyze(Request("none"));
-  EXPECT_EQ(status.error_code(), grpc::StatusCode::NOT_FOUND);
-  EXPECT_EQ(Reason(status), "MODEL_NOT_FOUND");
-  CreateDense("empty", 2);
-  status = Analyze(Request("empty"));
-  EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
-  EXPECT_EQ(Reason(status), "NOTHING_STORED");
-  v1::AnalyzeRequest request = Request("empty");
-  request.set_relative_gap(2);
-  status = Analyze(request);
-  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
-  EXPECT_EQ(BadField(status), "relative_gap");
-  request = Request("empty");
-  request.set_expected_revision(3);
-  EXPECT_EQ(BadField(Analyze(request)), "expected_revision");
-  grpc::ClientContext context;
-  v1::ListStoredExamplesRequest list;
-  list.set_model("models/empty");
-  list.set_page_token("nonsense");
-  v1::ListStoredExamplesResponse response;
-  status = analysis_->ListStoredExamples(&context, list, &response);
-  EXPECT_EQ(BadField(status), "page_token");
-}
-
-TEST_F(AnalysisTest, ALearnerWithoutReplaceableWeightsIsAnalyzedAndKeepsThem) {
-  v1::Model settings;
-  settings.mutable_feature_space()->mutable_dense()->set_dimension(2);
-  settings.mutable_stored_examples()->set_max_sample(10);
-  settings.mutable_learner()->mutable_batch_perceptron();
-  Create("batch", settings);
-  Teach("batch", and_);
-  const int64_t revision = Get("batch").revision();
-  const grpc::Status status = Analyze(Request("batch", true));
-  EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
-  EXPECT_EQ(Reason(status), "NOT_REPLACEABLE");
-  EXPECT_EQ(Get("batch").revision(), revision);
-  EXPECT_TRUE(Get("batch").report().has_analysis());
-}
-
-TEST_F(AnalysisTest, AFrozenModelIsAnalyzedButKeepsItsWeights) {
-  CreateDense("frozen", 2);
-  Teach("frozen", and_);
-  grpc::ClientContext context;
-  v1::FreezeModelRequest freeze;
-  freeze.set_name("models/frozen");
-  v1::Model model;
-  ASSERT_TRUE(models_->FreezeModel(&context, freeze, &model).ok());
-  EXPECT_EQ(Reason(Analyze(Request("frozen", true))), "MODEL_FROZEN");
-  EXPECT_TRUE(Analyze(Request("frozen")).ok());
-}
-
-// The second analysis of the model waits for it, and goes on once
-// the first is cancelled.
-TEST_F(AnalysisTest, CancellingAnAnalysisLetsTheNextOneOfTheModelRun) {
-  CreateNoise();
-  grpc::ClientContext first_context;
-  const auto first = analysis_->Analyze(&first_context, Request("noise"));
-  v1::AnalyzeResponse response;
-  ASSERT_TRUE(first->Read(&response));  // it runs
-  ASSERT_TRUE(response.has_progress());
-  grpc::ClientContext second_context;
-  const auto second = analysis_->Analyze(&second_context, Request("noise"));
-  v1::AnalyzeResponse waiting;
-  ASSERT_TRUE(second->Read(&waiting));
-  EXPECT_EQ(waiting.progress().stage(), v1::ANALYSIS_STAGE_WAITING);
-  EXPECT_EQ(waiting.progress().queue_position(), 1U);
-  first_context.TryCancel();
-  do {
-    ASSERT_TRUE(second->Read(&waiting));
-  } while (waiting.progress().stage() == v1::ANALYSIS_STAGE_WAITING);
-  second_context.TryCancel();
-  while (first->Read(&response)) EXPECT_FALSE(response.has_result());
-  EXPECT_EQ(first->Finish().error_code(), grpc::StatusCode::CANCELLED);
-  while (second->Read(&response)) EXPECT_FALSE(response.has_result());
-  EXPECT_EQ(second->Finish().error_code(), grpc::StatusCode::CANCELLED);
-  EXPECT_FALSE(Get("noise", v1::MODEL_VIEW_BASIC).report().has_analysis());
-}
-
-TEST_F(AnalysisTest, AShortAnalysisIsDoneWhileALongOneRuns) {
-  CreateNoise();
-  CreateDense("and", 2);
-  Teach("and", and_);
-  grpc::ClientContext context;
-  const auto running = analysis_->Analyze(&context, Request("noise"));
-  v1::AnalyzeResponse response;
-  ASSERT_TRUE(running->Read(&response));
-  EXPECT_TRUE(Analyze(Request("and")).ok());
-  ASSERT_TRUE(running->Read(&response));
-  EXPECT_TRUE(response.has_progress()) << "it ended before the short one";
-  context.TryCancel();
-  while (running->Read(&response)) continue;
-}
-
-TEST_F(AnalysisTest, ATimeLimitEndsTheAnalysisWithWhatIsProvenByThen) {
-  CreateNoise();
-  v1::AnalyzeRequest request = Request("noise");
-  request.mutable_time_limit()->set_nanos(200'000'000);
-  v1::AnalysisResult result;
-  ASSERT_TRUE(Analyze(request, &result).ok());
-  EXPECT_EQ(result.end_reason(), "the time limit is reached");
-  EXPECT_EQ(result.analysis().separability(), v1::SEPARABILITY_UNDECIDED);
-  request.mutable_time_limit()->set_seconds(-1);
-  EXPECT_EQ(Reason(Analyze(request)), "INVALID_FIELD");
-  request.mutable_time_limit()->set_seconds(3600);
-  EXPECT_EQ(Reason(Analyze(request)), "ANALYSIS_TIME");
-}
-
-TEST_F(AnalysisTest, TheDeadlineOfTheCallIsATimeLimitToo) {
-  CreateNoise();
-  grpc::Status status;
-  v1::AnalyzeResponse response;
-  // The answer has a tenth of the time: that is little on a busy machine.
-  for (std::chrono::seconds time(2); time.count() < 20; time *= 3) {
-    grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() + time);
-    const auto stream = analysis_->Analyze(&context, Request("noise"));
-    while (stream->Read(&response)) continue;
-    status = stream->Finish();
-    if (status.ok()) break;
+TEST_F(AnalysisTest, WeightsThatCannotBeReplacedAreKeptAndTheAnalysisIsToo) {
+  CreateAndTeach("batch", plane_ + " learner { batch_perceptron {} }", kAnd);
+  CreateAndTeach("frozen", plane_, kAnd);
+  EXPECT_EQ(Call("ModelService/FreezeModel", "name: 'models/frozen'"), "OK");
+  for (const auto& [id, reason] :
+       {std::pair{"batch", "NOT_REPLACEABLE"}, {"frozen", "MODEL_FROZEN"}}) {
+    const std::string weights = Get(id).weights().SerializeAsString();
+    EXPECT_EQ(Refused(id, "replace_weights: true"), absl::StrCat("FAILED_PRECONDITION ", reason));
+    EXPECT_EQ(Get(id).weights().SerializeAsString(), weights);
+    Analyze(id);
+    EXPECT_TRUE(Get(id).report().has_analysis());
   }
-  EXPECT_TRUE(status.ok()) << status.error_message();
-  ASSERT_TRUE(response.has_result());
-  EXPECT_EQ(response.result().end_reason(), "the time limit is reached");
 }
 
-TEST_F(AnalysisTest, AServerThatStopsEndsTheAnalysis) {
-  CreateNoise();
-  grpc::ClientContext context;
-  const auto stream = analysis_->Analyze(&context, Request("noise"));
-  v1::AnalyzeResponse response;
-  ASSERT_TRUE(stream->Read(&response));
-  EXPECT_EQ(server_.Terminate(), 0);
-  while (stream->Read(&response)) {
+TEST_F(AnalysisTest, OfSeveralClassesProofsAndSeparatorsNameTheRivals) {
+  CreateAndTeach("axes",
+                 "feature_space { dense { dimension: 3 } } stored_examples { max_sample: 100 } "
+                 "learner { bias_input: 0 classes { max_classes: 3 } }",
+                 kAxes);
+  const v1::AnalysisResult result = Analyze("axes", "replace_weights: true");
+  // I - 1/3, whose Frobenius norm is sqrt(2), with s_y - s_r = 1 everywhere.
+  EXPECT_NEAR(result.analysis().margin_lower(), std::sqrt(0.5), 1e-6);
+  EXPECT_NEAR(result.update_bound(), 4, 1e-5);
+  ASSERT_EQ(result.support_vectors_size(), 6);
+  for (const v1::SupportVector& one : result.support_vectors()) {
+    ASSERT_TRUE(one.has_rival());
+    EXPECT_NE(one.rival(), one.example().example().label());
   }
-  EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
+  ASSERT_EQ(result.separator().vectors_size(), 3);
+  for (int k = 0; k < 3; ++k) {
+    for (int j = 0; j < 3; ++j)
+      EXPECT_NEAR(result.separator().vectors(k).values(j), (j == k ? 2 : -1) / 3.0, 1e-5);
+  }
+  EXPECT_EQ(Get("axes").weights().SerializeAsString(), result.separator().SerializeAsString());
+  EXPECT_EQ(Call("LearningService/Learn",
+                 "model: 'models/axes' examples { dense { values: [1, 0, 0] } label: 2 }"),
+            "OK");
+  const v1::AnalysisResult proof = Analyze("axes");
+  EXPECT_EQ(proof.analysis().separability(), v1::SEPARABILITY_NOT_SEPARABLE);
+  ASSERT_EQ(proof.certificate_size(), 2);
+  for (const v1::CertificateEntry& one : proof.certificate()) {
+    EXPECT_EQ(one.multiplier(), "1");
+    EXPECT_EQ(one.rival(), 2 - one.example().example().label());
+  }
 }
 
-TEST_F(AnalysisTest, PagesTogetherAreEverythingStoredOnce) {
-  CreateSampling("and", 2);
-  Teach("and", and_);
-  Teach("and", and_);
+TEST_F(AnalysisTest, PagesTogetherAreEverythingStoredOnceAndTheirTokensAreTheModels) {
+  for (const char* id : {"and", "other"}) CreateAndTeach(id, plane_, kAnd, 2);
   int one_page = 0;
   const std::vector<v1::StoredExample> all = List("and", 0, &one_page);
   EXPECT_EQ(one_page, 1);
@@ -318,75 +188,83 @@ TEST_F(AnalysisTest, PagesTogetherAreEverythingStoredOnce) {
     EXPECT_EQ(paged[i].SerializeAsString(), all[i].SerializeAsString());
     EXPECT_EQ(all[i].update_revision(), i < updates ? static_cast<int64_t>(i) + 1 : 0);
   }
-  EXPECT_EQ(all[0].score(), 0);
-  EXPECT_EQ(all[0].example().label(), -1);
-}
-
-TEST_F(AnalysisTest, APageTokenOfAnotherModelIsNone) {
-  for (const char* id : {"and", "other"}) {
-    CreateSampling(id, 2);
-    Teach(id, and_);
-  }
-  const auto ask = [&](const std::string& id, const std::string& token, std::string* next) {
-    grpc::ClientContext context;
-    v1::ListStoredExamplesRequest request;
-    request.set_model("models/" + id);
-    request.set_page_size(1);
-    request.set_page_token(token);
-    v1::ListStoredExamplesResponse response;
-    const grpc::Status status = analysis_->ListStoredExamples(&context, request, &response);
-    if (next != nullptr) *next = response.next_page_token();
-    return status;
-  };
-  std::string token;
-  ASSERT_TRUE(ask("and", "", &token).ok());
-  EXPECT_TRUE(ask("and", token, nullptr).ok());
-  EXPECT_EQ(BadField(ask("other", token, nullptr)), "page_token");
-  // "u1", as a token once was.
-  EXPECT_EQ(BadField(ask("and", "dTE", nullptr)), "page_token");
-}
-
-TEST_F(AnalysisTest, SeveralClassesAreAnalyzedByKeslersConstruction) {
-  v1::Model settings;
-  settings.mutable_feature_space()->mutable_dense()->set_dimension(2);
-  settings.mutable_learner()->mutable_classes()->set_max_classes(3);
-  Create("several", settings);
-  Teach("several", {SparseExample(2, {{0, 1}})});
-  v1::AnalysisResult result;
-  ASSERT_TRUE(Analyze(Request("several"), &result).ok());
-  // The rows are x = (1, 0, 1) in the block of class 2 and -x in that of class 0 or 1. Weights of
-  // norm 1 in the direction of (-x, -x, 2 x) have the largest margin, sqrt(3), on both.
-  EXPECT_NEAR(result.analysis().margin_lower(), std::sqrt(3.0), 1e-6);
-  EXPECT_NEAR(result.update_bound(), 2 * 2 / 3.0, 1e-6);
-  EXPECT_EQ(result.separator().vectors_size(), 3);
-  ASSERT_EQ(result.support_vectors_size(), 2);
-  EXPECT_EQ(result.support_vectors(0).rival(), 0);
-  EXPECT_EQ(result.support_vectors(1).rival(), 1);
+  const std::string token =
+      AnswerOf<v1::ListStoredExamplesResponse>("AnalysisService/ListStoredExamples",
+                                               "model: 'models/and' page_size: 1")
+          .next_page_token();
+  EXPECT_EQ(Call("AnalysisService/ListStoredExamples",
+                 absl::StrCat("model: 'models/other' page_token: '", token, "'")),
+            "INVALID_ARGUMENT INVALID_FIELD page_token");
 }
 
 TEST_F(AnalysisTest, NamedFeaturesAreListedAndReplacedByName) {
-  v1::Model settings;
-  settings.mutable_feature_space()->mutable_named();
-  settings.add_label_names("ham");
-  settings.add_label_names("spam");
-  settings.mutable_stored_examples()->set_max_sample(100);
-  Create("spam", settings);
-  Teach("spam",
-        {NamedExample("spam", {{"prize", 1}, {"win", 2}}),
-         NamedExample("spam", {{"prize", 3}, {"new", 1}}), NamedExample("ham", {{"see", 1}})});
-  v1::AnalysisResult result;
-  ASSERT_TRUE(Analyze(Request("spam", true), &result).ok());
+  CreateAndTeach(
+      "spam",
+      "feature_space { named {} } label_names: ['ham', 'spam'] "
+      "stored_examples { max_sample: 100 }",
+      " examples { named { names: ['prize', 'win'] values: [1, 2] } label_name: 'spam' } "
+      "examples { named { names: ['prize', 'new'] values: [3, 1] } label_name: 'spam' } "
+      "examples { named { names: 'see' } label_name: 'ham' }");
+  const v1::AnalysisResult result = Analyze("spam", "replace_weights: true");
   EXPECT_THAT(result.separator().vectors(0).names(), ::testing::Contains("see"));
-  EXPECT_TRUE(result.analysis().complete());
-  const v1::Model model = Get("spam");
-  EXPECT_EQ(model.weights().vectors(0).names_size(), result.separator().vectors(0).names_size());
+  EXPECT_EQ(Get("spam").weights().vectors(0).names_size(),
+            result.separator().vectors(0).names_size());
   int pages = 0;
-  bool found = false;
-  for (const v1::StoredExample& one : List("spam", 2, &pages)) {
-    const auto& names = one.example().named().names();
-    found = found || std::find(names.begin(), names.end(), "new") != names.end();
+  std::string listed;
+  for (const v1::StoredExample& one : List("spam", 2, &pages))
+    listed += one.example().ShortDebugString();
+  EXPECT_NE(listed.find("\"new\""), std::string::npos);
+}
+
+// Random labels on random rows: nothing separates them, and the proof takes many seconds. A call that
+// waited for it would return after it has ended.
+TEST_F(AnalysisTest, ALongAnalysisHoldsUpNobodyAndEndsWhenItIsCancelledOrTheServerStops) {
+  constexpr int kDimension = 700;
+  Create("noise", absl::StrCat("feature_space { dense { dimension: ", kDimension,
+                               " } } stored_examples { max_sample: 100000 }"));
+  CreateAndTeach("and", plane_, kAnd);
+  std::mt19937 random(1);
+  std::normal_distribution<float> normal;
+  v1::LearnRequest noise;
+  noise.set_model("models/noise");
+  for (int n = 0; n < 3 * kDimension; ++n) {
+    v1::Example& example = *noise.add_examples();
+    example.set_label(random() % 2 == 0 ? 1 : -1);
+    for (int i = 0; i < kDimension; ++i) example.mutable_dense()->add_values(normal(random));
   }
-  EXPECT_TRUE(found);
+  ASSERT_TRUE(Learn(noise).ok());
+  EXPECT_EQ(Analyze("noise", "time_limit { nanos: 1 }").analysis().separability(),
+            v1::SEPARABILITY_UNDECIDED);
+
+  const auto request = FromText<v1::AnalyzeRequest>("model: 'models/noise'");
+  grpc::ClientContext first_context;
+  const auto first = analysis_->Analyze(&first_context, request);
+  v1::AnalyzeResponse running;
+  ASSERT_TRUE(first->Read(&running));
+  Analyze("and");
+  noise.mutable_examples()->DeleteSubrange(1, noise.examples_size() - 1);
+  EXPECT_TRUE(Learn(noise).ok());
+  v1::PredictResponse predicted;
+  EXPECT_TRUE(
+      Predict(FromText<v1::PredictRequest>("model: 'models/noise' examples {}"), &predicted).ok());
+  ASSERT_TRUE(first->Read(&running));
+  EXPECT_TRUE(running.has_progress()) << "it ended before the other calls";
+
+  grpc::ClientContext second_context;
+  const auto second = analysis_->Analyze(&second_context, request);
+  v1::AnalyzeResponse waiting;
+  ASSERT_TRUE(second->Read(&waiting));
+  EXPECT_EQ(waiting.progress().stage(), v1::ANALYSIS_STAGE_WAITING);
+  EXPECT_EQ(waiting.progress().queue_position(), 1U);
+  first_context.TryCancel();
+  while (first->Read(&running)) EXPECT_FALSE(running.has_result());
+  EXPECT_EQ(first->Finish().error_code(), grpc::StatusCode::CANCELLED);
+  do {
+    ASSERT_TRUE(second->Read(&waiting));
+  } while (waiting.progress().stage() == v1::ANALYSIS_STAGE_WAITING);
+  EXPECT_EQ(server_.Terminate(), 0);
+  while (second->Read(&waiting)) EXPECT_FALSE(waiting.has_result());
+  EXPECT_EQ(second->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
 }
 
 }  // namespace

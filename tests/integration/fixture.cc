@@ -1,9 +1,19 @@
 #include "tests/integration/fixture.h"
 
+#include <google/protobuf/descriptor.h>
 #include <grpcpp/generic/generic_stub.h>
 
 #include <cstdlib>
 #include <sstream>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "inference/inference_service.pb.h"
+#include "perceptron/v1/alias_service.pb.h"
+#include "perceptron/v1/analysis_service.pb.h"
+#include "perceptron/v1/backup_service.pb.h"
+#include "perceptron/v1/history_service.pb.h"
 
 namespace perceptrond::testing {
 namespace {
@@ -29,6 +39,25 @@ std::string Bytes(const grpc::ByteBuffer& buffer) {
   for (const grpc::Slice& slice : slices)
     bytes.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
   return bytes;
+}
+
+// An empty request of a method of this full name.
+std::unique_ptr<google::protobuf::Message> NewRequest(const std::string& method) {
+  // Otherwise the linker leaves out files that nothing else in a program refers to.
+  static const void* const files[] = {v1::Alias::descriptor(), v1::AnalysisResult::descriptor(),
+                                      v1::Backup::descriptor(), v1::Snapshot::descriptor(),
+                                      ::inference::ModelInferRequest::descriptor()};
+  static_cast<void>(files);
+  const auto* const found =
+      google::protobuf::DescriptorPool::generated_pool()->FindMethodByName(method);
+  if (found == nullptr) {
+    ADD_FAILURE() << "there is no method " << method;
+    return std::make_unique<v1::GetModelRequest>();
+  }
+  return std::unique_ptr<google::protobuf::Message>(
+      google::protobuf::MessageFactory::generated_factory()
+          ->GetPrototype(found->input_type())
+          ->New());
 }
 
 }  // namespace
@@ -77,6 +106,27 @@ std::optional<absl::Duration> RetryDelay(const grpc::Status& status) {
 std::string Metadata(const google::rpc::Status& status, const std::string& key) {
   google::rpc::ErrorInfo info;
   return FindDetail(status, info) && info.metadata().contains(key) ? info.metadata().at(key) : "";
+}
+
+std::string Outcome(const google::rpc::Status& status) {
+  std::string outcome = absl::StatusCodeToString(static_cast<absl::StatusCode>(status.code()));
+  for (const std::string& word : {Reason(status), BadField(status)})
+    if (!word.empty()) absl::StrAppend(&outcome, " ", word);
+  return outcome;
+}
+
+std::string Outcome(const grpc::Status& status) {
+  google::rpc::Status details = Parse(status);
+  details.set_code(status.error_code());
+  return Outcome(details);
+}
+
+std::string Outcome(const google::protobuf::RepeatedPtrField<v1::RowError>& errors) {
+  std::string outcome;
+  for (const v1::RowError& error : errors)
+    absl::StrAppend(&outcome, outcome.empty() ? "" : "; ", error.row(), ": ",
+                    Outcome(error.status()));
+  return outcome.empty() ? "OK" : outcome;
 }
 
 RawLearnStream::RawLearnStream(v1::LearningService::Stub& stub, const std::string& model,
@@ -199,6 +249,21 @@ grpc::Status ServerTest::Learn(const v1::LearnRequest& request, v1::LearnResult*
 grpc::Status ServerTest::Predict(const v1::PredictRequest& request, v1::PredictResponse* response) {
   grpc::ClientContext context;
   return predictions_->Predict(&context, request, response);
+}
+
+std::string ServerTest::Call(const std::string& method, const std::string& request,
+                             google::protobuf::Message* answer, const std::string& token) {
+  const std::string name =
+      method.find('.') == std::string::npos ? "perceptron.v1." + method : method;
+  const auto message = NewRequest(absl::StrReplaceAll(name, {{"/", "."}}));
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(request, message.get())) << request;
+  std::vector<std::string> answers;
+  const std::string outcome =
+      Outcome(CallRaw("/" + name, {message->SerializeAsString()}, &answers, token));
+  if (answer != nullptr && !answers.empty()) {
+    EXPECT_TRUE(answer->ParseFromString(answers.back()));
+  }
+  return outcome;
 }
 
 grpc::Status ServerTest::CallRaw(const std::string& method,

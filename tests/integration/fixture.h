@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "google/protobuf/text_format.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
 #include "perceptron/v1/learning_service.grpc.pb.h"
@@ -37,6 +38,26 @@ std::optional<absl::Duration> RetryDelay(const grpc::Status& status);
 // Of google.rpc.ErrorInfo.
 std::string Metadata(const google::rpc::Status& status, const std::string& key);
 
+// "OK", or the code, the reason and the first bad field, as far as there are any:
+// "INVALID_ARGUMENT NON_FINITE_VALUE examples[1].sparse.values[0]".
+std::string Outcome(const google::rpc::Status& status);
+std::string Outcome(const grpc::Status& status);
+// Of rows: "1: INVALID_ARGUMENT UNKNOWN_LABEL columns.labels[1]; 3: ...".
+std::string Outcome(const google::protobuf::RepeatedPtrField<v1::RowError>& errors);
+// Of a message on a stream: its error, or its rows'.
+template <typename Result>
+std::string Outcome(const Result& result) {
+  return result.has_error() ? Outcome(result.error()) : Outcome(result.row_errors());
+}
+
+// A message in Protobuf's text format.
+template <typename Message>
+Message FromText(const std::string& text) {
+  Message message;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &message)) << text;
+  return message;
+}
+
 // How many calls of a method the server has begun to answer, by its metrics.
 int StartedCalls(int metrics_port, const std::string& method);
 
@@ -47,12 +68,25 @@ class RawLearnStream {
                  const std::string& producer = "");
   // The opening answer.
   v1::StreamOpened Open();
+  // What the first message has besides, in text format.
+  RawLearnStream& With(const std::string& fields) {
+    first_.MergeFrom(FromText<v1::LearnStreamRequest>(fields));
+    return *this;
+  }
   void Send(const v1::LearnStreamRequest& request) { stream_->Write(request); }
   // The next result; fails the test if the stream ends first.
   v1::LearnResult Result();
   v1::LearnResult Ask(const v1::LearnStreamRequest& request) {
     Send(request);
     return Result();
+  }
+  v1::LearnResult Ask(const std::string& request) {
+    return Ask(FromText<v1::LearnStreamRequest>(request));
+  }
+  // The outcome of a stream that the first message ends.
+  std::string Refusal() {
+    Send(first_);
+    return Outcome(Finish());
   }
   // The answer that the latest result came in.
   const v1::LearnStreamResponse& answer() const { return answer_; }
@@ -94,9 +128,23 @@ class ServerTest : public ::testing::Test {
   std::shared_ptr<grpc::Channel> NarrowChannel() const;
   v1::Model CreateDense(const std::string& id, uint32_t dimension);
   v1::Model Create(const std::string& id, const v1::Model& settings);
+  v1::Model Create(const std::string& id, const std::string& settings) {
+    return Create(id, FromText<v1::Model>(settings));
+  }
   v1::Model Get(const std::string& id, v1::ModelView view = v1::MODEL_VIEW_WEIGHTS);
   grpc::Status Learn(const v1::LearnRequest& request, v1::LearnResult* result = nullptr);
   grpc::Status Predict(const v1::PredictRequest& request, v1::PredictResponse* response);
+  // Calls a method such as "ModelService/GetModel", of perceptron.v1 unless it names a package, with
+  // one message in text format, and returns the Outcome. `answer`: the last message of the answer.
+  std::string Call(const std::string& method, const std::string& request,
+                   google::protobuf::Message* answer = nullptr, const std::string& token = "");
+  // The answer of such a call, which must succeed.
+  template <typename Answer>
+  Answer AnswerOf(const std::string& method, const std::string& request) {
+    Answer answer;
+    EXPECT_EQ(Call(method, request, &answer), "OK") << method << " " << request;
+    return answer;
+  }
   // Calls any method with any bytes; the answers' bytes if `answers` is set. With a token, if one is
   // given.
   grpc::Status CallRaw(const std::string& method, const std::vector<std::string>& messages,

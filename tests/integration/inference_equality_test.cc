@@ -140,8 +140,8 @@ class InferenceEqualityTest : public InferenceTest {
     EXPECT_EQ(Bits(Output(answer, name).contents().fp32_contents()), Bits(expected)) << name;
   }
   // What Predict says of the rows in one form is what ModelInfer says of them in every other.
-  void ExpectEqual(const v1::Model& model, const std::vector<Row>& rows,
-                   const std::vector<Form>& forms) {
+  void ExpectEqual(const v1::Model& model, const std::vector<Form>& forms) {
+    const std::vector<Row> rows = RandomRows(3, kRows);
     const std::string id = model.name().substr(model.name().find('/') + 1);
     const int64_t n = static_cast<int64_t>(rows.size());
     for (const Form form : forms) {
@@ -182,107 +182,60 @@ class InferenceEqualityTest : public InferenceTest {
   }
 };
 
-v1::Model Settings(const std::string& kind, uint32_t classes = 0) {
-  v1::Model settings;
-  testing::SetLearner(*settings.mutable_learner(), kind);
-  if (classes > 0) settings.mutable_learner()->mutable_classes()->set_max_classes(classes);
-  return settings;
-}
-
 TEST_F(InferenceEqualityTest, OfEveryLearnerInADenseSpace) {
   for (const CatalogueEntry& entry : Catalogue()) {
     SCOPED_TRACE(entry.name);
-    v1::Model settings = Settings(entry.name);
+    v1::Model settings;
+    testing::SetLearner(*settings.mutable_learner(), entry.name);
     settings.mutable_feature_space()->mutable_dense()->set_dimension(kFeatures);
     // Else its weights would stay zero, and its distances unknown, until a pass ends.
     if (testing::HasSetting(entry.name, "mini_batch"))
       testing::SetCount(*settings.mutable_learner(), "mini_batch", 10);
     const v1::Model model = MakeTaught("m-" + entry.name, settings, Form::kDense);
     EXPECT_GT(model.revision(), 0);
-    ExpectEqual(model, RandomRows(3, kRows), {Form::kDense, Form::kSparse});
+    ExpectEqual(model, {Form::kDense, Form::kSparse});
   }
 }
 
-TEST_F(InferenceEqualityTest, OfHashedAndNamedSpacesWithEveryFeatureMap) {
-  for (const bool hashed : {true, false}) {
-    for (int map = 0; map < 4; ++map) {
-      SCOPED_TRACE(std::to_string(hashed) + " " + std::to_string(map));
-      v1::Model settings = Settings("arow");
-      settings.add_label_names("no");
-      settings.add_label_names("yes");
-      v1::FeatureSpace& space = *settings.mutable_feature_space();
-      if (hashed) space.mutable_hashed()->set_bits(3);
-      if (!hashed) space.mutable_named();
-      if (map == 1) space.mutable_map()->mutable_polynomial()->set_degree(2);
-      if (map == 2) {
-        auto& pair = *space.mutable_map()->mutable_products()->add_pairs();
-        pair.set_first("u");
-        pair.set_second("v");
-      }
-      if (map == 3) {
-        space.mutable_map()->mutable_fourier()->set_dimension(20);
-        space.mutable_map()->mutable_fourier()->set_gamma(0.5);
-      }
-      const std::string id = (hashed ? "h" : "n") + std::to_string(map);
-      const v1::Model model = MakeTaught(id, settings, Form::kNamed);
-      std::vector<Form> forms = {Form::kNamed};
-      if (hashed && map != 2) forms.push_back(Form::kSparse);
-      ExpectEqual(model, RandomRows(3, kRows), forms);
-    }
+TEST_F(InferenceEqualityTest, OfSpacesMapsAndClasses) {
+  const std::string arow = " learner { arow {} } label_names: ['no', 'yes']";
+  const std::string classes = "feature_space { named {} } learner { classes { max_classes: 4 ";
+  const struct {
+    std::string settings;
+    std::vector<Form> forms;
+  } cases[] = {
+      {"feature_space { hashed { bits: 3 } map { polynomial { degree: 2 } } }" + arow,
+       {Form::kNamed, Form::kSparse}},
+      {"feature_space { named {} map { products { pairs { first: 'u' second: 'v' } } } }" + arow,
+       {Form::kNamed}},
+      {"feature_space { named {} map { fourier { dimension: 20 gamma: 0.5 } } }" + arow,
+       {Form::kNamed}},
+      {classes + "} }", {Form::kNamed}},
+      {classes + "} averaged {} } label_names: ['north', 'east', 'south', 'west']", {Form::kNamed}},
+      {classes + "new_classes: NEW_CLASSES_NUMBERED } logistic_regression {} }", {Form::kNamed}},
+      {classes + "new_classes: NEW_CLASSES_NAMED } }", {Form::kNamed}},
+      {"feature_space { composition { inputs { model: 'models/m0' output: OUTPUT_SCORE } "
+       "inputs { model: 'models/m1' output: OUTPUT_SCORE } } }",
+       {Form::kNamed}},
+  };
+  for (const char* part : {"m0", "m1"})
+    MakeTaught(part, FromText<v1::Model>("feature_space { named {} }"), Form::kNamed);
+  int number = 2;
+  for (const auto& one : cases) {
+    SCOPED_TRACE(one.settings);
+    const std::string id = "m" + std::to_string(number++);
+    const v1::Model model = MakeTaught(id, FromText<v1::Model>(one.settings), Form::kNamed);
+    ExpectEqual(model, one.forms);
+    if (!model.learner().has_classes()) continue;
+    const oip::ModelInferResponse answer =
+        Answer(Tensors(id, RandomRows(3, 2), Form::kNamed, true));
+    EXPECT_THAT(Output(answer, "class_names").contents().bytes_contents(),
+                ElementsAreArray(model.label_names()));
+    EXPECT_EQ(Output(answer, "class_scores").shape(1), 4);
   }
-}
-
-TEST_F(InferenceEqualityTest, OfSeveralClasses) {
-  int i = 0;
-  for (const std::string kind : {"perceptron", "averaged-perceptron", "logistic-regression"}) {
-    for (const auto new_classes : {v1::Classes::NEW_CLASSES_NONE, v1::Classes::NEW_CLASSES_NUMBERED,
-                                   v1::Classes::NEW_CLASSES_NAMED}) {
-      for (const bool names : {false, true}) {
-        if (names && new_classes != v1::Classes::NEW_CLASSES_NONE) continue;
-        SCOPED_TRACE(i);
-        v1::Model settings = Settings(kind, 4);
-        settings.mutable_feature_space()->mutable_named();
-        settings.mutable_learner()->mutable_classes()->set_new_classes(new_classes);
-        if (names) {
-          for (const char* name : {"north", "east", "south", "west"})
-            settings.add_label_names(name);
-        }
-        const v1::Model model = MakeTaught("c" + std::to_string(i++), settings, Form::kNamed);
-        ExpectEqual(model, RandomRows(3, kRows), {Form::kNamed});
-        const oip::ModelInferResponse answer =
-            Answer(Tensors("c" + std::to_string(i - 1), RandomRows(3, 2), Form::kNamed, true));
-        EXPECT_THAT(Output(answer, "class_names").contents().bytes_contents(),
-                    ElementsAreArray(model.label_names()));
-        EXPECT_EQ(Output(answer, "class_scores").shape(1), 4);
-      }
-    }
-  }
-}
-
-TEST_F(InferenceEqualityTest, OfCompositions) {
-  for (const Form form : {Form::kDense, Form::kNamed}) {
-    const std::string prefix = form == Form::kDense ? "d" : "n";
-    v1::Model settings = Settings("passive-aggressive-i");
-    if (form == Form::kDense) {
-      settings.mutable_feature_space()->mutable_dense()->set_dimension(kFeatures);
-    } else {
-      settings.mutable_feature_space()->mutable_named();
-    }
-    v1::Model whole = Settings("perceptron");
-    for (const char* part : {"x", "y", "z"}) {
-      MakeTaught(prefix + part, settings, form);
-      auto& input = *whole.mutable_feature_space()->mutable_composition()->add_inputs();
-      input.set_model("models/" + prefix + part);
-      input.set_output(v1::FeatureSpace::Composition::OUTPUT_SCORE);
-    }
-    const v1::Model model = MakeTaught(prefix + "whole", whole, form);
-    ExpectEqual(model, RandomRows(3, kRows), {form});
-    const oip::ModelMetadataResponse metadata = Metadata(prefix + "whole");
-    EXPECT_THAT(Describe(metadata.inputs()),
-                ::testing::ElementsAre(form == Form::kDense ? "features FP32 [-1,6]"
-                                                            : "names BYTES [-1,-1]"));
-    EXPECT_EQ(metadata.properties().at("feature_space"), "composition");
-  }
+  const oip::ModelMetadataResponse composition = Metadata("m" + std::to_string(number - 1));
+  EXPECT_THAT(Describe(composition.inputs()), ::testing::ElementsAre("names BYTES [-1,-1]"));
+  EXPECT_EQ(composition.properties().at("feature_space"), "composition");
 }
 
 }  // namespace

@@ -30,27 +30,16 @@ class InferenceTest : public ServerTest {
     EXPECT_TRUE(status.ok()) << status.error_message();
     return response;
   }
-  // Why it is refused: "CODE REASON FIELD", the code as a number.
   std::string Refusal(const oip::ModelInferRequest& request) {
     oip::ModelInferResponse response;
-    const grpc::Status status = Infer(request, response);
-    return std::to_string(status.error_code()) + " " + Reason(status) + " " + BadField(status);
+    return Outcome(Infer(request, response));
   }
   oip::ModelMetadataResponse Metadata(const std::string& id) {
-    grpc::ClientContext context;
-    oip::ModelMetadataRequest request;
-    request.set_name(id);
-    oip::ModelMetadataResponse response;
-    const grpc::Status status = inference_->ModelMetadata(&context, request, &response);
-    EXPECT_TRUE(status.ok()) << status.error_message();
-    return response;
+    return AnswerOf<oip::ModelMetadataResponse>("inference.GRPCInferenceService/ModelMetadata",
+                                                "name: '" + id + "'");
   }
-  void LearnSome(const std::string& id, std::initializer_list<v1::Example> examples) {
-    v1::LearnRequest learn;
-    learn.set_model("models/" + id);
-    for (const v1::Example& example : examples) *learn.add_examples() = example;
-    const grpc::Status status = Learn(learn);
-    ASSERT_TRUE(status.ok()) << status.error_message();
+  void LearnSome(const std::string& id, const std::string& examples) {
+    EXPECT_EQ(Call("LearningService/Learn", "model: 'models/" + id + "' " + examples), "OK");
   }
   // One dense row of as many ones.
   static oip::ModelInferRequest Ones(const std::string& id, int64_t dimension) {

@@ -1,30 +1,26 @@
-// A model's file over a real connection: in any pieces, and beside other transfers, it becomes a whole model
-// or none.
+// A model's file over a real connection: in any pieces, beside other transfers, drains, kills and new
+// access rules, it becomes a whole model or none. core/store/model_history_test.cc has every learner.
 #include <thread>
 
+#include "inference/inference_service.pb.h"
 #include "tests/integration/transfer_fixture.h"
 
 namespace perceptrond::testing {
 namespace {
 
-using ::testing::HasSubstr;
-
 class TransferTest : public Transfers<ServerTest> {
  protected:
   explicit TransferTest(std::vector<std::string> flags = {}) : Transfers(std::move(flags)) {
     CreateDense("a", 2);
-    v1::LearnRequest learn;
-    learn.set_model("models/a");
-    for (int i = 0; i < 50; ++i) {
-      const auto x = static_cast<float>(i % 5) - 2;
-      *learn.add_examples() = SparseExample(i % 3 == 0 ? -1 : 1, {{0, x}, {1, 1}});
-    }
-    EXPECT_TRUE(Learn(learn).ok());
+    EXPECT_EQ(Call("LearningService/Learn",
+                   "model: 'models/a' examples { dense { values: [1, 2] } label: 1 } "
+                   "examples { dense { values: [3, 1] } label: -1 }"),
+              "OK");
     file_ = Export("a");
   }
   // In two pieces.
-  grpc::Status Import(const std::string& file, const std::string& id, const std::string& request_id,
-                      v1::Model* model = nullptr) {
+  grpc::Status Import(const std::string& file, const std::string& id,
+                      const std::string& request_id = "", v1::Model* model = nullptr) {
     ImportCall call(*history_, id, request_id);
     call.SendAll(file, file.size() / 2 + 1);
     grpc::Status status = call.Finish();
@@ -36,96 +32,64 @@ class TransferTest : public Transfers<ServerTest> {
   std::string file_;
 };
 
-TEST_F(TransferTest, TheSameRequestIsAnsweredFromWhatItMade) {
-  EXPECT_TRUE(Import(file_, "b", "one").ok());
-  EXPECT_TRUE(Import(file_, "b", "one").ok());
-  EXPECT_EQ(Reason(Import(file_, "b", "another")), "MODEL_EXISTS");
-  CrashAndRestart();
-  EXPECT_EQ(Weights("b"), Weights("a"));
-}
-
-TEST_F(TransferTest, APartOfAFileChangesNothing) {
-  EXPECT_EQ(Reason(Import(file_.substr(0, file_.size() - 1), "b", "")), "BAD_MODEL_FILE");
-  EXPECT_EQ(BadField(Import(file_, "no/slash", "")), "new_name");
-  ImportCall renamed(*history_, "b");
-  ASSERT_TRUE(renamed.Send(file_));
-  renamed.next().set_new_name("models/c");
-  renamed.Send("");
-  EXPECT_EQ(BadField(renamed.Finish()), "new_name");
-  EXPECT_EQ(Reason(CallRaw("/perceptron.v1.HistoryService/ImportModel", {})), "MALFORMED_MESSAGE");
-  EXPECT_FALSE(Exists("b"));
-  EXPECT_FALSE(Exists("c"));
-}
-
-TEST_F(TransferTest, ACancelledImportChangesNothing) {
-  ImportCall call(*history_, "b");
-  ASSERT_TRUE(call.Send(file_.substr(0, file_.size() / 2)));
-  call.Cancel();
-  EXPECT_EQ(call.AwaitEnd().error_code(), grpc::StatusCode::CANCELLED);
-  EXPECT_FALSE(Exists("b"));
-}
-
-TEST_F(TransferTest, AFileWithOtherBytesInTheMiddleChangesNothing) {
-  std::string changed = file_;
-  changed[changed.size() / 2] = static_cast<char>(changed[changed.size() / 2] ^ 1);
-  const grpc::Status status = Import(changed, "b", "");
-  EXPECT_EQ(Reason(status), "BAD_MODEL_FILE");
-  EXPECT_FALSE(Exists("b"));
-}
-
-TEST_F(TransferTest, AFileInANewerFormatIsNotTakenForADamagedOne) {
-  std::string newer = file_;
-  newer[newer.find('1')] = '2';
-  const grpc::Status status = Import(newer, "b", "");
-  EXPECT_EQ(Reason(status), "BAD_MODEL_FILE");
-  EXPECT_THAT(status.error_message(), HasSubstr("newer server"));
-}
-
-TEST_F(TransferTest, PiecesOfNoByteAndOfOneByteMakeTheSameModel) {
-  ImportCall call(*history_, "b");
+TEST_F(TransferTest, PiecesOfAnySizeMakeTheSameModelAndARequestThatComesAgainIsAnswered) {
+  ImportCall call(*history_, "b", "one");
   ASSERT_TRUE(call.Send(""));
   for (const char byte : file_) {
     ASSERT_TRUE(call.Send(std::string(1, byte)));
     ASSERT_TRUE(call.Send(""));
   }
-  const grpc::Status status = call.Finish();
-  ASSERT_TRUE(status.ok()) << status.error_message();
+  EXPECT_EQ(Outcome(call.Finish()), "OK");
   EXPECT_EQ(call.model().revision(), Get("a").revision());
+  EXPECT_EQ(Weights("b"), Weights("a"));
+  EXPECT_EQ(Outcome(Import(file_, "b", "one")), "OK");
+  EXPECT_EQ(Outcome(Import(file_, "b", "another")), "ALREADY_EXISTS MODEL_EXISTS");
+  CrashAndRestart();
   EXPECT_EQ(Weights("b"), Weights("a"));
 }
 
-TEST_F(TransferTest, AnImportThatCannotSucceedEndsBeforeTheFileDoes) {
-  ImportCall call(*history_, "a");
-  ASSERT_TRUE(call.Send(file_.substr(0, file_.size() - 1)));
-  // Without the end of the file, and of the stream.
-  EXPECT_EQ(Reason(call.AwaitEnd()), "MODEL_EXISTS");
+TEST_F(TransferTest, AFileThatIsNotWholeOrNotAsItWasChangesNothing) {
+  std::string flipped = file_;
+  flipped[flipped.size() / 2] = static_cast<char>(flipped[flipped.size() / 2] ^ 1);
+  std::string newer = file_;
+  newer[newer.find('1')] = '2';
+  for (const std::string& file :
+       {file_.substr(0, file_.size() - 1), file_.substr(0, file_.size() / 2), file_ + "x",
+        std::string("x"), flipped, newer})
+    EXPECT_EQ(Outcome(Import(file, "b")), "INVALID_ARGUMENT BAD_MODEL_FILE piece");
+  ImportCall renamed(*history_, "b");
+  ASSERT_TRUE(renamed.Send(file_));
+  renamed.next().set_new_name("models/c");
+  renamed.Send("");
+  EXPECT_EQ(Outcome(renamed.Finish()), "INVALID_ARGUMENT INVALID_FIELD new_name");
+  EXPECT_EQ(Reason(CallRaw("/perceptron.v1.HistoryService/ImportModel", {})), "MALFORMED_MESSAGE");
+  ImportCall cancelled(*history_, "b");
+  ASSERT_TRUE(cancelled.Send(file_.substr(0, file_.size() / 2)));
+  cancelled.Cancel();
+  EXPECT_EQ(cancelled.AwaitEnd().error_code(), grpc::StatusCode::CANCELLED);
+  EXPECT_FALSE(Exists("b"));
+  EXPECT_FALSE(Exists("c"));
 }
 
 TEST_F(TransferTest, OfTwoImportsUnderOneNameOneMakesTheModel) {
-  for (int round = 0; round < 20; ++round) {
-    const std::string id = "b" + std::to_string(round);
-    ImportCall one(*history_, id);
-    ImportCall other(*history_, id);
-    // Neither is refused early.
-    for (ImportCall* call : {&one, &other}) ASSERT_TRUE(call->Send(file_));
-    grpc::Status ends[2];
-    std::thread first([&] { ends[0] = one.Finish(); });
-    ends[1] = other.Finish();
-    first.join();
-    EXPECT_NE(ends[0].ok(), ends[1].ok());
-    EXPECT_EQ(Reason(ends[ends[0].ok() ? 1 : 0]), "MODEL_EXISTS");
-    EXPECT_EQ(Weights(id), Weights("a"));
+  for (int round = 0; round < 5; ++round) {
+    for (const bool same_request : {false, true}) {
+      const std::string id = absl::StrCat("b", round, same_request ? "-same" : "");
+      grpc::Status ends[2];
+      v1::Model made[2];
+      std::thread first([&] { ends[0] = Import(file_, id, same_request ? "1" : "", &made[0]); });
+      ends[1] = Import(file_, id, same_request ? "1" : "", &made[1]);
+      first.join();
+      if (same_request) {
+        EXPECT_TRUE(ends[0].ok() && ends[1].ok());
+        EXPECT_EQ(made[0].uid(), made[1].uid());
+      } else {
+        EXPECT_NE(ends[0].ok(), ends[1].ok());
+        EXPECT_EQ(Reason(ends[ends[0].ok() ? 1 : 0]), "MODEL_EXISTS");
+      }
+      EXPECT_EQ(Weights(id), Weights("a"));
+    }
   }
-}
-
-TEST_F(TransferTest, OneRequestThatIsSentTwiceAtOnceMakesOneModel) {
-  v1::Model made[2];
-  grpc::Status ends[2];
-  std::thread first([&] { ends[0] = Import(file_, "b", "once", &made[0]); });
-  ends[1] = Import(file_, "b", "once", &made[1]);
-  first.join();
-  EXPECT_TRUE(ends[0].ok() && ends[1].ok()) << ends[0].error_message() << ends[1].error_message();
-  EXPECT_EQ(made[0].uid(), made[1].uid());
 }
 
 class LimitedTransferTest : public TransferTest {
@@ -133,23 +97,165 @@ class LimitedTransferTest : public TransferTest {
   LimitedTransferTest() : TransferTest({"--max-message-bytes=64KiB", "--max-models=2"}) {}
 };
 
-TEST_F(LimitedTransferTest, APieceBeyondTheLimitEndsTheImport) {
-  ImportCall call(*history_, "b");
-  ASSERT_TRUE(call.Send(file_));
-  call.Send(std::string(64 << 10, 'x'));
-  const grpc::Status status = call.AwaitEnd();
-  EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
-  EXPECT_EQ(Reason(status), "MESSAGE_TOO_LARGE");
-  EXPECT_THAT(status.error_message(), HasSubstr("smaller pieces"));
+// Without the end of the file, and of the stream.
+TEST_F(LimitedTransferTest, AnImportThatCannotSucceedEndsBeforeTheFileDoes) {
+  ImportCall large(*history_, "b");
+  ASSERT_TRUE(large.Send(file_));
+  large.Send(std::string(64 << 10, 'x'));
+  EXPECT_EQ(Reason(large.AwaitEnd()), "MESSAGE_TOO_LARGE");
+  EXPECT_EQ(Outcome(Import(file_, "b")), "OK");
+  for (const auto& [id, reason] : {std::pair{"a", "MODEL_EXISTS"}, {"c", "MODEL_LIMIT"}}) {
+    ImportCall call(*history_, id);
+    ASSERT_TRUE(call.Send(file_.substr(0, file_.size() - 1)));
+    EXPECT_EQ(Reason(call.AwaitEnd()), reason);
+  }
+  EXPECT_FALSE(Exists("c"));
+}
+
+// With a model whose file does not fit into the windows of a connection.
+class LargeTransferTest : public Transfers<ServerTest> {
+ protected:
+  explicit LargeTransferTest(std::vector<std::string> flags = {}) : Transfers(std::move(flags)) {
+    CreateLarge("a", 1);
+    file_ = Export("a");
+  }
+  std::string file_;
+};
+
+TEST_F(LargeTransferTest, ADrainingServerSendsExportsToTheirEndAndTakesNothingNew) {
+  const auto history = NarrowHistory();
+  // The server stays as long as this is not read.
+  ExportCall exported(*history, "a");
+  ASSERT_TRUE(exported.ReadPiece());
+  ImportCall imported(*history_, "b");
+  imported.SendAll(file_.substr(0, file_.size() / 2));
+  server_.Signal(SIGTERM);
+  const grpc::Status cut = imported.AwaitEnd();
+  EXPECT_EQ(Outcome(cut), "UNAVAILABLE DRAINING");
+  EXPECT_TRUE(RetryDelay(cut).has_value());
+  for (const char* method :
+       {"PredictionService/Predict", "PredictionService/PredictStream", "LearningService/Learn",
+        "LearningService/LearnStream", "PredictionService/Explain", "AnalysisService/Analyze"})
+    EXPECT_EQ(Call(method, "model: 'models/a'"), "UNAVAILABLE DRAINING") << method;
+  const std::string inference = "inference.GRPCInferenceService/";
+  EXPECT_EQ(Call(inference + "ModelInfer", "model_name: 'a'"), "UNAVAILABLE DRAINING");
+  ::inference::ServerReadyResponse server_ready;
+  EXPECT_EQ(Call(inference + "ServerReady", "", &server_ready), "OK");
+  EXPECT_FALSE(server_ready.ready());
+  ::inference::ModelReadyResponse model_ready;
+  EXPECT_EQ(Call(inference + "ModelReady", "name: 'a'", &model_ready), "OK");
+  EXPECT_FALSE(model_ready.ready());
+  EXPECT_TRUE(AnswerOf<::inference::ServerLiveResponse>(inference + "ServerLive", "").live());
+  EXPECT_EQ(Outcome(exported.Finish()), "OK");
+  EXPECT_TRUE(IsAsLong(exported.file(), file_));
+  EXPECT_EQ(server_.Wait(), 0);
+  RestartAfterEnd();
   EXPECT_FALSE(Exists("b"));
 }
 
-TEST_F(LimitedTransferTest, AModelTooManyIsRefusedBeforeTheFileEnds) {
-  EXPECT_TRUE(Import(file_, "b", "").ok());
-  ImportCall call(*history_, "c");
-  ASSERT_TRUE(call.Send(file_.substr(0, file_.size() - 1)));
-  EXPECT_EQ(Reason(call.AwaitEnd()), "MODEL_LIMIT");
-  EXPECT_FALSE(Exists("c"));
+class ShortDrainTest : public LargeTransferTest {
+ protected:
+  ShortDrainTest() : LargeTransferTest({"--drain-timeout=100ms"}) {}
+};
+
+TEST_F(ShortDrainTest, AnExportThatTakesLongerThanTheDrainSaysWhyItEnds) {
+  const auto history = NarrowHistory();
+  ExportCall call(*history, "a");
+  ASSERT_TRUE(call.ReadPiece());
+  server_.Signal(SIGTERM);
+  EXPECT_NE(server_.AwaitLog("calls exceed the drain timeout"), "");
+  EXPECT_EQ(Outcome(call.Finish()), "UNAVAILABLE DRAINING");
+  EXPECT_EQ(server_.Wait(), 0);
+}
+
+// Killed while the rest of the file is on its way, or while the model is made.
+TEST_F(LargeTransferTest, AnImportDuringWhichTheServerIsKilledIsWholeOrAbsent) {
+  const auto state = [this](const std::string& id) {
+    const v1::Model model = Get(id, v1::MODEL_VIEW_UNSPECIFIED);
+    return AnswerOf<v1::ListWeightsResponse>("ModelService/ListWeights",
+                                             "model: 'models/" + id + "'")
+               .weights()
+               .SerializeAsString() +
+           model.report().SerializeAsString();
+  };
+  for (const bool sent : {false, true, true}) {
+    ImportCall call(*history_, "b");
+    call.SendAll(sent ? file_ : file_.substr(0, file_.size() / 2));
+    if (sent) call.HalfClose();
+    CrashAndRestart();
+    const grpc::Status status = call.AwaitEnd();
+    const bool exists = Exists("b");
+    EXPECT_TRUE(exists || !status.ok()) << "what was answered stays";
+    EXPECT_TRUE(sent || !exists);
+    if (exists) {
+      EXPECT_TRUE(state("b") == state("a"));
+      EXPECT_EQ(Call("ModelService/DeleteModel", "name: 'models/b'"), "OK");
+    }
+    // The name is free.
+    ImportCall again(*history_, "b");
+    again.SendAll(file_);
+    EXPECT_EQ(Outcome(again.Finish()), "OK");
+    EXPECT_TRUE(state("b") == state("a"));
+    EXPECT_EQ(Call("ModelService/DeleteModel", "name: 'models/b'"), "OK");
+  }
+}
+
+class TransferAccessTest : public Transfers<AccessTest> {
+ protected:
+  TransferAccessTest() {
+    CreateLarge("spam-a", 1, kAdminToken);
+    file_ = Export("spam-a", kAdminToken);
+  }
+  std::string file_;
+};
+
+TEST_F(TransferAccessTest, TransfersOfARemovedPrincipalEndAndLeaveNoModel) {
+  const auto history = NarrowHistory();
+  ExportCall read(*history, "spam-a", "reader-token");
+  ASSERT_TRUE(read.ReadPiece());
+  ExportCall unread(*history, "spam-a", "reader-token");
+  ASSERT_TRUE(unread.ReadPiece());
+  ImportCall imported(*history_, "spam-b", "", kKeeperToken);
+  imported.SendAll(file_);
+  Replace(Text("reader"));
+  EXPECT_EQ(Outcome(read.Finish()), "UNAUTHENTICATED UNAUTHENTICATED");
+  EXPECT_LT(read.file().size(), file_.size());
+  Replace(Text("keeper"));
+  EXPECT_EQ(Outcome(imported.AwaitEnd()), "UNAUTHENTICATED UNAUTHENTICATED");
+  EXPECT_FALSE(Exists("spam-b", kAdminToken));
+  // The server keeps nothing of an export that nobody reads.
+  EXPECT_TRUE(Eventually([this] {
+    return RunCommand(absl::StrCat("curl -sf -H 'Authorization: Bearer scraper-token' "
+                                   "http://127.0.0.1:",
+                                   server_.metrics_port(), "/metrics"))
+               .out.find("\nperceptrond_memory_reserved_bytes{use=\"answers\"} 0\n") !=
+           std::string::npos;
+  }));
+  EXPECT_FALSE(unread.Finish().ok());
+}
+
+TEST_F(TransferAccessTest, AMessageThatIsDeniedOrMalformedIsNotTheEndOfTheFile) {
+  {
+    ImportCall call(*history_, "spam-b", "", kKeeperToken);
+    call.SendAll(file_);
+    call.next().set_new_name("models/other");
+    call.Send("");
+    EXPECT_EQ(Reason(call.AwaitEnd()), "PERMISSION_DENIED");
+  }
+  std::vector<std::string> messages;
+  for (size_t at = 0; at < file_.size(); at += 1 << 20) {
+    v1::ImportModelRequest piece;
+    if (at == 0) piece.set_new_name("models/spam-b");
+    piece.set_piece(file_.substr(at, 1 << 20));
+    messages.push_back(piece.SerializeAsString());
+  }
+  const std::string method = "/perceptron.v1.HistoryService/ImportModel";
+  messages.push_back("\xff");
+  EXPECT_EQ(Reason(CallRaw(method, messages, nullptr, kKeeperToken)), "MALFORMED_MESSAGE");
+  EXPECT_FALSE(Exists("spam-b", kAdminToken));
+  // The file itself is good.
+  messages.pop_back();
+  EXPECT_EQ(Outcome(CallRaw(method, messages, nullptr, kKeeperToken)), "OK");
 }
 
 }  // namespace

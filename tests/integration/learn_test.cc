@@ -1,0 +1,309 @@
+// Learning over a real connection, in calls and on streams: answers, positions, passes, and how
+// long a stream lasts.
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "tests/integration/fixture.h"
+
+namespace perceptrond::testing {
+namespace {
+
+using ::testing::ElementsAre;
+
+// Points on a line: 25 updates to theta = -3, theta_0 = 7, worked by hand.
+constexpr char kLine[] = " columns { dense_width: 1 values: [1, 2, 3, 4] labels: [1, 1, -1, -1] } ";
+
+class LearnStreamTest : public ServerTest {
+ protected:
+  explicit LearnStreamTest(std::vector<std::string> flags = {}) : ServerTest(std::move(flags)) {
+    CreateDense("line", 1);
+  }
+  v1::LearnResult Learn(const std::string& request) {
+    return AnswerOf<v1::LearnResponse>("LearningService/Learn", request).result();
+  }
+};
+
+TEST_F(LearnStreamTest, EachMessageIsAnsweredWithWhatHappenedBeforeEachExampleWasLearned) {
+  RawLearnStream stream(*learning_, "line");
+  const v1::StreamOpened opened = stream.Open();
+  EXPECT_EQ(opened.model_uid(), Get("line").uid());
+  EXPECT_EQ(opened.revision(), 0);
+  EXPECT_EQ(opened.next_offset(), 0);
+  CreateDense("unary", 1);
+  const v1::LearnResult results[] = {stream.Ask(kLine),
+                                     Learn(absl::StrCat("model: 'models/unary'", kLine))};
+  for (const v1::LearnResult& result : results) {
+    // From zero: s = 0 is a mistake (w = 1, b = 1); then 2 + 1 = 3 is right; 3 + 1 = 4 is a mistake
+    // (w = -2, b = 0); then -8 is right.
+    EXPECT_THAT(result.scores(), ElementsAre(0, 3, 4, -8));
+    EXPECT_THAT(result.predicted_labels(), ElementsAre(-1, 1, 1, -1));
+    EXPECT_THAT(result.updated_rows(), ElementsAre(0, 2));
+    EXPECT_THAT(result.update_revisions(), ElementsAre(1, 2));
+    EXPECT_EQ(result.examples(), 4);
+    EXPECT_EQ(result.mistakes(), 2);
+    EXPECT_EQ(result.updates(), 2);
+    EXPECT_EQ(result.revision(), 2);
+  }
+  EXPECT_EQ(results[0].message_number(), 1);
+  EXPECT_EQ(results[0].acknowledged_offset(), 3);
+  EXPECT_TRUE(stream.Finish().ok());
+  RawLearnStream updates_alone(*learning_, "unary");
+  updates_alone.With("result_detail: RESULT_DETAIL_UPDATES").Open();
+  const v1::LearnResult result = updates_alone.Ask(kLine);
+  EXPECT_EQ(result.scores_size(), 0);
+  EXPECT_GT(result.updated_rows_size(), 0);
+  EXPECT_TRUE(updates_alone.Finish().ok());
+}
+
+TEST_F(LearnStreamTest, PassMarksFindTheConvergenceOfTheTextbook) {
+  RawLearnStream stream(*learning_, "line");
+  stream.Open();
+  uint64_t updates = 0;
+  for (int pass = 1; pass <= 11; ++pass) {
+    const v1::LearnResult result = stream.Ask(absl::StrCat(kLine, "completed_pass: ", pass));
+    updates += result.updates();
+    EXPECT_EQ(result.completed_pass().number(), pass);
+    EXPECT_EQ(result.completed_pass().examples(), 4);
+    EXPECT_EQ(result.completed_pass().updates(), result.updates());
+    EXPECT_EQ(result.completed_pass().converged(), pass == 11) << pass;
+  }
+  EXPECT_TRUE(stream.Finish().ok());
+  EXPECT_EQ(updates, 25);
+  const v1::Model model = Get("line");
+  EXPECT_EQ(model.revision(), 25);
+  EXPECT_THAT(model.weights().vectors(0).values(), ElementsAre(-3));
+  EXPECT_EQ(model.weights().vectors(0).bias(), 7);
+  EXPECT_EQ(model.report().last_pass().number(), 11);
+  // gamma* = 0.18569, R = sqrt(17).
+  EXPECT_GE(model.report().margin_ceiling(), 0.18569);
+  EXPECT_LE(model.report().margin_floor(), 0.18570);
+  EXPECT_NEAR(model.report().radius(), std::sqrt(17), 1e-12);
+}
+
+TEST_F(LearnStreamTest, AnswersCarryTheReportAsOfTheirLastResultIfTheFirstMessageAsksForIt) {
+  for (const bool asked : {true, false}) {
+    const std::string name = asked ? "with" : "without";
+    CreateDense(name, 1);
+    RawLearnStream stream(*learning_, name);
+    stream.first().set_include_report(asked);
+    stream.Open();
+    for (int message = 0; message < 8; ++message)
+      stream.Send(FromText<v1::LearnStreamRequest>(kLine));
+    for (int message = 0; message < 8; ++message) {
+      stream.Result();
+      ASSERT_EQ(stream.answer().has_report(), asked);
+      if (!asked) continue;
+      const v1::ConvergenceReport& report = stream.answer().report();
+      const v1::LearnResult& last = *stream.answer().results().rbegin();
+      EXPECT_EQ(report.updates(), static_cast<uint64_t>(last.revision()));
+      EXPECT_EQ(report.examples(), static_cast<uint64_t>(last.acknowledged_offset()) + 1);
+      EXPECT_TRUE(report.has_margin_ceiling());
+    }
+    const std::string latest = stream.answer().report().ShortDebugString();
+    EXPECT_TRUE(stream.Finish().ok());
+    EXPECT_EQ(latest, asked ? Get(name).report().ShortDebugString() : "");
+  }
+}
+
+// On streams and in calls alike; core/model/exactly_once_test.cc has the rest.
+TEST_F(LearnStreamTest, ReplayedExamplesAreAcknowledgedAndNotLearnedAlsoByAFrozenModel) {
+  const auto at = [](int offset) { return absl::StrCat(kLine, "first_offset: ", offset); };
+  RawLearnStream stream(*learning_, "line", "p");
+  stream.Open();
+  EXPECT_EQ(stream.Ask(at(0)).duplicates(), 0);
+  // Messages without an offset follow; half of another is new.
+  EXPECT_EQ(stream.Ask(at(0)).duplicates(), 4);
+  EXPECT_EQ(stream.Ask(std::string(kLine)).examples(), 4);
+  const v1::LearnResult half = stream.Ask(at(6));
+  EXPECT_EQ(half.duplicates(), 2);
+  EXPECT_EQ(half.examples(), 2);
+  EXPECT_TRUE(std::isnan(half.scores(0)));
+  EXPECT_FALSE(std::isnan(half.scores(2)));
+  EXPECT_EQ(Call("ModelService/FreezeModel", "name: 'models/line'"), "OK");
+  EXPECT_EQ(Outcome(stream.Ask(std::string(kLine))), "FAILED_PRECONDITION MODEL_FROZEN");
+  EXPECT_EQ(stream.Ask(at(6)).duplicates(), 4);
+  const std::string unary = "model: 'models/line' producer_id: 'p'" + at(6);
+  EXPECT_EQ(Learn(unary).duplicates(), 4);
+  EXPECT_EQ(Learn(unary).acknowledged_offset(), 9);
+  EXPECT_EQ(Call("LearningService/Learn", "model: 'models/line' producer_id: 'p'" + at(7)),
+            "FAILED_PRECONDITION MODEL_FROZEN");
+  EXPECT_EQ(Call("ModelService/UnfreezeModel", "name: 'models/line'"), "OK");
+  EXPECT_EQ(stream.Ask(at(10)).examples(), 4);
+  EXPECT_TRUE(stream.Finish().ok());
+  EXPECT_EQ(Get("line").report().examples(), 14);
+  EXPECT_EQ(Get("line").report().duplicates(), 18);
+}
+
+TEST_F(LearnStreamTest, APassThatHasEndedTakesNoMoreExamplesAndItsMarkIsAnsweredAgain) {
+  RawLearnStream stream(*learning_, "line", "p");
+  stream.Open();
+  const auto marked = [](int offset, int pass) {
+    return absl::StrCat(kLine, "first_offset: ", offset, " completed_pass: ", pass);
+  };
+  const v1::LearnResult first = stream.Ask(marked(0, 1));
+  const v1::LearnResult again = stream.Ask(marked(0, 1));
+  EXPECT_EQ(first.completed_pass().SerializeAsString(), again.completed_pass().SerializeAsString());
+  EXPECT_EQ(again.duplicates(), 4);
+  const v1::LearnResult more = stream.Ask(marked(4, 1));
+  EXPECT_EQ(Outcome(more), "INVALID_ARGUMENT PASS_ENDED completed_pass");
+  EXPECT_EQ(more.acknowledged_offset(), 3);
+  EXPECT_EQ(stream.Ask(marked(4, 2)).completed_pass().number(), 2);
+  EXPECT_TRUE(stream.Finish().ok());
+}
+
+TEST_F(LearnStreamTest, ResumingPassesOverWhatWasAcknowledged) {
+  RawLearnStream stream(*learning_, "line", "p");
+  stream.With(absl::StrCat("producer { resume { model_uid: '", Get("line").uid(),
+                           "' acknowledged_offset: 9 acknowledged_revision: 0 } }"));
+  EXPECT_EQ(stream.Open().next_offset(), 10);
+  EXPECT_TRUE(stream.Finish().ok());
+  EXPECT_EQ(Get("line").report().examples(), 0);
+}
+
+TEST_F(LearnStreamTest, ANewerStreamOfAProducerEndsTheOlder) {
+  for (const bool sends : {false, true}) {
+    RawLearnStream older(*learning_, "line", "p");
+    older.Open();
+    RawLearnStream newer(*learning_, "line", "p");
+    newer.Open();
+    if (sends) older.Send(FromText<v1::LearnStreamRequest>(kLine));
+    // The server ends the stream: nothing was half-closed.
+    EXPECT_FALSE(older.Read());
+    EXPECT_EQ(Outcome(older.Finish()), "ABORTED PRODUCER_SUPERSEDED");
+    EXPECT_EQ(newer.Ask(std::string(kLine)).examples(), 4);
+    EXPECT_TRUE(newer.Finish().ok());
+  }
+}
+
+TEST_F(LearnStreamTest, StreamsEndWithTheirModelAndDoNotGoOnInAnotherOfItsName) {
+  for (const bool replaced : {false, true}) {
+    RawLearnStream numbered(*learning_, "line", "p");
+    numbered.Open();
+    RawLearnStream unnumbered(*learning_, "line");
+    unnumbered.Open();
+    EXPECT_EQ(Call("ModelService/DeleteModel", "name: 'models/line'"), "OK");
+    CreateDense("line", 1);
+    for (RawLearnStream* stream : {&numbered, &unnumbered}) {
+      if (replaced) stream->Send(FromText<v1::LearnStreamRequest>(kLine));
+      EXPECT_FALSE(stream->Read());
+      EXPECT_EQ(Outcome(stream->Finish()), "NOT_FOUND MODEL_NOT_FOUND");
+    }
+  }
+  EXPECT_EQ(Get("line").report().examples(), 0);
+}
+
+TEST_F(LearnStreamTest, DrainingAnswersWhatWasTakenAndThenSaysWhy) {
+  RawLearnStream stream(*learning_, "line", "p");
+  stream.Open();
+  EXPECT_EQ(stream.Ask(std::string(kLine)).examples(), 4);
+  server_.Signal(SIGTERM);
+  while (stream.Read()) {
+  }
+  const grpc::Status status = stream.Finish();
+  EXPECT_EQ(Outcome(status), "UNAVAILABLE DRAINING");
+  EXPECT_EQ(RetryDelay(status), absl::Milliseconds(100));
+  EXPECT_EQ(server_.Wait(), 0);
+  Restart();
+  EXPECT_EQ(Get("line").report().examples(), 4);
+}
+
+TEST_F(LearnStreamTest, StateCountersAndPassSurviveAKill) {
+  // What is of one server's time.
+  const auto state = [this] {
+    v1::Model model = Get("line");
+    model.mutable_report()->mutable_drift()->clear_window_examples();
+    model.mutable_report()->mutable_drift()->clear_window_error();
+    return model.DebugString();
+  };
+  std::string before;
+  {
+    RawLearnStream stream(*learning_, "line", "p");
+    stream.Open();
+    stream.Ask(absl::StrCat(kLine, "completed_pass: 1"));
+    // In the middle of the second pass.
+    stream.Ask("columns { dense_width: 1 values: [1, 2] labels: [1, 1] }");
+    before = state();
+    server_.Kill();
+  }
+  Restart();
+  EXPECT_EQ(state(), before);
+  RawLearnStream stream(*learning_, "line", "p");
+  const v1::StreamOpened opened = stream.Open();
+  EXPECT_EQ(opened.next_offset(), 6);
+  EXPECT_EQ(opened.passes(), 1);
+  const v1::LearnResult rest = stream.Ask(
+      "columns { dense_width: 1 values: [3, 4] labels: [-1, -1] } first_offset: 6 completed_pass: "
+      "2");
+  EXPECT_EQ(rest.completed_pass().examples(), 4);
+  EXPECT_TRUE(stream.Finish().ok());
+}
+
+// Additional models of one stream learn its examples, each at a position of its own.
+TEST_F(LearnStreamTest, AdditionalModelsLearnWhatStreamsOfTheirOwnTeach) {
+  CreateDense("b", 1);
+  CreateDense("alone", 1);
+  RawLearnStream(*learning_, "alone", "p").Ask(absl::StrCat(kLine, "model: 'models/alone'"));
+  RawLearnStream stream(*learning_, "line", "p");
+  stream.Send(stream.With("additional_models: 'models/b' include_report: true").first());
+  for (const uint32_t number : {0U, 1U}) EXPECT_EQ(stream.Result().model_number(), number);
+  EXPECT_EQ(stream.answer().additional_opened(0).model_uid(), Get("b").uid());
+  EXPECT_EQ(Call("ModelService/FreezeModel", "name: 'models/line'"), "OK");
+  EXPECT_EQ(Outcome(stream.Ask(absl::StrCat(kLine, "first_offset: 0"))),
+            "FAILED_PRECONDITION MODEL_FROZEN");
+  EXPECT_EQ(stream.Result().examples(), 4);
+  EXPECT_EQ(stream.answer().additional_reports(0).examples(), 4U);
+  EXPECT_EQ(Call("ModelService/DeleteModel", "name: 'models/line'"), "OK");
+  EXPECT_FALSE(stream.Read());
+  EXPECT_EQ(Outcome(stream.Finish()), "NOT_FOUND MODEL_NOT_FOUND");
+  EXPECT_EQ(Get("b").weights().SerializeAsString(), Get("alone").weights().SerializeAsString());
+  EXPECT_EQ(RawLearnStream(*learning_, "b").With("additional_models: 'models/b'").Refusal(),
+            "INVALID_ARGUMENT INVALID_FIELD additional_models[0]");
+}
+
+// Each of its models takes most of the memory there is: whatever nobody is using leaves when
+// another is used.
+class CrowdedTest : public LearnStreamTest {
+ protected:
+  CrowdedTest() : LearnStreamTest({"--memory-budget", "4MiB"}) {
+    for (const char* id : {"one", "other", "third"}) CreateDense(id, 250'000);
+  }
+  // Makes the first model leave memory, which has room for two.
+  void Evict() {
+    for (const char* id : {"other", "third"})
+      EXPECT_EQ(Call("PredictionService/Predict", absl::StrCat("model: 'models/", id, "'")), "OK");
+  }
+  const std::string row_ = "examples { sparse { indices: 0 values: 1 } label: 1 }";
+};
+
+TEST_F(CrowdedTest, StreamsOutliveThatTheirModelLeavesMemory) {
+  RawLearnStream older(*learning_, "one", "p");
+  older.Open();
+  RawLearnStream numbered(*learning_, "one", "p");
+  numbered.Open();
+  RawLearnStream unnumbered(*learning_, "one");
+  unnumbered.Open();
+  Evict();
+  older.Send(FromText<v1::LearnStreamRequest>(row_));
+  EXPECT_EQ(Outcome(older.Finish()), "ABORTED PRODUCER_SUPERSEDED");
+  for (int i = 0; i < 3; ++i) {
+    Evict();
+    EXPECT_EQ(numbered.Ask(row_).acknowledged_offset(), i);
+    EXPECT_EQ(unnumbered.Ask(row_).examples(), 1);
+  }
+  RawLearnStream resumed(*learning_, "one", "q");
+  resumed.With(absl::StrCat("producer { resume { model_uid: '", Get("one").uid(),
+                            "' acknowledged_offset: 9 acknowledged_revision: 0 } }"));
+  EXPECT_EQ(resumed.Open().next_offset(), 10);
+  Evict();
+  EXPECT_EQ(resumed.Ask(row_ + " first_offset: 10").acknowledged_offset(), 10);
+  EXPECT_TRUE(resumed.Finish().ok());
+  Evict();
+  EXPECT_EQ(Call("ModelService/DeleteModel", "name: 'models/one'"), "OK");
+  for (RawLearnStream* stream : {&numbered, &unnumbered}) {
+    EXPECT_FALSE(stream->Read());
+    EXPECT_EQ(Outcome(stream->Finish()), "NOT_FOUND MODEL_NOT_FOUND");
+  }
+}
+
+}  // namespace
+}  // namespace perceptrond::testing
