@@ -31,7 +31,6 @@ std::string Group(int field, const std::string& fields) {
 }
 std::string Example(const std::string& fields) { return Bytes(2, fields); }
 std::string Named(const std::string& fields) { return Example(Bytes(3, fields)); }
-std::string Sparse(const std::string& fields) { return Example(Bytes(2, fields)); }
 
 // Writes fields as no client does: in any order, several times, with any wire type.
 class Writer {
@@ -198,17 +197,6 @@ TEST_F(NestedExamplesTest, DamagedRequestsAreRefusedIfProtobufRefusesThem) {
   EXPECT_GT(valid, 2'000);
 }
 
-TEST_F(NestedExamplesTest, TheLastFeaturesCountAndTheSameAreMerged) {
-  const std::string ab = Bytes(3, Bytes(1, "a") + Bytes(1, "b"));
-  const std::string sparse = Bytes(2, Tag(1, 5) + std::string(4, 'i'));
-  ExpectSame(Example(ab + ab), true);
-  ExpectSame(Example(ab + sparse), true);
-  ExpectSame(Example(ab + sparse + ab), true);
-  ExpectSame(Example(sparse + sparse + Bytes(4, "text")), true);
-  ExpectSame(Example(Bytes(7, "name") + Tag(6, 0) + Varint(2)), true);
-  ExpectSame(Example("") + Example(ab) + Example(sparse), true);
-}
-
 TEST_F(NestedExamplesTest, NamesOfAnyLengthAreReadAndCheckedForUtf8) {
   for (const size_t size : {0, 1, 7, 127, 128, 129, 1025, 20'000}) {
     ExpectSame(Named(Bytes(1, std::string(size, 'x')) + Bytes(1, "next")), true);
@@ -220,14 +208,6 @@ TEST_F(NestedExamplesTest, NamesOfAnyLengthAreReadAndCheckedForUtf8) {
              false);
   // Also a name that does not count.
   ExpectSame(Example(Bytes(3, Bytes(1, "\xff")) + Bytes(1, "")), false);
-}
-
-TEST_F(NestedExamplesTest, ArraysInPiecesAreJoined) {
-  std::string fields;
-  for (int i = 0; i < 3; ++i)
-    fields += Bytes(1, std::string(8, static_cast<char>(i))) + Tag(2, 5) + "abcd" + Bytes(2, "");
-  ExpectSame(Sparse(fields), true);
-  ExpectSame(Sparse(Bytes(1, "abcde")), false);
 }
 
 TEST_F(NestedExamplesTest, AnEndWithinAFieldIsMalformed) {

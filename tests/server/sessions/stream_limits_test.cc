@@ -73,5 +73,15 @@ TEST_F(StreamLimitsTest, LearningAnswersThatNobodyReadsFillTheStreamByTheirSize)
   EXPECT_LE(taken, 20);
 }
 
+// A stream that holds its model from message to message notices that it was deleted.
+TEST_F(StreamLimitsTest, PredictionsEndWhenTheirModelIsDeleted) {
+  PredictSession session(store_, StreamLimits{1000, 1 << 24});
+  PredictSession::Request predict;
+  predict.message.set_model("models/m");
+  ASSERT_TRUE(session.Accept(predict, 1).ok());
+  ASSERT_TRUE(store_.Delete("models/m", "", false).ok());
+  EXPECT_TRUE(absl::IsNotFound(session.Accept(predict, 1)));
+}
+
 }  // namespace
 }  // namespace perceptrond
