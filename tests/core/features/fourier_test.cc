@@ -130,32 +130,6 @@ TEST(Fourier, DrawsItsNumbersAsDocumented) {
   }
 }
 
-TEST(Fourier, OfManyDimensionsBeginsAsThatOfFew) {
-  const Columns columns = Columns().AddDense({1, 2, 3, 4, 5, 6, 7, 8}, 1);
-  const std::vector<float> few = Values(Space(5), columns.batch());
-  const std::vector<float> many = Values(Space(20), columns.batch());
-  for (size_t i = 0; i < few.size(); ++i) EXPECT_NEAR(few[i], 2 * many[i], 1e-6);
-}
-
-TEST(Fourier, TakesSparseRowsAsDenseOnes) {
-  const std::vector<float> dense =
-      Values(Space(64), Columns().AddDense({0, 2, 0, 0, -1, 0, 0.5F, 0}, 1).batch());
-  EXPECT_EQ(Values(Space(64), Columns().Add({1, 4, 6}, {2, -1, 0.5F}, 1).batch()), dense);
-  EXPECT_EQ(Values(Space(64), Columns().Add({0, 1, 4, 6}, {0, 2, -1, 0.5F}, 1).batch()), dense);
-}
-
-TEST(Fourier, ATableChangesNoValue) {
-  const FeatureSpace space = Space(65);
-  const Columns columns = Columns().AddDense({1, 2, 3, 4, 5, 6, 7, 8}, 1);
-  const perceptrond::Fourier with(space);
-  const perceptrond::Fourier without(space, 0);
-  Mapped one;
-  Mapped other;
-  ASSERT_EQ(with.Expand({columns.batch().row(0), {}, {}}, 100, one), ValidationCode::kNone);
-  ASSERT_EQ(without.Expand({columns.batch().row(0), {}, {}}, 100, other), ValidationCode::kNone);
-  EXPECT_EQ(one.values, other.values);
-}
-
 // Three features' frequencies fill it.
 TEST(Fourier, WhatIsRememberedChangesNoValue) {
   const FeatureSpace space = Space(perceptrond::Fourier::kRememberedLimit / 3);

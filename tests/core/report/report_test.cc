@@ -9,6 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "core/report/figures.h"
 #include "core/report/format.h"
+#include "core/report/learner_text.h"
+#include "perceptron/v1/learner.pb.h"
 #include "perceptron/v1/report.pb.h"
 #include "server/metrics/family.h"
 #include "tests/core/report/test_report.pb.h"
@@ -90,14 +92,6 @@ TEST(Figures, AFieldWithOptionsIsALineOfText) {
   EXPECT_EQ(FormatFigures(FullTestReport().part()), "part 3: 25.00 %");
 }
 
-TEST(Figures, OneIsSingular) {
-  perceptron::v1::ConvergenceReport report;
-  report.set_updates(1);
-  report.set_update_bound(1);
-  EXPECT_THAT(FormatReport(report),
-              ::testing::Contains(::testing::HasSubstr("at most 1 on this data")));
-}
-
 TEST(Figures, AFieldWithOptionsIsOnThePage) {
   EXPECT_THAT(Values(FullTestReport()),
               ElementsAre("mood (Mood): VERY GOOD (all is well)", "apples (Apples): 54,000",
@@ -174,16 +168,6 @@ TEST(ConvergenceReport, AMetricsNameEndsWithTheUnitOfItsFigure) {
   }
 }
 
-TEST(ConvergenceReport, EveryMarginAndRadiusIsALength) {
-  for (const Figure& figure : ListFigures(*v1::ConvergenceReport::descriptor())) {
-    if (figure.field().cpp_type() != pb::FieldDescriptor::CPPTYPE_DOUBLE) continue;
-    const std::string& name = figure.field().name();
-    EXPECT_EQ(absl::StartsWith(name, "margin") || name == "radius",
-              figure.options->unit() == v1::FIGURE_UNIT_LENGTH)
-        << name;
-  }
-}
-
 TEST(ConvergenceReport, EveryFieldIsAFigure) {
   for (const pb::Descriptor* type :
        {v1::ConvergenceReport::descriptor(), v1::PassSummary::descriptor(),
@@ -202,62 +186,17 @@ TEST(ConvergenceReport, EveryStateHasAName) {
   }
 }
 
-TEST(ConvergenceReport, OfAConvergedModelReadsAtOnce) {
-  v1::ConvergenceReport report;
-  report.set_state(v1::CONVERGENCE_STATE_CONVERGED);
-  report.set_separate_prediction_weights(false);
-  report.set_examples(35'672);
-  report.set_mistakes(366);
-  report.set_updates(366);
-  report.set_streak(7457);
-  report.set_progressive_error(0.01026);
-  report.set_window_error(0);
-  report.set_window_examples(1000);
-  report.set_mean_loss(0.0362);
-  report.set_window_risk(0);
-  report.set_weight_norm(27.5);
-  report.set_radius(30.2);
-  report.set_margin_floor(0.0123);
-  report.set_margin_ceiling(0.221);
-  report.set_not_separable(false);
-  report.set_update_bound(6072708.4);
-  report.set_bound_in_use(0.0193);
-  report.mutable_drift()->set_window_examples(7456);
-  report.mutable_drift()->set_window_error(0);
-  v1::PassSummary& pass = *report.mutable_last_pass();
-  pass.set_number(8);
-  pass.set_examples(4459);
-  pass.set_error(0);
-  pass.set_converged(true);
-  pass.set_margin(0.0123);
-  EXPECT_THAT(
-      FormatReport(report),
-      ElementsAre(
-          "state: CONVERGED (a whole pass made no update, and no update came since)",
-          "examples: 35,672 seen, 366 mistakes, 366 updates, current streak 7,457",
-          "error: 1.03 % overall, 0.00 % over the last 1,000 examples",
-          "mean loss: 0.0362 per example",
-          "perceptron risk: 0 per example over the last 1,000 examples",
-          "norms: weights 27.5, largest example 30.2 (R), squared weight norm at 1.93 % of its "
-          "bound",
-          "margin: at least 0.0123 (attained), at most 0.221 (proven)",
-          "updates: at most 6,072,708 on this data (by the convergence theorem)",
-          "drift: none detected, error steady at 0.00 % over the last 7,456 examples",
-          "pass 8: 4,459 examples, 0 mistakes (0.00 %), 0 updates, converged at its "
-          "end, margin 0.0123"));
-}
-
-TEST(ConvergenceReport, OfAnEmptyOneSaysOnlyWhatIsKnown) {
-  EXPECT_THAT(FormatReport(v1::ConvergenceReport()),
-              ElementsAre("examples: 0 seen, 0 mistakes, 0 updates, current streak 0"));
-}
-
-TEST(ConvergenceReport, SaysThatPredictionsAreMadeWithOtherWeights) {
-  v1::ConvergenceReport report;
-  report.set_separate_prediction_weights(true);
-  EXPECT_THAT(FormatReport(report),
-              ::testing::Contains("predictions: made with other weights than those of this report, "
-                                  "and may be wrong where these are right"));
+TEST(LearnerText, IsWrapperAndRuleWithTheSettingsThatWereMade) {
+  v1::Learner learner;
+  EXPECT_EQ(LearnerName(learner), "a learner unknown to this version");
+  learner.mutable_perceptron()->set_step_size(0.5);
+  learner.mutable_pocket()->set_ratchet_examples(100);
+  learner.add_class_weights(1);
+  learner.add_class_weights(3);
+  EXPECT_EQ(LearnerName(learner), "pocket-perceptron");
+  EXPECT_EQ(FormatLearner(learner),
+            "pocket-perceptron, step size 0.5, ratchet examples 100, bias input 1, class weights 1 "
+            "and 3, a score of 0 is a mistake");
 }
 
 TEST(Percent, KeepsTheFirstDigitsOfASmallRatio) {

@@ -93,60 +93,29 @@ TEST(CheckRow, TakesARowWithoutFeaturesWhereverItLies) {
     EXPECT_EQ(CheckRow(among.batch().row(i), 4, 5, &norm), ValidationCode::kNone) << i;
 }
 
-class Malformed : public ::testing::Test {
- protected:
-  static void ExpectField(const Batch& batch, const std::string& field) {
+TEST(CheckColumns, NamesTheColumnThatIsMalformed) {
+  const Columns good = Columns().Add({0, 1}, {1, 2}, 1).Add({3}, {1}, -1);
+  const Columns dense = Columns().AddDense({1, 2, 3}, 1).AddDense({4, 5, 6}, 1);
+  EXPECT_FALSE(CheckColumns(good.batch()));
+  EXPECT_FALSE(CheckColumns(good.unlabelled()));
+  EXPECT_FALSE(CheckColumns(Batch()));
+  EXPECT_FALSE(CheckColumns(dense.batch()));
+  const auto expect_field = [](Batch batch, const std::string& field, auto change) {
+    change(batch);
     const ValidationError error = CheckColumns(batch);
     EXPECT_EQ(error.code, ValidationCode::kMalformedColumns);
     EXPECT_EQ(error.field, field);
     EXPECT_FALSE(error.description.empty());
-  }
-  const Columns good_ = Columns().Add({0, 1}, {1, 2}, 1).Add({3}, {1}, -1);
-};
-
-TEST_F(Malformed, GoodColumnsAreNot) {
-  EXPECT_FALSE(CheckColumns(good_.batch()));
-  EXPECT_FALSE(CheckColumns(good_.unlabelled()));
-  EXPECT_FALSE(CheckColumns(Batch()));
-  EXPECT_FALSE(CheckColumns(Columns().AddDense({1, 2}, 1).AddDense({3, 4}, 1).batch()));
-}
-
-TEST_F(Malformed, RowEndsThatDescend) {
-  Batch batch = good_.batch();
-  const std::vector<uint32_t> ends = {3, 2};
-  batch.row_ends = ends;
-  ExpectField(batch, "row_ends[1]");
-}
-
-TEST_F(Malformed, RowEndsThatMissTheEnd) {
-  Batch batch = good_.batch();
+  };
+  const std::vector<uint32_t> descending = {3, 2};
+  expect_field(good.batch(), "row_ends[1]", [&](Batch& batch) { batch.row_ends = descending; });
   for (const std::vector<uint32_t>& ends :
-       {std::vector<uint32_t>{2, 2}, std::vector<uint32_t>{2, 4}, std::vector<uint32_t>{}}) {
-    batch.row_ends = ends;
-    ExpectField(batch, "row_ends");
-  }
-}
-
-TEST_F(Malformed, ValuesThatAreNotAsManyAsIndices) {
-  Batch batch = good_.batch();
-  batch.values = batch.values.first(2);
-  ExpectField(batch, "values");
-}
-
-TEST_F(Malformed, LabelsThatAreNotAsManyAsRows) {
-  Batch batch = good_.batch();
-  batch.labels = batch.labels.first(1);
-  ExpectField(batch, "labels");
-}
-
-TEST_F(Malformed, DenseRowsWithIndicesOrWithoutEnoughValues) {
-  Batch batch = good_.batch();
-  batch.dense_width = 3;
-  ExpectField(batch, "dense_width");
-  const Columns dense = Columns().AddDense({1, 2, 3}, 1);
-  Batch short_batch = dense.batch();
-  short_batch.values = short_batch.values.first(2);
-  ExpectField(short_batch, "values");
+       {std::vector<uint32_t>{2, 2}, std::vector<uint32_t>{2, 4}, std::vector<uint32_t>{}})
+    expect_field(good.batch(), "row_ends", [&](Batch& batch) { batch.row_ends = ends; });
+  expect_field(good.batch(), "values", [](Batch& batch) { batch.values = batch.values.first(2); });
+  expect_field(good.batch(), "labels", [](Batch& batch) { batch.labels = batch.labels.first(1); });
+  expect_field(good.batch(), "dense_width", [](Batch& batch) { batch.dense_width = 3; });
+  expect_field(dense.batch(), "values", [](Batch& batch) { batch.values = batch.values.first(5); });
 }
 
 TEST(ReasonName, OfEachFaultIsItsOwn) {
