@@ -126,26 +126,16 @@ TEST(Progress, AStoredWindowThatCannotBeIsAsGoodAsItMayBe) {
   counters.add_window_mistakes(7);
   EXPECT_EQ(Progress(counters).MakeReport(0, TheoremContext()).window_examples(), 0U);
   counters.set_window_start(10);
+  // Left as it was by an older server, which kept the fields that it does not know.
+  counters.set_window_end(100);
+  EXPECT_EQ(Progress(counters).MakeReport(0, TheoremContext()).window_examples(), 0U);
+  counters.set_window_end(150);
   counters.clear_window_mistakes();
   for (int i = 0; i < 50; ++i) counters.add_window_mistakes(1000000);
   counters.add_window_risks(NAN);
   const ConvergenceReport report = Progress(counters).MakeReport(0, TheoremContext());
   EXPECT_EQ(report.window_error(), 1);
   EXPECT_EQ(report.window_risk(), 0);
-}
-
-// It kept the fields that it does not know.
-TEST(Progress, AWindowThatAnOlderServerHasLeftAsItWasBeginsAnew) {
-  std::mt19937 random(3);
-  Progress progress;
-  BruteForce all;
-  for (int i = 0; i < 100; ++i) progress.Add(Stretch(random, all, 5));
-  Progress::Counters stored = progress.StoredCounters();
-  ASSERT_GT(Progress(stored).MakeReport(0, TheoremContext()).window_error(), 0);
-  stored.mutable_report()->set_examples(stored.report().examples() + 50);
-  const Progress after(stored);
-  EXPECT_EQ(after.MakeReport(0, TheoremContext()).window_examples(), 0U);
-  EXPECT_EQ(Progress(after.StoredCounters()).MakeReport(0, TheoremContext()).window_examples(), 0U);
 }
 
 // As an older server's, without the window.
@@ -249,40 +239,25 @@ TEST(Progress, TheErrorCeilingIsOfTheWeightsThatHadTheStreak) {
   EXPECT_FALSE(progress.MakeReport(1, others).has_error_ceiling());
 }
 
-TEST(Progress, HasConvergedUntilAMistakeThatCouldNotBeLearned) {
+TEST(Progress, HasConvergedUntilTheNextUpdateOrAMistakeThatCouldNotBeLearned) {
   Progress progress;
-  progress.Add(UpdateTo(1));
+  const auto state = [&] { return progress.MakeReport(1, Applies()).state(); };
   PassSummary pass;
   pass.set_converged(true);
-  progress.AddPass(pass, 0);
   Tally unlearned;
   unlearned.AddRowError(ValidationCode::kWeightOverflow);
   unlearned.unlearned = true;
-  progress.Add(unlearned);
-  EXPECT_EQ(progress.MakeReport(1, Applies()).state(),
-            ::perceptron::v1::CONVERGENCE_STATE_LEARNING);
+  for (const Tally& change : {UpdateTo(1), unlearned}) {
+    progress.Add(change);
+    EXPECT_EQ(state(), ::perceptron::v1::CONVERGENCE_STATE_LEARNING);
+    progress.AddPass(pass, 0);
+    EXPECT_EQ(state(), ::perceptron::v1::CONVERGENCE_STATE_CONVERGED);
+  }
   // What is malformed says nothing of the weights.
-  progress.AddPass(pass, 0);
   Tally malformed;
   malformed.AddRowError(ValidationCode::kNonFiniteValue);
   progress.Add(malformed);
-  EXPECT_EQ(progress.MakeReport(1, Applies()).state(),
-            ::perceptron::v1::CONVERGENCE_STATE_CONVERGED);
-}
-
-TEST(Progress, HasConvergedUntilTheNextUpdate) {
-  Progress progress;
-  progress.Add(UpdateTo(1));
-  EXPECT_EQ(progress.MakeReport(1, Applies()).state(),
-            ::perceptron::v1::CONVERGENCE_STATE_LEARNING);
-  PassSummary pass;
-  pass.set_converged(true);
-  progress.AddPass(pass, 0);
-  EXPECT_EQ(progress.MakeReport(1, Applies()).state(),
-            ::perceptron::v1::CONVERGENCE_STATE_CONVERGED);
-  progress.Add(UpdateTo(2));
-  EXPECT_EQ(progress.MakeReport(4, Applies()).state(),
-            ::perceptron::v1::CONVERGENCE_STATE_LEARNING);
+  EXPECT_EQ(state(), ::perceptron::v1::CONVERGENCE_STATE_CONVERGED);
 }
 
 TEST(Progress, DriftsWhileARiseOfTheErrorIsRecent) {
@@ -344,29 +319,21 @@ TEST(PassProgress, ConvergesOnOneRevisionWithTheSmallestMargin) {
   EXPECT_LE(summary.margin(), 0.5);
 }
 
-TEST(PassProgress, DoesNotConvergeIfAnotherChangedTheModelBeforeTheMark) {
-  PassProgress pass;
+TEST(PassProgress, DoesNotConvergeIfTheModelChangedMeanwhileOrThereWasNoExample) {
   Tally tally;
   Evaluate(tally, 3);
-  pass.Add(tally, 4);
-  EXPECT_FALSE(pass.End(1, 5, 3).converged());
-}
-
-TEST(PassProgress, DoesNotConvergeIfItsStretchesSawTwoRevisions) {
-  PassProgress pass;
-  Tally tally;
-  Evaluate(tally, 3);
-  pass.Add(tally, 4);
-  pass.Add(tally, 5);
-  EXPECT_FALSE(pass.End(1, 5, 3).converged());
-}
-
-TEST(PassProgress, OfNoExampleHasNotConverged) {
+  PassProgress before_the_mark;
+  before_the_mark.Add(tally, 4);
+  EXPECT_FALSE(before_the_mark.End(1, 5, 3).converged());
+  PassProgress two_revisions;
+  two_revisions.Add(tally, 4);
+  two_revisions.Add(tally, 5);
+  EXPECT_FALSE(two_revisions.End(1, 5, 3).converged());
   Tally row_errors;
   row_errors.AddRowError(ValidationCode::kNonFiniteValue);
-  PassProgress pass;
-  pass.Add(row_errors, 4);
-  const PassSummary summary = pass.End(1, 4, 3);
+  PassProgress no_example;
+  no_example.Add(row_errors, 4);
+  const PassSummary summary = no_example.End(1, 4, 3);
   EXPECT_FALSE(summary.converged());
   EXPECT_EQ(summary.row_errors(), 1U);
 }

@@ -73,13 +73,5 @@ TEST_F(TwoProducers, AChangeByTheOtherBeforeTheFirstExampleIsNoMatter) {
   EXPECT_TRUE(Learn(one_, right_, 2).pass->converged());
 }
 
-TEST_F(TwoProducers, CorrectAnswersOfTheOtherAreNoMatter) {
-  Learn(one_, right_, 1);
-  Learn(one_, right_);
-  EXPECT_EQ(Learn(other_, right_).mistakes, 0U);
-  EXPECT_TRUE(Learn(one_, right_, 2).pass->converged());
-  EXPECT_EQ(MakeReport(*model_).last_pass().number(), 2);
-}
-
 }  // namespace
 }  // namespace perceptrond
