@@ -5,7 +5,7 @@
 // Rows are small whole numbers. Where arithmetic is exact, as of the perceptron's rules, scores are
 // equal; elsewhere they are so within kTolerance of the sum of their terms' sizes. A row whose score
 // or margin is within kBand of a value at which the learner does something else is not learned, by
-// neither, since float32 and float64 may decide otherwise; after kMostSkipped such rows the rest of
+// neither, since float32 and float64 may decide otherwise (kKernelBand of kernels); after kMostSkipped such rows the rest of
 // the input is left. Over many inputs no more than a fifth of the rows may be (kMostShare).
 #include <cmath>
 #include <cstdint>
@@ -22,15 +22,12 @@
 #include "core/model/model.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/support/learners.h"
-#include "tests/support/papers_with_rows.h"
 #include "tests/support/reference_learner.h"
 
 namespace {
 
 using perceptrond::CatalogueEntry;
 using perceptrond::testing::FuzzInput;
-using perceptrond::testing::PaperForgetron;
-using perceptrond::testing::PaperKernel;
 using perceptrond::testing::ReferenceLearner;
 using perceptrond::testing::ReferenceView;
 using perceptrond::testing::Vector;
@@ -41,48 +38,19 @@ constexpr uint32_t kDimension = 4;
 constexpr size_t kMostRows = 64;
 constexpr double kTolerance = 1e-5;
 constexpr double kBand = 1e-4;
-// Of the kernels, sums of up to 64 squares of up to 38.
-constexpr double kKernelScale = 1e4;
+// Of kernels, whose arithmetic is in float64 on both sides.
+constexpr double kKernelBand = 1e-6;
 constexpr int kMostSkipped = 16;
 constexpr double kMostShare = 0.2;
 
-double Dot(std::span<const double> x, std::span<const double> z) {
-  return std::inner_product(x.begin(), x.end(), z.begin(), 0.0);
-}
-double Quadratic(std::span<const double> x, std::span<const double> z) {
-  return std::pow(1 + Dot(x, z), 2);
-}
-double Gaussian(std::span<const double> x, std::span<const double> z) {
-  double square = 0;
-  for (size_t i = 0; i < x.size(); ++i) square += (x[i] - z[i]) * (x[i] - z[i]);
-  return std::exp(-square);
-}
-
-struct Kernel {
-  PaperKernel function = nullptr;
-  // The bound of its budget's rows.
-  size_t budget = 0;
-};
-
-Kernel SetKernel(FuzzInput& input, v1::KernelPerceptron& settings) {
+void SetKernel(FuzzInput& input, v1::KernelPerceptron& settings) {
   constexpr uint32_t kBudgets[] = {1000, 1, 4, 9};
-  Kernel kernel;
-  kernel.budget = input.OneOf(kBudgets);
-  settings.set_budget(static_cast<uint32_t>(kernel.budget));
-  switch (input.Below(3)) {
-    case 0:
-      settings.mutable_kernel()->mutable_linear();
-      kernel.function = &Dot;
-      break;
-    case 1:
-      settings.mutable_kernel()->mutable_polynomial()->set_degree(2);
-      kernel.function = &Quadratic;
-      break;
-    default:
-      settings.mutable_kernel()->mutable_rbf();
-      kernel.function = &Gaussian;
-  }
-  return kernel;
+  settings.set_budget(input.OneOf(kBudgets));
+  v1::Kernel& kernel = *settings.mutable_kernel();
+  const size_t kind = input.Below(3);
+  if (kind == 0) kernel.mutable_linear();
+  if (kind == 1) kernel.mutable_polynomial()->set_degree(2);
+  if (kind == 2) kernel.mutable_rbf();
 }
 
 // Numbers whose products with small whole numbers are exact in float32, and steps so small that no
@@ -145,17 +113,12 @@ class Pair {
         settings_(Settings(input)),
         model_(Load()),
         classes_(static_cast<int>(settings_.learner().classes().max_classes())),
+        has_kernel_(entry_.rule == perceptrond::RuleKind::kKernelPerceptron),
         exact_(entry_.rule == perceptrond::RuleKind::kPerceptron ||
                entry_.rule == perceptrond::RuleKind::kBatchPerceptron),
         sums_exactly_(exact_ && !settings_.learner().has_averaged()),
-        bias_(settings_.learner().bias_input()) {
-    if (kernel_.function != nullptr) {
-      forgetron_ =
-          std::make_unique<PaperForgetron>(kDimension + 1, true, kernel_.function, kernel_.budget);
-    } else {
-      reference_ = std::make_unique<ReferenceLearner>(settings_.learner(), kDimension);
-    }
-  }
+        bias_(settings_.learner().bias_input()),
+        reference_(settings_.learner(), kDimension) {}
 
   void Run(FuzzInput& input) {
     for (size_t rows = 0; rows < kMostRows && !input.empty() && skipped_ < kMostSkipped; ++rows) {
@@ -170,9 +133,8 @@ class Pair {
       if ((choice & 0xc0) == 0xc0) Send(++pass_);
     }
     Send(++pass_);
-    if (reference_ == nullptr) return;
     const auto updates = static_cast<int64_t>(model_->revision());
-    Check(std::abs(updates - static_cast<int64_t>(reference_->updates())) <= slack_,
+    Check(std::abs(updates - static_cast<int64_t>(reference_.updates())) <= slack_,
           "the number of updates");
   }
 
@@ -198,8 +160,7 @@ class Pair {
     v1::Learner& learner = *settings.mutable_learner();
     testing::SetLearner(learner, entry_.name);
     SetNumbers(input, learner);
-    if (learner.has_kernel_perceptron())
-      kernel_ = SetKernel(input, *learner.mutable_kernel_perceptron());
+    if (learner.has_kernel_perceptron()) SetKernel(input, *learner.mutable_kernel_perceptron());
     const size_t kind = entry_.has_classes() ? input.Below(3) : 0;
     if (kind > 0) learner.mutable_classes()->set_max_classes(3);
     if (kind > 1) learner.mutable_classes()->set_new_classes(v1::Classes::NEW_CLASSES_NUMBERED);
@@ -212,6 +173,7 @@ class Pair {
   }
 
   bool TooClose(double clearance, double scale) const {
+    if (has_kernel_) return clearance < kKernelBand;
     return !exact_ && clearance < kBand * (1 + scale);
   }
   std::shared_ptr<perceptrond::Model> Load() {
@@ -224,36 +186,19 @@ class Pair {
     return *model;
   }
   // The state itself has come to depend on rounding.
-  bool undecided() const {
-    return reference_ != nullptr && TooClose(reference_->ratchet_clearance(), 0);
-  }
+  bool undecided() const { return TooClose(reference_.ratchet_clearance(), 0); }
 
   void Add(const Vector& features, int label, double weight) {
     Expected expected{features, {}};
     Vector x = features;
     x.push_back(bias_);
-    if (forgetron_ != nullptr) {
-      expected.view.score = forgetron_->Score(x);
-      const double score = expected.view.score;
-      const bool positive = settings_.learner().tie_rule() == v1::TIE_RULE_POSITIVE;
-      // Sums of whole numbers are exact until the first row goes, when coefficients shrink.
-      const uint64_t whole = kernel_.function == &Gaussian ? 0 : kernel_.budget;
-      if (std::abs(score) < 1e-6 && (score != 0 || forgetron_->updates() > whole)) return Skip();
-      expected.view.predicted = score > 0 || (score == 0 && positive) ? 1 : -1;
-      expected.view.mistake = score == 0 && positive ? label < 0 : label * score <= 0;
-      expected.view.update = expected.view.mistake;
-      expected.view.scale = kKernelScale;
-      // The paper takes any score of 0 for a mistake.
-      if (expected.view.mistake) forgetron_->Learn(x, label);
-    } else {
-      const ReferenceView view = reference_->View(x, label);
-      if (undecided() || TooClose(view.clearance, view.scale)) return Skip();
-      expected.open = TooClose(view.update_clearance, view.scale);
-      // It would end or prolong a run, or add a vote.
-      if (expected.open && IsPocketOrVoted()) return Skip();
-      slack_ += expected.open ? 1 : 0;
-      expected.view = reference_->Learn(x, label, weight);
-    }
+    const ReferenceView view = reference_.View(x, label);
+    if (undecided() || TooClose(view.clearance, view.scale)) return Skip();
+    expected.open = TooClose(view.update_clearance, view.scale);
+    // It would end or prolong a run, or add a vote.
+    if (expected.open && IsPocketOrVoted()) return Skip();
+    slack_ += expected.open ? 1 : 0;
+    expected.view = reference_.Learn(x, label, weight);
     ++totals.rows;
     for (const double value : features) values_.push_back(static_cast<float>(value));
     labels_.push_back(label);
@@ -291,7 +236,7 @@ class Pair {
     call.completed_pass = completed_pass;
     perceptrond::LearnOutcome outcome;
     Check(model_->Learn(call, outcome).ok(), "learning");
-    if (completed_pass > 0 && reference_ != nullptr) reference_->EndPass();
+    if (completed_pass > 0) reference_.EndPass();
     Check(outcome.row_errors.empty() && outcome.scores.size() == expected_.size(), "row errors");
     size_t next = 0;
     uint64_t mistakes = 0;
@@ -323,14 +268,9 @@ class Pair {
     for (size_t i = 0; i < expected_.size(); ++i) {
       Vector x = expected_[i].features;
       x.push_back(bias_);
-      if (forgetron_ != nullptr) {
-        CompareNumber(forgetron_->Score(x), outcome.scores[i], kKernelScale, false,
-                      "predicted score");
-        continue;
-      }
       double clearance = 0;
-      const std::vector<double> scores = reference_->PredictedScores(x, clearance);
-      double scale = reference_->View(x, classes_ > 0 ? 0 : 1).scale;
+      const std::vector<double> scores = reference_.PredictedScores(x, clearance);
+      double scale = reference_.View(x, classes_ > 0 ? 0 : 1).scale;
       for (const double score : scores) scale += std::isnan(score) ? 0 : std::abs(score);
       if (TooClose(clearance, scale)) continue;
       CompareScores(scores, {outcome.class_scores.data() + i * classes, classes}, outcome.scores[i],
@@ -360,22 +300,21 @@ class Pair {
       const double gap = sorted[k] - sorted[k - 1];
       if (!sums_exactly_ && gap < kBand * (1 + scale)) return;
     }
-    Check(label == reference_->Predict(scores), "predicted label");
+    Check(label == reference_.Predict(scores), "predicted label");
   }
 
   const CatalogueEntry& entry_;
-  Kernel kernel_;
   const v1::Model settings_;
   perceptrond::MemoryJournal journal_;
   const std::shared_ptr<perceptrond::Model> model_;
   perceptrond::Producer producer_{""};
   const int classes_;
+  const bool has_kernel_;
   // Scores are sums without rounding, and so are predicted ones.
   const bool exact_;
   const bool sums_exactly_;
   const double bias_;
-  std::unique_ptr<ReferenceLearner> reference_;
-  std::unique_ptr<PaperForgetron> forgetron_;
+  ReferenceLearner reference_;
   std::vector<float> values_;
   std::vector<int32_t> labels_;
   std::vector<float> weights_;

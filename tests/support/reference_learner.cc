@@ -30,6 +30,78 @@ ReferenceRule::ReferenceRule(const v1::Learner& learner)
   mini_batch = learner.batch_perceptron().mini_batch();
   // The quantile, looked up.
   phi = confident.confidence() == 0.9 ? 1.2815515655446004 : 0.6744897501960817;
+  kernel = learner.kernel_perceptron().kernel();
+  if (kernel.kernel_case() == v1::Kernel::KERNEL_NOT_SET) kernel.mutable_rbf();
+}
+
+// The offsets, which are last, are apart: their product is added.
+double ReferenceForgetron::K(const Vector& x, const Vector& z) const {
+  double dot = 0;
+  double distance = 0;
+  for (size_t i = 0; i + 1 < x.size(); ++i) {
+    dot += x[i] * z[i];
+    distance += (x[i] - z[i]) * (x[i] - z[i]);
+  }
+  const v1::Kernel::Polynomial& polynomial = kernel_.polynomial();
+  if (kernel_.has_rbf())
+    dot = std::exp(-(kernel_.rbf().has_gamma() ? kernel_.rbf().gamma() : 1) * distance);
+  if (kernel_.has_polynomial())
+    dot = std::pow((polynomial.has_coef0() ? polynomial.coef0() : 1) + dot,
+                   polynomial.has_degree() ? polynomial.degree() : 2);
+  return dot + x.back() * z.back();
+}
+
+double ReferenceForgetron::Score(const Vector& x, double* scale) const {
+  double score = 0;
+  for (const Kept& one : kept_) {
+    const double term = one.share * one.label * K(one.x, x);
+    score += term;
+    if (scale != nullptr) *scale += std::abs(term);
+  }
+  return score;
+}
+
+double ReferenceForgetron::SquaredNorm() const {
+  double sum = 0;
+  for (const Kept& one : kept_) sum += one.share * one.label * Score(one.x);
+  return sum;
+}
+
+void ReferenceForgetron::Add(const Vector& x, int label) {
+  ++mistakes_;
+  kept_.push_back({x, label, 1});
+  largest_ = std::max(largest_, K(x, x));
+  if (kept_.size() <= budget_) return;
+  const Kept& oldest = kept_.front();
+  const double mu = oldest.label * Score(oldest.x) / largest_;
+  const double sigma = oldest.share;
+  const auto damage = [&](double phi) {
+    return sigma * sigma * phi * phi + 2 * sigma * phi - 2 * sigma * phi * phi * mu;
+  };
+  // The largest phi in (0, 1] whose damage is within 15/32 of the mistakes, by bisection: the damage
+  // crosses the line once, from below.
+  const double most = 15.0 / 32 * static_cast<double>(mistakes_);
+  double phi = 1;
+  if (damage_ + damage(1) > most) {
+    double high = 1;
+    phi = 0;
+    for (int i = 0; i < 200; ++i) {
+      const double middle = (phi + high) / 2;
+      (damage_ + damage(middle) <= most ? phi : high) = middle;
+    }
+  }
+  damage_ += damage(phi);
+  kept_.pop_front();
+  for (Kept& one : kept_) one.share *= phi;
+}
+
+std::vector<Vector> ReferenceLearner::Start(const v1::Learner& learner) const {
+  Weights w(rule_.classes, Vector(dimension_));
+  if (learner.starting_weights().vectors().empty()) return w;
+  const v1::WeightVector& start = learner.starting_weights().vectors(0);
+  for (int i = 0; i < start.indices_size(); ++i) w[0][start.indices(i)] = start.values(i);
+  if (rule_.bias > 0) w[0].back() = start.bias() / rule_.bias;
+  return w;
 }
 
 std::vector<double> ReferenceLearner::Scores(const Weights& w, const std::vector<bool>& exists,
@@ -56,6 +128,7 @@ int ReferenceLearner::Label(const std::vector<double>& scores) const {
 }
 
 bool ReferenceLearner::IsMistake(double margin, int predicted, int label) const {
+  if (rule_.tie == v1::TIE_RULE_CORRECT) return margin < 0;
   return rule_.tie == v1::TIE_RULE_POSITIVE ? predicted != label : margin <= 0;
 }
 
@@ -157,6 +230,14 @@ void ReferenceLearner::SetUpdate(const Vector& x, int label, ReferenceView& view
 }
 
 ReferenceView ReferenceLearner::View(const Vector& x, int label) const {
+  if (has_kernel()) {
+    ReferenceView view;
+    view.score = forgetron_.Score(x, &view.scale);
+    view.predicted = Label({view.score});
+    view.update = view.mistake = IsMistake(label * view.score, view.predicted, label);
+    if (!forgetron_.IsExact()) view.clearance = std::abs(view.score);
+    return view;
+  }
   ReferenceView view = ViewBy(w_, x, label);
   SetUpdate(x, label, view);
   view.update |= !exists_[rule_.multiclass ? label : 0];
@@ -180,6 +261,7 @@ ReferenceView ReferenceLearner::Learn(const Vector& x, int label, double weight)
 
 void ReferenceLearner::Update(const Vector& x, int label, double weight,
                               const ReferenceView& view) {
+  if (has_kernel()) return forgetron_.Add(x, label);
   if (rule_.multiclass && rule_.rule == v1::Learner::kLogisticRegression)
     return MoveAllClasses(x, label, weight);
   // Nothing moves against a class that is alone.
@@ -319,11 +401,13 @@ size_t ReferenceLearner::Errors(const Weights& w) {
 void ReferenceLearner::AfterExample(bool updated) {
   ++examples_;
   if (rule_.mini_batch > 0 && examples_ % rule_.mini_batch == 0) EndBatch();
-  for (size_t k = 0; k < w_.size(); ++k) Move(sum_, k, 1, w_[k]);
+  if (wrapper_ == v1::Learner::kAveraged) {
+    for (size_t k = 0; k < w_.size(); ++k) Move(sum_, k, 1, w_[k]);
+  }
   if (updated) {
     run_ = 0;
     in_pocket_ = false;
-    voters_.push_back({w_, exists_, 1});
+    if (wrapper_ == v1::Learner::kVoted) voters_.push_back({w_, exists_, 1});
     if (voters_.size() > budget_ + 1) voters_.pop_front();
     return;
   }
@@ -338,6 +422,7 @@ void ReferenceLearner::AfterExample(bool updated) {
 
 std::vector<double> ReferenceLearner::PredictedScores(const Vector& x, double& clearance) const {
   clearance = std::numeric_limits<double>::infinity();
+  if (has_kernel()) return {forgetron_.Score(x)};
   const auto of = [&](const Weights& w) { return Scores(w, exists_, x); };
   if (wrapper_ == v1::Learner::kPocket) return of(pocket_);
   if (wrapper_ == v1::Learner::kAveraged && examples_ > 0) {

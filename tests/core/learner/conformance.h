@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/learner/catalogue.h"
 #include "core/learner/rule_learner.h"
+#include "core/learner/score_vectors.h"
 #include "gtest/gtest.h"
 #include "tests/support/columns.h"
 #include "tests/support/learners.h"
@@ -76,14 +77,6 @@ inline std::vector<uint64_t> PredictionBits(const Learner& learner, uint64_t age
   return bits;
 }
 
-// With two labels: the score that a learner learns by, and the one that it predicts by.
-inline double ScoreOf(const Learner& learner, const Row& row) {
-  return learner.Evaluate(row, 1).score;
-}
-inline double PredictedScore(const Learner& learner, const Row& row, uint64_t age) {
-  return PredictedScores(learner, row, age)[0];
-}
-
 // As core/model does between examples.
 inline void EndFullBatch(Learner& learner, uint64_t age) {
   BatchLearning* const batch = learner.batch_learning();
@@ -126,9 +119,6 @@ inline std::string SafeName(const std::string& name) {
   return safe;
 }
 
-// A learner of two labels, its tie rule, bias input, step size and steps.
-using BinarySetting = std::tuple<const CatalogueEntry*, TieRule, double, double, StepSchedule>;
-
 // The steps that a learner may have.
 inline std::vector<StepSchedule> StepsOf(const CatalogueEntry& entry) {
   std::vector<StepSchedule> steps = {StepSchedule::kConstant};
@@ -138,65 +128,133 @@ inline std::vector<StepSchedule> StepsOf(const CatalogueEntry& entry) {
   return steps;
 }
 
-inline std::string BinarySettingName(const ::testing::TestParamInfo<BinarySetting>& info) {
-  constexpr const char* kSteps[] = {"", "_decreasing", "_adaptive"};
-  const auto& [entry, tie, bias, step, steps] = info.param;
-  return SafeName(absl::StrCat(entry->name, "_tie", static_cast<int>(tie), "_bias", bias * 100,
-                               "_step", step * 100, kSteps[static_cast<int>(steps)]));
+// A learner of the catalogue in one of its settings.
+struct Conformer {
+  const CatalogueEntry* entry;
+  // Two labels.
+  bool binary;
+  // Classes from the start; of the others each appears with its first example.
+  uint32_t initial;
+  TieRule tie;
+  double bias;
+  double step;
+  StepSchedule steps;
+};
+
+inline void PrintTo(const Conformer& one, std::ostream* out) {
+  *out << one.entry->name << (one.binary ? " of two labels" : " of classes");
 }
 
-// Every learner, or those that a test is about, in every setting.
-inline std::vector<BinarySetting> BinarySettings(bool (*chosen)(const CatalogueEntry&)) {
-  std::vector<BinarySetting> settings;
+inline std::string ConformerName(const ::testing::TestParamInfo<Conformer>& info) {
+  constexpr const char* kSteps[] = {"", "_decreasing", "_adaptive"};
+  const Conformer& one = info.param;
+  return SafeName(absl::StrCat(one.entry->name,
+                               one.binary ? "" : absl::StrCat("_from", one.initial), "_tie",
+                               static_cast<int>(one.tie), "_bias", one.bias * 100, "_step",
+                               one.step * 100, kSteps[static_cast<int>(one.steps)]));
+}
+
+constexpr uint32_t kConformanceClasses = 5;
+
+// Every learner, or those that a test is about, in every setting, with two labels and, where it has
+// them, with several classes.
+inline std::vector<Conformer> Conformers(bool (*chosen)(const Conformer&)) {
+  std::vector<Conformer> all;
   for (const CatalogueEntry& entry : Catalogue()) {
-    if (!chosen(entry)) continue;
-    for (const TieRule tie : {TieRule::kMistake, TieRule::kPositive, TieRule::kCorrect}) {
-      // Needs weights to start from.
-      if (tie == TieRule::kCorrect && entry.form == Form::kKernel) continue;
-      for (const double bias : {0.0, 1.0, 0.25, 7.5}) {
-        for (const StepSchedule steps : StepsOf(entry)) {
-          settings.emplace_back(&entry, tie, bias, 1.0, steps);
-          if (!testing::HasSetting(entry.name, "step_size")) continue;
-          settings.emplace_back(&entry, tie, bias, 0.375, steps);
-          settings.emplace_back(&entry, tie, bias, 3.0, steps);
+    for (const StepSchedule steps : StepsOf(entry)) {
+      for (const TieRule tie : {TieRule::kMistake, TieRule::kPositive, TieRule::kCorrect}) {
+        for (const double bias : {0.0, 1.0, 0.25, 7.5}) {
+          // The last needs weights to start from.
+          const bool needs_start = tie == TieRule::kCorrect;
+          for (const double step : {1.0, 0.375, 3.0}) {
+            if (step != 1 && !HasSetting(entry.name, "step_size")) continue;
+            if (!needs_start || entry.form != Form::kKernel)
+              all.push_back({&entry, true, 0, tie, bias, step, steps});
+          }
+          if (needs_start || !entry.has_classes()) continue;
+          for (const uint32_t initial : {0U, kConformanceClasses})
+            all.push_back({&entry, false, initial, tie, bias, 1, steps});
         }
       }
     }
   }
-  return settings;
+  std::erase_if(all, [chosen](const Conformer& one) { return !chosen(one); });
+  return all;
 }
 
-class LearnerConformance : public ::testing::TestWithParam<BinarySetting> {
+class LearnerConformance : public ::testing::TestWithParam<Conformer> {
  protected:
   static constexpr uint32_t kDimension = 13;
+  static constexpr auto kClasses = static_cast<int32_t>(kConformanceClasses);
 
-  static std::unique_ptr<Learner> Make(size_t size = kDimension) {
-    const auto& [entry, tie, bias, step, steps] = GetParam();
-    LearnerSettings settings = TightSettings(*entry);
-    settings.steps = steps;
-    settings.tie_rule = tie;
-    settings.bias_input = bias;
-    settings.step_size = step;
-    if (tie == TieRule::kCorrect) {
-      settings.start.vectors = {{{1, 4}, {0.25F, -1.5F}}};
-    }
-    return MakeLearner(settings, size);
+  static LearnerSettings Settings() {
+    const Conformer& one = GetParam();
+    LearnerSettings settings = TightSettings(*one.entry);
+    settings.steps = one.steps;
+    settings.tie_rule = one.tie;
+    settings.bias_input = one.bias;
+    settings.step_size = one.step;
+    if (one.tie == TieRule::kCorrect) settings.start.vectors = {{{1, 4}, {0.25F, -1.5F}}};
+    if (!one.binary) settings.classes = {kConformanceClasses, one.initial, {}};
+    return settings;
   }
+  static std::unique_ptr<Learner> Make(size_t size = kDimension) {
+    return MakeLearner(Settings(), size);
+  }
+  static bool binary() { return GetParam().binary; }
+  static std::vector<int32_t> Labels() {
+    if (binary()) return {-1, 1};
+    return {0, 1, 2, 3, 4};
+  }
+  // Scores of a learner that has seen every class.
+  static size_t scores() { return binary() ? 1 : kConformanceClasses; }
 
-  // Labels at random: plenty of mistakes.
+  // A label at random, for example n of `count`: plenty of mistakes. Of classes the later ones come
+  // only after a while, the highest number first, so that there are gaps.
+  static int32_t Label(std::mt19937& random, size_t n, size_t count) {
+    if (binary()) return random() % 2 == 0 ? 1 : -1;
+    const auto most = static_cast<uint32_t>(1 + n * kConformanceClasses / count);
+    return kClasses - 1 - static_cast<int32_t>(random() % most);
+  }
   static std::vector<SvmExample> Noise(uint32_t seed, size_t count) {
     std::mt19937 random(seed);
     std::normal_distribution<float> normal;
     std::vector<SvmExample> examples(count);
-    for (SvmExample& example : examples) {
-      example.label = random() % 2 == 0 ? 1 : -1;
+    for (size_t n = 0; n < count; ++n) {
+      examples[n].label = Label(random, n, count);
       for (uint32_t i = 0; i < kDimension; ++i) {
-        example.indices.push_back(i);
-        example.values.push_back(normal(random));
+        examples[n].indices.push_back(i);
+        examples[n].values.push_back(normal(random));
       }
     }
     return examples;
   }
+  // Small whole numbers, zeros among them: with such steps and offsets every sum is exact, in whatever
+  // order, and scores tie.
+  static std::vector<SvmExample> WholeNumbers(uint32_t seed, size_t count) {
+    std::mt19937 random(seed);
+    std::vector<SvmExample> examples = Noise(seed, count);
+    for (SvmExample& example : examples) {
+      for (float& value : example.values)
+        value = static_cast<float>(static_cast<int>(random() % 5) - 2);
+    }
+    return examples;
+  }
+  // By what it learns with, without predicting; empty: only its evaluations show it.
+  static std::vector<double> LearnedScores(const Learner& learner, const Row& row) {
+    if (binary()) return {learner.Evaluate(row, 1).score};
+    const ScoreVectors* const vectors = VectorsOf(learner);
+    if (vectors == nullptr) return {};
+    std::vector<double> scores(vectors->count());
+    vectors->Scores(row, scores);
+    return scores;
+  }
 };
+
+inline std::vector<uint64_t> BitsOf(const std::vector<double>& values) {
+  std::vector<uint64_t> bits;
+  for (const double value : values) bits.push_back(BitsOf(value));
+  return bits;
+}
 
 }  // namespace perceptrond::testing

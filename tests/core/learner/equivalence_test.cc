@@ -1,5 +1,6 @@
-// Forms of one perceptron that must come to the same: the offset and a constant column; step sizes;
-// starting weights and the updates that lead to them.
+// Forms of one rule that must come to the same: the offset and a constant column; step sizes;
+// starting weights and the updates that lead to them; two classes and two labels; batches of one; the
+// linear kernel.
 #include <bit>
 #include <random>
 
@@ -91,16 +92,6 @@ TEST(StepSize, PowersOfTwoScaleTheWeightsAndChangeNoPrediction) {
   }
 }
 
-TEST(StepSize, OtherStepsChangeNoUpdateOnExactData) {
-  // With a step of 3 integers stay integers.
-  const Columns columns(Noise(3, 500, /*integers=*/true));
-  LoneModel one(DenseSettings("one", kDimension));
-  v1::Model settings = DenseSettings("three", kDimension);
-  testing::SetNumber(*settings.mutable_learner(), "step_size", 3);
-  LoneModel three(settings);
-  EXPECT_EQ(one.Learn(columns.batch()).updated_rows, three.Learn(columns.batch()).updated_rows);
-}
-
 // Learning on from weights is learning on from the examples that made them.
 TEST(StartingWeights, GoOnAsIfTheyHadBeenLearned) {
   const std::vector<SvmExample> examples = Noise(4, 400, /*integers=*/true);
@@ -128,6 +119,88 @@ TEST(StartingWeights, GoOnAsIfTheyHadBeenLearned) {
     EXPECT_EQ(whole.Weights(kDimension), started.Weights(kDimension));
     EXPECT_EQ(whole.Offset(), started.Offset());
   }
+}
+
+// Two classes, with labels 0 and 1, beside a two-class model with labels -1 and +1 and other numbers.
+struct Twins {
+  std::string learner;
+  // The setting, of several classes and of two labels.
+  std::string setting;
+  double several;
+  double two;
+  // The two-class rule's w is factor x w_1, and w_0 = -w_1: then s_1 - s_0 = 2 s / factor.
+  double factor;
+  double tolerance;
+};
+
+const Twins kTwins[] = {
+    // w_1 moves as w does, and w_0 as -w: so the margin is 2 y s, of one sign with y s.
+    {"perceptron", "step_size", 1, 1, 1, 0},
+    {"averaged-perceptron", "step_size", 1, 1, 1, 0},
+    {"pocket-perceptron", "step_size", 1, 1, 1, 0},
+    // With w = 2 w_1: l is the same, and 2 t = 2 l / 2N = l / N.
+    {"passive-aggressive", "", 0, 0, 2, 1e-4},
+    // 2 min(C, l / 2N) = min(2C, l / N), and 2 l / (2N + 1 / 2C) = l / (N + 1 / 4C).
+    {"passive-aggressive-i", "aggressiveness", 0.1, 0.2, 2, 1e-4},
+    {"passive-aggressive-ii", "aggressiveness", 0.1, 0.2, 2, 1e-4},
+    // P(1) = 1 / (1 + e^-(s_1 - s_0)) with s_1 - s_0 = 2 w_1 x; w = 2 w_1 moves by 2 eta.
+    {"logistic-regression", "step_size", 0.1, 0.2, 2, 1e-3},
+};
+
+TEST(TwoClasses, AreTwoLabelsAtAnotherScale) {
+  for (const Twins& twins : kTwins) {
+    SCOPED_TRACE(twins.learner);
+    v1::Model settings = DenseSettings("twins", kDimension);
+    testing::SetLearner(*settings.mutable_learner(), twins.learner);
+    if (!twins.setting.empty())
+      testing::SetNumber(*settings.mutable_learner(), twins.setting, twins.two);
+    LoneModel labels(settings);
+    if (!twins.setting.empty())
+      testing::SetNumber(*settings.mutable_learner(), twins.setting, twins.several);
+    settings.mutable_learner()->mutable_classes()->set_max_classes(2);
+    LoneModel classes(settings);
+    size_t updates = 0;
+    for (SvmExample example : Noise(5, 800, /*integers=*/false)) {
+      const LearnOutcome two = labels.Learn(Columns({example}).batch());
+      example.label = example.label > 0 ? 1 : 0;
+      const LearnOutcome several = classes.Learn(Columns({example}).batch());
+      ASSERT_EQ(several.mistakes, two.mistakes);
+      ASSERT_EQ(several.updated_rows, two.updated_rows);
+      updates += two.updated_rows.size();
+    }
+    EXPECT_GT(updates, 50U);
+    const std::vector<WeightList> lists = ListWeights(*classes.model);
+    const std::vector<float> two = labels.Weights(kDimension);
+    for (size_t k = 0; k < 2; ++k) {
+      const double factor = k == 1 ? twins.factor : -twins.factor;
+      ASSERT_EQ(lists[k].values.size(), kDimension);
+      for (uint32_t i = 0; i < kDimension; ++i)
+        EXPECT_NEAR(factor * lists[k].values[i], two[i], twins.tolerance * (1 + std::abs(two[i])));
+      EXPECT_NEAR(factor * lists[k].bias, labels.Offset(),
+                  twins.tolerance * (1 + std::abs(labels.Offset())));
+    }
+  }
+}
+
+TEST(Perceptron, IsTheBatchPerceptronWithBatchesOfOneAndTheKernelPerceptronWithTheLinearKernel) {
+  v1::Model settings = DenseSettings("batch", kDimension);
+  settings.mutable_learner()->mutable_batch_perceptron()->set_mini_batch(1);
+  LoneModel batches(settings);
+  settings.mutable_learner()->mutable_kernel_perceptron()->mutable_kernel()->mutable_linear();
+  LoneModel kernel(settings);
+  LoneModel plain(DenseSettings("plain", kDimension));
+  // Whole numbers: all are exact.
+  for (const SvmExample& example : Noise(6, 400, /*integers=*/true)) {
+    const Columns one({example});
+    const std::vector<float> scores = plain.Learn(one.batch()).scores;
+    ASSERT_EQ(batches.Learn(one.batch()).scores, scores);
+    ASSERT_EQ(kernel.Learn(one.batch()).scores, scores);
+  }
+  EXPECT_EQ(batches.Weights(kDimension), plain.Weights(kDimension));
+  EXPECT_EQ(batches.model->revision(), 2 * plain.model->revision());
+  EXPECT_EQ(kernel.model->revision(), plain.model->revision());
+  const double norm = MakeReport(*plain.model).weight_norm();
+  EXPECT_NEAR(MakeReport(*kernel.model).weight_norm(), norm, 1e-9 * norm);
 }
 
 TEST(StartingWeights, TakeWordsInANamedSpace) {

@@ -1,5 +1,5 @@
-// What every learner must do, under each of its settings: in whatever form the features come, and
-// with weights.
+// What every learner must do, under each of its settings, with two labels and with several classes: in
+// whatever form the features come, with weights, and written out as terms.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -7,6 +7,9 @@
 #include <string>
 
 #include "core/features/mapper.h"
+#include "core/learner/kernel_perceptron.h"
+#include "core/learner/score_vectors.h"
+#include "core/vector/kernels.h"
 #include "tests/core/learner/conformance.h"
 
 namespace perceptrond::testing::form_conformance_test {
@@ -15,58 +18,48 @@ namespace {
 class FormConformance : public LearnerConformance {};
 
 TEST_P(FormConformance, DenseAndFullSparseRowsGiveTheSameBits) {
-  const std::vector<SvmExample> examples = Noise(8, 100);
+  const std::vector<SvmExample> examples = Noise(8, 120);
   const Columns sparse(examples);
   Columns dense;
   for (const SvmExample& example : examples) dense.AddDense(example.values, example.label);
   const std::unique_ptr<Learner> one = Make();
   const std::unique_ptr<Learner> other = Make();
-  for (size_t i = 0; i < examples.size(); ++i) {
-    EXPECT_EQ(BitsOf(ScoreOf(*one, sparse.batch().row(i))),
-              BitsOf(ScoreOf(*other, dense.batch().row(i))));
-    EXPECT_EQ(Learn(*one, sparse.batch().row(i), {examples[i].label, 1, i}),
-              Learn(*other, dense.batch().row(i), {examples[i].label, 1, i}));
-  }
+  EXPECT_EQ(LearnAll(*one, sparse.batch()), LearnAll(*other, dense.batch()));
   EXPECT_EQ(Bits(*one), Bits(*other));
+  for (size_t i = 0; i < examples.size(); ++i) {
+    EXPECT_EQ(BitsOf(PredictedScores(*one, sparse.batch().row(i), 120)),
+              BitsOf(PredictedScores(*other, dense.batch().row(i), 120)));
+  }
 }
 
 TEST_P(FormConformance, ZerosLeftOutChangeNoUpdate) {
-  // Small integers, steps and offsets of few bits: every sum is exact, in whatever order.
-  std::mt19937 random(9);
   Columns sparse;
   Columns dense;
-  std::vector<int32_t> labels;
-  for (int n = 0; n < 200; ++n) {
+  for (const SvmExample& example : WholeNumbers(9, 200)) {
     std::vector<uint32_t> indices;
     std::vector<float> values;
-    std::vector<float> full(kDimension);
     for (uint32_t i = 0; i < kDimension; ++i) {
-      const auto value = static_cast<float>(static_cast<int>(random() % 5) - 2);
-      full[i] = value;
-      if (value == 0) continue;
+      if (example.values[i] == 0) continue;
       indices.push_back(i);
-      values.push_back(value);
+      values.push_back(example.values[i]);
     }
-    labels.push_back(random() % 2 == 0 ? 1 : -1);
-    sparse.Add(indices, values, labels.back());
-    dense.AddDense(full, labels.back());
+    sparse.Add(indices, values, example.label);
+    dense.AddDense(example.values, example.label);
   }
   const std::unique_ptr<Learner> one = Make();
   const std::unique_ptr<Learner> other = Make();
-  for (size_t i = 0; i < labels.size(); ++i) {
+  for (size_t i = 0; i < 200; ++i) {
     const Row row = sparse.batch().row(i);
     const Row full = dense.batch().row(i);
-    EXPECT_NEAR(ScoreOf(*one, row), ScoreOf(*other, full),
-                1e-4 * (1 + std::abs(ScoreOf(*one, row))));
-    EXPECT_EQ(Learn(*one, row, {labels[i], 1, i}), Learn(*other, full, {labels[i], 1, i}));
+    const int32_t label = dense.batch().labels[i];
+    const std::vector<double> scores = PredictedScores(*one, row, i);
+    const std::vector<double> full_scores = PredictedScores(*other, full, i);
+    for (size_t k = 0; k < scores.size(); ++k) {
+      if (std::isnan(scores[k])) continue;
+      EXPECT_NEAR(scores[k], full_scores[k], 1e-4 * (1 + std::abs(scores[k])));
+    }
+    EXPECT_EQ(Learn(*one, row, {label, 1, i}), Learn(*other, full, {label, 1, i}));
   }
-  if (one->feature_weights() == nullptr) return;
-  const Hypothesis a = one->feature_weights()->MakeHypothesis(0, labels.size());
-  const Hypothesis b = other->feature_weights()->MakeHypothesis(0, labels.size());
-  ASSERT_EQ(a.weights.size(), b.weights.size());
-  for (size_t i = 0; i < a.weights.size(); ++i)
-    EXPECT_NEAR(a.weights[i], b.weights[i], 1e-4 * (1 + std::abs(a.weights[i])));
-  EXPECT_NEAR(a.bias, b.bias, 1e-4 * (1 + std::abs(a.bias)));
 }
 
 TEST_P(FormConformance, AbsentValuesAreOnes) {
@@ -76,10 +69,13 @@ TEST_P(FormConformance, AbsentValuesAreOnes) {
   absent.values = {};
   const std::unique_ptr<Learner> one = Make();
   const std::unique_ptr<Learner> other = Make();
-  Learn(*one, written.batch().row(0), {1});
-  Learn(*other, absent.row(0), {1});
+  for (const int32_t label : Labels()) {
+    Learn(*one, written.batch().row(0), {label});
+    Learn(*other, absent.row(0), {label});
+  }
   EXPECT_EQ(Bits(*one), Bits(*other));
-  EXPECT_EQ(BitsOf(ScoreOf(*one, written.batch().row(0))), BitsOf(ScoreOf(*other, absent.row(0))));
+  EXPECT_EQ(BitsOf(PredictedScores(*one, written.batch().row(0), 1)),
+            BitsOf(PredictedScores(*other, absent.row(0), 1)));
 }
 
 // Learns named examples, all in one batch or each alone among other names, features in any order.
@@ -121,7 +117,7 @@ TEST_P(FormConformance, TheOrderFeaturesAreSentInIsIrrelevant) {
   std::normal_distribution<float> normal;
   std::vector<NamedExample> examples(80);
   for (NamedExample& example : examples) {
-    example.label = random() % 2 == 0 ? 1 : -1;
+    example.label = Label(random, static_cast<size_t>(&example - examples.data()), 80);
     for (int i = 0; i < 30; ++i) {
       if (random() % 3 == 0) example.features.emplace_back(absl::StrCat("f", i), normal(random));
     }
@@ -143,33 +139,6 @@ TEST_P(FormConformance, TheOrderFeaturesAreSentInIsIrrelevant) {
   }
 }
 
-// Of learners that predict by one vector of weights.
-class LinearConformance : public LearnerConformance {};
-
-TEST_P(LinearConformance, TheNormIsThatOfTheWeights) {
-  const std::unique_ptr<Learner> learner = Make();
-  const Columns columns(Noise(12, 300));
-  LearnAll(*learner, columns.batch());
-  double squared = 0;
-  for (const float weight : learner->feature_weights()->MakeHypothesis(0, 300).weights)
-    squared += static_cast<double>(weight) * weight;
-  EXPECT_NEAR(learner->predictor().squared_norm(300), squared, 1e-5 * squared);
-}
-
-TEST_P(LinearConformance, PredictedScoresAreThoseOfTheHypothesisItShows) {
-  const std::unique_ptr<Learner> learner = Make();
-  const Columns columns(Noise(14, 300));
-  LearnAll(*learner, columns.batch());
-  const Hypothesis shown = learner->feature_weights()->MakeHypothesis(0, 300);
-  for (size_t i = 0; i < 40; ++i) {
-    const Row row = columns.batch().row(i);
-    double score = shown.bias;
-    for (size_t j = 0; j < row.size; ++j)
-      score += static_cast<double>(shown.weights[row.index(j)]) * row.value(j);
-    EXPECT_NEAR(PredictedScore(*learner, row, 300), score, 1e-4 * (1 + std::abs(score)));
-  }
-}
-
 // Of rules that take weights of examples.
 class WeightConformance : public LearnerConformance {};
 
@@ -178,7 +147,7 @@ TEST_P(WeightConformance, AnExampleOfWeightTwoCountsAsMuchAsItsRuleSays) {
   const std::unique_ptr<Learner> learner = Make();
   LearnAll(*learner, columns.batch());
   const Row row = columns.batch().row(7);
-  for (const int32_t label : {-1, 1}) {
+  for (const int32_t label : Labels()) {
     const Evaluation evaluation = learner->Evaluate(row, label);
     if (!evaluation.update) continue;
     std::vector<double> moved;
@@ -186,7 +155,7 @@ TEST_P(WeightConformance, AnExampleOfWeightTwoCountsAsMuchAsItsRuleSays) {
       const std::unique_ptr<Learner> copy = Make();
       ASSERT_TRUE(copy->Restore(CopyOfState(*learner)));
       copy->Update(row, {label, weight, 60}, evaluation);
-      moved.push_back(std::abs(ScoreOf(*copy, row) - evaluation.score));
+      moved.push_back(std::abs(copy->Evaluate(row, label).score - evaluation.score));
     }
     // At least as far, and at most twice: passive steps end where the example is right.
     const double rounding = 1e-5 * (1 + std::abs(evaluation.score));
@@ -195,21 +164,99 @@ TEST_P(WeightConformance, AnExampleOfWeightTwoCountsAsMuchAsItsRuleSays) {
   }
 }
 
+// What perceptron.v1.ScoreTerm says.
+class ScoresOfTerms {
+ public:
+  ScoresOfTerms(const LearnerSettings& settings, const Learner& learner, uint64_t age)
+      : settings_(settings), kernel_(settings), terms_(learner.predictor().Terms(age)) {}
+
+  std::vector<double> Scores(const Row& row, size_t count) const {
+    std::vector<double> scores(count, begin());
+    std::vector<double> votes(settings_.is_multiclass() ? count : 2);
+    double all = 0;
+    for (const ScoreTerm& term : terms_) {
+      if (term.first_of_member) std::ranges::fill(scores, begin());
+      Add(term, row, scores);
+      if (!term.votes.has_value()) continue;
+      all += *term.votes;
+      Vote(scores, *term.votes, votes);
+    }
+    if (std::ranges::none_of(terms_, [](const ScoreTerm& term) { return term.votes.has_value(); }))
+      return scores;
+    if (!settings_.is_multiclass()) return {all > 0 ? (votes[1] - votes[0]) / all : 0};
+    for (size_t k = 0; k < count; ++k)
+      if (!std::isnan(scores[k])) scores[k] = all > 0 ? votes[k] / all : 0;
+    return scores;
+  }
+
+ private:
+  double begin() const {
+    return settings_.is_multiclass() ? std::numeric_limits<double>::quiet_NaN() : 0;
+  }
+  void Add(const ScoreTerm& term, const Row& row, std::vector<double>& scores) const {
+    double& own = scores[term.score];
+    if (std::isnan(own)) own = 0;
+    const double moved = term.coefficient * (Product(term.vector, row) + term.bias);
+    own += moved;
+    if (term.rival.has_value()) scores[*term.rival] -= moved;
+  }
+  double Product(const Row& vector, const Row& row) const {
+    double product = 0;
+    for (size_t i = 0; i < vector.size; ++i)
+      product += double{vector.value(i)} * row.value(vector.index(i));
+    if (settings_.rule != RuleKind::kKernelPerceptron) return product;
+    const double squared_norm = SquaredNorm(vector);
+    kernel_.Apply(SquaredNorm(row), {&squared_norm, 1}, {&product, 1});
+    return product;
+  }
+  void Vote(const std::vector<double>& scores, double vote, std::vector<double>& votes) const {
+    const bool is_member = settings_.rule == RuleKind::kAuto;
+    if (!settings_.is_multiclass()) {
+      if (scores[0] == 0 && is_member) return;
+      votes[PredictLabel(scores[0], settings_.tie_rule) > 0 ? 1 : 0] += vote;
+      return;
+    }
+    const auto greatest = static_cast<size_t>(GreatestScore(scores));
+    const auto is_greatest = [&](double score) { return score == scores[greatest]; };
+    if (is_member && std::ranges::count_if(scores, is_greatest) > 1) return;
+    votes[greatest] += vote;
+  }
+
+  const LearnerSettings settings_;
+  const Kernel kernel_;
+  const std::vector<ScoreTerm> terms_;
+};
+
+// Predictor::Terms: the scores can be computed from them alone.
+TEST_P(FormConformance, TheTermsMakeTheScores) {
+  constexpr size_t kLearned = 150;
+  const Columns learned(WholeNumbers(1, kLearned));
+  const Columns asked(WholeNumbers(2, 100));
+  const std::unique_ptr<Learner> learner = Make();
+  LearnAll(*learner, learned.batch());
+  // Right examples move averages and votes.
+  constexpr uint64_t kAge = kLearned + 20;
+  const ScoresOfTerms terms(Settings(), *learner, kAge);
+  for (size_t i = 0; i < asked.batch().rows(); ++i) {
+    const Row row = asked.batch().row(i);
+    const std::vector<double> expected = PredictedScores(*learner, row, kAge);
+    const std::vector<double> scores = terms.Scores(row, expected.size());
+    for (size_t k = 0; k < expected.size(); ++k) {
+      ASSERT_EQ(std::isnan(scores[k]), std::isnan(expected[k])) << i << " " << k;
+      if (std::isnan(scores[k])) continue;
+      ASSERT_NEAR(scores[k], expected[k], 1e-9 * (1 + std::abs(expected[k]))) << i << " " << k;
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Catalogue, FormConformance,
-                         ::testing::ValuesIn(BinarySettings([](const CatalogueEntry&) {
-                           return true;
-                         })),
-                         BinarySettingName);
-INSTANTIATE_TEST_SUITE_P(Catalogue, LinearConformance,
-                         ::testing::ValuesIn(BinarySettings([](const CatalogueEntry& entry) {
-                           return entry.form == Form::kLinear;
-                         })),
-                         BinarySettingName);
+                         ::testing::ValuesIn(Conformers([](const Conformer&) { return true; })),
+                         ConformerName);
 INSTANTIATE_TEST_SUITE_P(Catalogue, WeightConformance,
-                         ::testing::ValuesIn(BinarySettings([](const CatalogueEntry& entry) {
-                           return entry.takes_weights;
+                         ::testing::ValuesIn(Conformers([](const Conformer& one) {
+                           return one.entry->takes_weights;
                          })),
-                         BinarySettingName);
+                         ConformerName);
 
 }  // namespace
 }  // namespace perceptrond::testing::form_conformance_test

@@ -57,41 +57,10 @@ class KernelScores : public ::testing::TestWithParam<Case> {
   static double Score(const Learner& learner, const Row& row) {
     return learner.Evaluate(row, 1).score;
   }
-  // By its definition, from what is stored.
-  long double PlainScore(const std::vector<float>& x) const {
-    const LearnerStateView state = learner_->State();
-    long double score = 0;
-    for (size_t i = 0; i < state.rows->size(); ++i) {
-      std::vector<long double> z(x.size());
-      const Row row = state.rows->row(i);
-      for (size_t j = 0; j < row.size; ++j) z[row.index(j)] = row.value(j);
-      long double dot = 0;
-      long double square = 0;
-      for (size_t j = 0; j < x.size(); ++j) {
-        dot += x[j] * z[j];
-        square += (x[j] - z[j]) * (x[j] - z[j]);
-      }
-      long double kernel = dot;
-      if (GetParam().kind == Kind::kRbf) kernel = std::exp(-0.1L * square);
-      if (GetParam().kind == Kind::kPolynomial) kernel = std::pow(0.5L + dot, 3);
-      score += state.rows->coefficient(i) *
-               (kernel + static_cast<long double>(settings_.bias_input) * settings_.bias_input);
-    }
-    return score;
-  }
-
   LearnerSettings settings_;
   std::unique_ptr<Learner> learner_;
   std::mt19937 random_{11};
 };
-
-TEST_P(KernelScores, AreTheSumOverWhatIsStored) {
-  for (int n = 0; n < 20; ++n) {
-    const std::vector<float> row = Draw(GetParam().space, random_);
-    const auto expected = static_cast<double>(PlainScore(row));
-    EXPECT_NEAR(Score(*learner_, Dense(row)), expected, 1e-10 * (1 + std::abs(expected)));
-  }
-}
 
 TEST_P(KernelScores, HaveTheSameBitsAfterARestartWhichMakesBlocksAnew) {
   const std::unique_ptr<Learner> restored = MakeLearner(settings_, GetParam().space.dimension);

@@ -216,13 +216,5 @@ TEST(WeightedMajority, AStateWithoutAVotingMemberIsRefused) {
   EXPECT_TRUE(learner->Restore(beaten));
 }
 
-TEST(WeightedMajority, NamesItsMembersByTheirSettings) {
-  std::vector<std::string> names;
-  for (const MemberVotes::Member& member : MembersOf(*MakeAuto())) names.push_back(member.name);
-  EXPECT_EQ(names[0], "arow, regularization 0.1");
-  EXPECT_EQ(names[3], "logistic-regression, step size 3, update threshold 0.25");
-  EXPECT_EQ(names[5], "averaged-perceptron");
-}
-
 }  // namespace
 }  // namespace perceptrond::testing::weighted_majority_test

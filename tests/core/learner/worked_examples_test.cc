@@ -104,7 +104,86 @@ INSTANTIATE_TEST_SUITE_P(
                0}),
     [](const auto& info) { return info.param.name; });
 
-TEST(WorkedExamples, OneUpdate) {
+// The batch perceptron's mistakes and steps; found with whole numbers, apart from this project.
+struct WorkedBatches {
+  std::vector<Point> data;
+  uint32_t mini_batch;
+  // The last one has no mistake.
+  int64_t passes;
+  uint64_t mistakes;
+  uint64_t steps;
+  std::vector<float> theta;
+  double theta0;
+};
+
+TEST(WorkedExamples, OfTheBatchPerceptron) {
+  for (const WorkedBatches& worked :
+       {WorkedBatches{kAnd, 0, 10, 15, 9, {2, 2}, -3},
+        WorkedBatches{kAnd, 2, 13, 20, 17, {3, 2}, -4},
+        WorkedBatches{kAnd, 1, 9, 18, 18, {3, 2}, -4}, WorkedBatches{kLine, 0, 14, 23, 13, {-3}, 7},
+        WorkedBatches{kLine, 2, 10, 23, 14, {-3}, 7},
+        WorkedBatches{kLine, 1, 11, 25, 25, {-3}, 7}}) {
+    v1::Model settings = Settings(worked.theta.size(), true, v1::TIE_RULE_MISTAKE);
+    settings.mutable_learner()->mutable_batch_perceptron()->set_mini_batch(worked.mini_batch);
+    LoneModel lone(settings);
+    uint64_t mistakes = 0;
+    for (int64_t pass = 1; pass <= worked.passes; ++pass) {
+      const PassSummary summary = *lone.Learn(ToColumns(worked.data).batch(), pass).pass;
+      EXPECT_EQ(summary.converged(), pass == worked.passes) << "pass " << pass;
+      EXPECT_EQ(summary.mistakes() == 0, pass == worked.passes) << "pass " << pass;
+      mistakes += summary.mistakes();
+    }
+    EXPECT_EQ(mistakes, worked.mistakes);
+    EXPECT_EQ(lone.model->revision(), worked.mistakes + worked.steps);
+    EXPECT_EQ(lone.Weights(worked.theta.size()), worked.theta);
+    EXPECT_EQ(lone.Offset(), worked.theta0);
+  }
+}
+
+TEST(WorkedExamples, AMistakeOfTheBatchPerceptronChangesNoScoreBeforeItsBatchEnds) {
+  v1::Model settings = Settings(2, true, v1::TIE_RULE_MISTAKE);
+  settings.mutable_learner()->mutable_batch_perceptron();
+  LoneModel lone(settings);
+  for (int n = 0; n < 3; ++n) {
+    const LearnOutcome outcome = lone.Learn(ToColumns(kAnd).batch());
+    EXPECT_EQ(outcome.mistakes, 4U);
+    EXPECT_EQ(outcome.scores, std::vector<float>(4));
+  }
+  EXPECT_EQ(lone.Offset(), 0);
+  // Three times the sum of y x: 3 x ((1, 1) - (0, 1) - (1, 0)), offset 3 x (1 - 3).
+  lone.Learn(Batch(), 1);
+  EXPECT_EQ(lone.model->revision(), 13U);
+  EXPECT_EQ(lone.Offset(), -6);
+  EXPECT_EQ(lone.Weights(2), std::vector<float>(2));
+}
+
+TEST(WorkedExamples, TheAveragedPerceptronOnAnd) {
+  v1::Model settings = Settings(2, true, v1::TIE_RULE_MISTAKE);
+  settings.mutable_learner()->mutable_averaged();
+  LoneModel lone(settings);
+  for (int64_t pass = 1; pass <= 9; ++pass) lone.Learn(ToColumns(kAnd).batch(), pass);
+  EXPECT_EQ(MakeReport(*lone.model).examples(), 36U);
+  EXPECT_NEAR(lone.Weights(2)[0], 25.0 / 12, 1e-6);
+  EXPECT_NEAR(lone.Weights(2)[1], 4.0 / 3, 1e-6);
+  EXPECT_NEAR(lone.Offset(), -23.0 / 9, 1e-6);
+}
+
+// Each hypothesis for as many votes as the examples that it survived.
+TEST(WorkedExamples, TheVotedPerceptronOnTwoPoints) {
+  v1::Model settings = Settings(1, false, v1::TIE_RULE_MISTAKE);
+  settings.mutable_learner()->mutable_voted();
+  LoneModel lone(settings);
+  // 1 on (1); then -1 on (2), after which the weight is -1, right on both of the others.
+  const std::vector<Point> data = {{{1}, 1}, {{2}, -1}, {{-1}, 1}, {{3}, -1}};
+  lone.Learn(ToColumns(data).batch());
+  EXPECT_EQ(lone.model->revision(), 2U);
+  const PredictOutcome outcome = lone.Predict(ToColumns(data).unlabelled());
+  EXPECT_EQ(outcome.scores, (std::vector<float>{-0.5F, -0.5F, 0.5F, -0.5F}));
+  EXPECT_TRUE(outcome.distances.empty());
+}
+
+// theta = (1, -1), theta_0 = 1
+v1::Model Started() {
   v1::Model settings = DenseSettings("worked", 2);
   v1::WeightVector& start = *settings.mutable_learner()->mutable_starting_weights()->add_vectors();
   start.add_indices(0);
@@ -112,7 +191,11 @@ TEST(WorkedExamples, OneUpdate) {
   start.add_values(1);
   start.add_values(-1);
   start.set_bias(1);
-  LoneModel lone(settings);
+  return settings;
+}
+
+TEST(WorkedExamples, OneUpdate) {
+  LoneModel lone(Started());
   const LearnOutcome outcome = lone.Learn(Columns().AddDense({1, 3}, 1).batch());
   EXPECT_EQ(outcome.scores, std::vector<float>{-1});
   EXPECT_EQ(outcome.predicted, std::vector<int32_t>{-1});
@@ -123,14 +206,7 @@ TEST(WorkedExamples, OneUpdate) {
 }
 
 TEST(WorkedExamples, Margins) {
-  v1::Model settings = DenseSettings("worked", 2);
-  v1::WeightVector& start = *settings.mutable_learner()->mutable_starting_weights()->add_vectors();
-  start.add_indices(0);
-  start.add_indices(1);
-  start.add_values(1);
-  start.add_values(-1);
-  start.set_bias(1);
-  const LoneModel lone(settings);
+  const LoneModel lone(Started());
   const std::vector<Point> data = {{{1, 3}, 1}, {{2.5, 1.5}, 1}, {{-1.5, 1.5}, -1}};
   const PredictOutcome outcome = lone.Predict(ToColumns(data).unlabelled());
   const double root = std::sqrt(2.0);
@@ -168,6 +244,18 @@ TEST(WorkedExamples, TheAugmentedRunKeepsToItsBound) {
   EXPECT_LE(report.margin_floor(), 0.18569 + 1e-5);
   EXPECT_LE(report.margin_ceiling(), std::sqrt(58.0) / 25 * (1 + 1e-9));
   EXPECT_GE(report.margin_ceiling(), 0.18569);
+}
+
+TEST(WorkedExamples, XorIsSeparableByTheProductOfItsFeatures) {
+  v1::Model settings = Settings(2, true, v1::TIE_RULE_MISTAKE);
+  settings.mutable_feature_space()->mutable_map()->mutable_polynomial()->set_degree(2);
+  settings.mutable_feature_space()->mutable_map()->mutable_polynomial()->set_interactions_only(
+      true);
+  LoneModel lone(settings);
+  EXPECT_EQ(lone.Learn(ToColumns(kXor).batch(), 1).pass->updates(), 4U);
+  EXPECT_TRUE(lone.Learn(ToColumns(kXor).batch(), 2).pass->converged());
+  EXPECT_EQ(lone.Weights(3), (std::vector<float>{0, 0, 4}));
+  EXPECT_EQ(lone.Offset(), 0);
 }
 
 TEST(WorkedExamples, XorComesBackToZeroAfterEveryPass) {

@@ -1,0 +1,505 @@
+// What the papers prove of their rules, on data that are built to test it; and formulas of the API
+// that can be followed by hand. The theorem itself: tests/core/convergence/theorem_test.cc, the
+// Forgetron's bound on a budget: forgetron_bound_test.cc, the vote's: weighted_majority_test.cc.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <random>
+
+#include "gtest/gtest.h"
+#include "tests/support/learners.h"
+#include "tests/support/models.h"
+#include "tests/support/reference_learner.h"
+#include "tests/support/separable.h"
+#include "tests/support/shared_data.h"
+
+namespace perceptrond::bounds_test {
+namespace {
+
+using testing::Columns;
+using testing::DenseSettings;
+using testing::LoneModel;
+using testing::SetCount;
+using testing::SetNumber;
+using testing::Vector;
+namespace v1 = ::perceptron::v1;
+
+// Through the origin, since the data are separated so.
+v1::Model Settings(const std::string& learner, uint32_t dimension, double b = 0) {
+  v1::Model settings = DenseSettings("bounds", dimension);
+  testing::SetLearner(*settings.mutable_learner(), learner);
+  settings.mutable_learner()->set_bias_input(b);
+  return settings;
+}
+
+// Points of norm 1 that a vector of norm 1 separates with at least this margin: with two labels the
+// first axis, with several classes, of which each has an axis, the identity / sqrt(classes).
+Columns Separable(std::mt19937& random, uint32_t classes, size_t dimension, double margin,
+                  size_t count) {
+  std::normal_distribution<float> normal;
+  Columns columns;
+  for (size_t n = 0; n < count;) {
+    std::vector<float> x(classes > 0 ? classes : dimension);
+    double square = 0;
+    for (float& value : x) square += std::pow(value = normal(random), 2);
+    for (float& value : x) value = static_cast<float>(value / std::sqrt(square));
+    std::vector<float> sorted = x;
+    std::sort(sorted.rbegin(), sorted.rend());
+    const double attained =
+        classes > 0 ? (sorted[0] - sorted[1]) / std::sqrt(classes) : std::abs(x[0]);
+    if (attained < margin) continue;
+    const auto best = std::max_element(x.begin(), x.end()) - x.begin();
+    columns.AddDense(x, classes > 0 ? static_cast<int32_t>(best) : (x[0] > 0 ? 1 : -1));
+    ++n;
+  }
+  return columns;
+}
+
+void Converge(LoneModel& lone, const Columns& columns) {
+  int64_t pass = 1;
+  while (!lone.Learn(columns.batch(), pass).pass->converged()) ASSERT_LT(++pass, 20'000);
+}
+
+TEST(MarginPerceptron, KeepsToItsBoundAndEndsWithItsMargin) {
+  std::mt19937 random(7);
+  for (const double alpha : {0.2, 0.5, 0.9}) {
+    for (const double margin : {0.3, 0.1}) {
+      const Columns columns = Separable(random, 0, 5, margin, 60);
+      v1::Model settings = Settings("margin-perceptron", 5);
+      SetNumber(*settings.mutable_learner(), "margin_slack", alpha);
+      LoneModel lone(settings);
+      Converge(lone, columns);
+      const double bound = 2 / (margin * margin) * std::pow(2 / alpha - 1, 2) + 8 / alpha - 4;
+      EXPECT_LE(static_cast<double>(lone.model->revision()), bound) << alpha << " " << margin;
+      double attained = 1;
+      const std::vector<float> distances = lone.Predict(columns.unlabelled()).distances;
+      for (size_t i = 0; i < distances.size(); ++i)
+        attained = std::min<double>(attained, distances[i] * columns.batch().labels[i]);
+      EXPECT_GE(attained, (1 - alpha) * margin);
+    }
+  }
+}
+
+TEST(PassiveAggressive, MakesAtMostTheMistakesItsTheoremAllows) {
+  std::mt19937 random(8);
+  for (const double margin : {0.3, 0.1, 0.03}) {
+    const Columns columns = Separable(random, 0, 8, margin, 2000);
+    LoneModel lone(Settings("passive-aggressive", 8));
+    EXPECT_LE(static_cast<double>(lone.Learn(columns.batch()).mistakes), 1 / (margin * margin));
+  }
+}
+
+// With mistakes m_t in step t: eta gamma sum m_t <= w . u <= ||w|| <= eta R sqrt(n sum m_t).
+TEST(BatchPerceptron, MakesAtMostTheMistakesThatItsBannerProves) {
+  std::mt19937 random(11);
+  constexpr size_t kExamples = 60;
+  for (const double margin : {0.3, 0.1}) {
+    for (const uint32_t mini_batch : {0U, 1U, 5U, 16U}) {
+      v1::Model settings = Settings("batch-perceptron", 3);
+      SetCount(*settings.mutable_learner(), "mini_batch", mini_batch);
+      LoneModel lone(settings);
+      Converge(lone, Separable(random, 0, 3, margin, kExamples));
+      const auto most = static_cast<double>(mini_batch == 0 ? kExamples : mini_batch);
+      EXPECT_LE(static_cast<double>(MakeReport(*lone.model).mistakes()),
+                most / (margin * margin) * (1 + 1e-6));
+    }
+  }
+}
+
+TEST(MulticlassPerceptron, MakesAtMostTheUpdatesOfItsTheoremAndAttainsTheMarginThatItReports) {
+  std::mt19937 random(5);
+  for (const uint32_t classes : {3U, 7U}) {
+    for (const double margin : {0.2, 0.05}) {
+      const Columns columns = Separable(random, classes, classes, margin, 400);
+      v1::Model settings = Settings("perceptron", classes);
+      settings.mutable_learner()->mutable_classes()->set_max_classes(classes);
+      LoneModel lone(settings);
+      Converge(lone, columns);
+      EXPECT_LE(static_cast<double>(lone.model->revision()), 2 / (margin * margin));
+      const ConvergenceReport report = MakeReport(*lone.model);
+      EXPECT_EQ(report.state(), v1::CONVERGENCE_STATE_CONVERGED);
+      ASSERT_TRUE(report.last_pass().has_margin());
+      const PredictOutcome outcome = lone.Predict(columns.unlabelled());
+      EXPECT_TRUE(std::ranges::equal(outcome.labels, columns.batch().labels));
+      EXPECT_NEAR(*std::ranges::min_element(outcome.distances), report.last_pass().margin(), 1e-6);
+    }
+  }
+}
+
+// The run, and fixed weights u that do well: their losses, the largest distances between the weights
+// and u, and the sizes of the gradients, the bias last. From these both bounds follow.
+struct OnlineRun {
+  double regret = 0;
+  double largest_distance = 0;
+  double largest_difference = 0;
+  double largest_gradient = 0;
+  std::vector<double> squared_gradients;
+};
+
+OnlineRun RunWithSteps(const std::string& learner, double eta, const Columns& columns,
+                       const Vector& u) {
+  const uint32_t dimension = static_cast<uint32_t>(u.size()) - 1;
+  v1::Model settings = Settings(learner, dimension, 1);
+  SetNumber(*settings.mutable_learner(), "step_size", eta);
+  LoneModel lone(settings);
+  OnlineRun run;
+  run.squared_gradients.resize(u.size());
+  const auto loss = [](double margin) { return std::log1p(std::exp(-margin)); };
+  for (size_t n = 0; n < columns.batch().rows(); ++n) {
+    const int32_t y = columns.batch().labels[n];
+    const std::vector<float> weights = lone.Weights(dimension);
+    Vector w(weights.begin(), weights.end());
+    w.push_back(lone.Offset());
+    const Row row = columns.batch().row(n);
+    Vector x(row.values, row.values + row.size);
+    x.push_back(1);
+    const double margin = y * testing::Product(w, x);
+    run.regret += loss(margin) - loss(y * testing::Product(u, x));
+    double distance = 0;
+    double gradient = 0;
+    for (size_t i = 0; i < x.size(); ++i) {
+      distance += std::pow(w[i] - u[i], 2);
+      run.largest_difference = std::max(run.largest_difference, std::abs(w[i] - u[i]));
+      run.squared_gradients[i] += std::pow(x[i] / (1 + std::exp(margin)), 2);
+      gradient += std::pow(x[i] / (1 + std::exp(margin)), 2);
+    }
+    run.largest_distance = std::max(run.largest_distance, std::sqrt(distance));
+    run.largest_gradient = std::max(run.largest_gradient, std::sqrt(gradient));
+    lone.Learn(Columns().AddDense({row.values, row.values + row.size}, y).batch());
+  }
+  return run;
+}
+
+TEST(LogisticRegression, DecreasingAndAdaptiveStepsKeepToTheirBoundsOnTheRegret) {
+  constexpr double kExamples = 400;
+  std::mt19937 random(12);
+  const Columns columns = Separable(random, 0, 4, 0.02, static_cast<size_t>(kExamples));
+  const Vector u = {3, 0, 0, 0, 0};
+  for (const double eta : {0.1, 1.0, 10.0}) {
+    const OnlineRun run = RunWithSteps("logistic-regression/decreasing", eta, columns, u);
+    EXPECT_LE(run.regret, (std::pow(run.largest_distance, 2) / (2 * eta) +
+                           eta * std::pow(run.largest_gradient, 2)) *
+                              std::sqrt(kExamples));
+    const OnlineRun adaptive = RunWithSteps("logistic-regression/adaptive", eta, columns, u);
+    double sum = 0;
+    for (const double square : adaptive.squared_gradients) sum += std::sqrt(square);
+    EXPECT_LE(adaptive.regret, (std::pow(adaptive.largest_difference, 2) / (2 * eta) + eta) * sum);
+  }
+}
+
+// By the formulas of the API.
+TEST(LogisticRegression, StepsShrinkByTheNumberOfUpdatesOrByTheGradientsOfTheFeature) {
+  const auto weights = [](const std::string& learner) {
+    LoneModel lone(Settings(learner, 2));
+    lone.Learn(Columns().AddDense({1, 0}, 1).AddDense({0, 2}, 1).AddDense({0, 2}, -1).batch());
+    return lone.Weights(2);
+  };
+  const auto sigmoid = [](double z) { return 1 / (1 + std::exp(-z)); };
+  const std::vector<float> decreasing = weights("logistic-regression/decreasing");
+  const double second = 2 * 0.5 / std::sqrt(2);
+  EXPECT_NEAR(decreasing[0], 0.5, 1e-6);
+  EXPECT_NEAR(decreasing[1], second - 2 * sigmoid(2 * second) / std::sqrt(3), 1e-6);
+  const std::vector<float> adaptive = weights("logistic-regression/adaptive");
+  // The first step of each is eta, whatever the gradient, which was 1 for the second feature.
+  const double gradient = 2 * sigmoid(2);
+  EXPECT_NEAR(adaptive[0], 1, 1e-6);
+  EXPECT_NEAR(adaptive[1], 1 - gradient / std::sqrt(1 + gradient * gradient), 1e-6);
+}
+
+// With two labels the logistic function of the score; with several classes the softmax.
+TEST(LogisticRegression, ItsProbabilitiesAreThoseOfItsScoresAndAddUpToOne) {
+  std::mt19937 random(6);
+  for (const uint32_t classes : {0U, 4U}) {
+    v1::Model settings = Settings("logistic-regression", 4, 1);
+    if (classes > 0) settings.mutable_learner()->mutable_classes()->set_max_classes(classes);
+    LoneModel lone(settings);
+    lone.Learn(Separable(random, classes, 4, 0, 300).batch());
+    PredictOutcome outcome;
+    ASSERT_OK(lone.model->Predict(Separable(random, classes, 4, 0, 50).unlabelled(), {}, 0, outcome,
+                                  classes > 0));
+    ASSERT_EQ(outcome.probabilities.size(), 50U);
+    ASSERT_EQ(outcome.class_probabilities.size(), 50U * classes);
+    for (size_t i = 0; i < 50; ++i) {
+      double sum = 0;
+      double exps = classes == 0 ? 1 + std::exp(outcome.scores[i]) : 0;
+      for (size_t k = 0; k < classes; ++k) {
+        sum += outcome.class_probabilities[classes * i + k];
+        exps += std::exp(outcome.class_scores[classes * i + k]);
+        EXPECT_LE(outcome.class_scores[classes * i + k], outcome.scores[i]);
+      }
+      EXPECT_NEAR(outcome.probabilities[i], std::exp(outcome.scores[i]) / exps, 1e-5);
+      if (classes == 0) continue;
+      EXPECT_NEAR(sum, 1, 1e-6);
+      const size_t winner = classes * i + static_cast<size_t>(outcome.labels[i]);
+      EXPECT_EQ(outcome.class_scores[winner], outcome.scores[i]);
+      EXPECT_EQ(outcome.class_probabilities[winner], outcome.probabilities[i]);
+    }
+  }
+}
+
+TEST(LogisticRegression, AThresholdLeavesOutWhatIsNearlyCertain) {
+  std::mt19937 random(10);
+  const Columns columns = Separable(random, 0, 4, 0.2, 2000);
+  for (const double threshold : {0.0, 0.1}) {
+    v1::Model settings = Settings("logistic-regression", 4, 1);
+    SetNumber(*settings.mutable_learner(), "update_threshold", threshold);
+    LoneModel lone(settings);
+    lone.Learn(columns.batch());
+    EXPECT_EQ(lone.model->revision() < 1000, threshold > 0);
+    EXPECT_EQ(lone.model->revision() == 2000, threshold == 0);
+  }
+}
+
+size_t Wrong(const LoneModel& lone, const Columns& columns) {
+  const PredictOutcome answers = lone.Predict(columns.unlabelled());
+  size_t wrong = 0;
+  for (size_t i = 0; i < answers.labels.size(); ++i)
+    wrong += answers.labels[i] != columns.batch().labels[i] ? 1 : 0;
+  return wrong;
+}
+
+TEST(Wrappers, AnswerBetterThanThePerceptronThatTheyLearnWithWhereNothingSeparates) {
+  // One coordinate decides, but every tenth label is wrong.
+  std::mt19937 random(9);
+  std::normal_distribution<float> normal;
+  Columns train;
+  Columns test;
+  for (int n = 0; n < 4000; ++n) {
+    const std::vector<float> x = {normal(random), normal(random), normal(random)};
+    const int32_t right = x[0] > 0 ? 1 : -1;
+    if (n < 3000) {
+      train.AddDense(x, random() % 10 == 0 ? -right : right);
+    } else {
+      test.AddDense(x, right);
+    }
+  }
+  const auto errors = [&](const std::string& learner) {
+    LoneModel lone(Settings(learner, 3, 1));
+    lone.Learn(train.batch());
+    return Wrong(lone, test);
+  };
+  EXPECT_LT(errors("pocket-perceptron"), errors("perceptron"));
+  EXPECT_LT(errors("averaged-perceptron"), errors("perceptron"));
+}
+
+// Passes until one changes nothing, and then as many as there were: no run before can have been
+// longer than the converged weights' is by then.
+size_t WrongOnceConverged(const Columns& columns, uint32_t dimension, uint32_t kept) {
+  v1::Model settings = Settings("pocket-perceptron", dimension, 1);
+  SetCount(*settings.mutable_learner(), "ratchet_examples", kept);
+  LoneModel lone(settings);
+  int64_t passes = 1;
+  while (!lone.Learn(columns.batch(), passes).pass->converged()) ++passes;
+  for (int64_t more = 1; more <= passes; ++more) lone.Learn(columns.batch(), passes + more);
+  return Wrong(lone, columns);
+}
+
+// Also where those kept cannot tell the pocket's weights from the converged ones.
+TEST(PocketRatchet, WeightsThatSeparateEverythingGetIntoThePocketInTheEnd) {
+  for (uint32_t seed = 1; seed <= 20; ++seed) {
+    const Columns columns(testing::MakeSeparable(seed, 300, 4, 0.02, 1).examples);
+    for (const uint32_t kept : {1U, 3U, 10U, 100U, 1000U})
+      EXPECT_EQ(WrongOnceConverged(columns, 4, kept), 0U) << "seed " << seed << " kept " << kept;
+  }
+}
+
+TEST(PocketRatchet, MushroomsAreAllRightOnceItHasConverged) {
+  LOAD_OR_SKIP(mushrooms, "agaricus.train");
+  EXPECT_EQ(WrongOnceConverged(Columns(mushrooms.examples), 127, 1000), 0U);
+}
+
+v1::Model Kernel(uint32_t dimension, double b, const std::function<void(v1::Kernel&)>& set_kernel) {
+  v1::Model settings = Settings("kernel-perceptron", dimension, b);
+  set_kernel(*settings.mutable_learner()->mutable_kernel_perceptron()->mutable_kernel());
+  return settings;
+}
+void SetLinear(v1::Kernel& kernel) { kernel.mutable_linear(); }
+void SetCubic(v1::Kernel& kernel) { kernel.mutable_polynomial()->set_degree(3); }
+void SetGaussian(v1::Kernel& kernel) { kernel.mutable_rbf()->set_gamma(0.05); }
+
+const Columns& Xor() {
+  static const Columns columns = Columns()
+                                     .AddDense({-1, -1}, 1)
+                                     .AddDense({1, 1}, 1)
+                                     .AddDense({-1, 1}, -1)
+                                     .AddDense({1, -1}, -1);
+  return columns;
+}
+
+TEST(KernelPerceptron, LearnsXorByAKernel) {
+  for (const auto kernel : {&SetGaussian, &SetCubic}) {
+    LoneModel lone(Kernel(2, 1, kernel));
+    Converge(lone, Xor());
+    EXPECT_EQ(lone.Predict(Xor().unlabelled()).labels, (std::vector<int32_t>{1, 1, -1, -1}));
+    EXPECT_TRUE(ListWeights(*lone.model).empty());
+  }
+  // The linear kernel is the perceptron: it cannot.
+  LoneModel lone(Kernel(2, 1, &SetLinear));
+  for (int64_t pass = 1; pass <= 20; ++pass)
+    EXPECT_FALSE(lone.Learn(Xor().batch(), pass).pass->converged());
+}
+
+TEST(KernelPerceptron, ItsNormIsThatOfItsFunction) {
+  std::mt19937 random(4);
+  std::normal_distribution<float> normal;
+  v1::Model settings = Kernel(3, 1, &SetGaussian);
+  SetCount(*settings.mutable_learner(), "budget", 9);
+  LoneModel lone(settings);
+  testing::ReferenceLearner reference(settings.learner(), 3);
+  for (int n = 0; n < 300; ++n) {
+    const std::vector<float> x = {normal(random), normal(random), normal(random)};
+    const int label = random() % 2 == 0 ? 1 : -1;
+    lone.Learn(Columns().AddDense(x, label).batch());
+    reference.Learn({x[0], x[1], x[2], 1}, label, 1);
+    const double square = reference.forgetron().SquaredNorm();
+    ASSERT_NEAR(std::pow(MakeReport(*lone.model).weight_norm(), 2), square, 1e-9 * (1 + square));
+  }
+  ASSERT_GT(lone.model->revision(), 100U);
+}
+
+// Novikoff's bound in the kernel's space: separable there with a margin known by construction.
+TEST(KernelPerceptron, MakesAtMostTheUpdatesOfTheTheoremWhileNothingIsForgotten) {
+  std::mt19937 random(5);
+  std::normal_distribution<float> normal;
+  // g = sum of +-K(c_i, .) over far centres: a point near c_i has y g(x) near 1.
+  const double centres[4][2] = {{0, 0}, {30, 0}, {0, 30}, {30, 30}};
+  const auto gaussian = [](double x, double y, const double* centre) {
+    return std::exp(-0.05 * (std::pow(x - centre[0], 2) + std::pow(y - centre[1], 2)));
+  };
+  Columns columns;
+  double margin = 1e9;
+  for (int n = 0; n < 400; ++n) {
+    const int c = n % 4;
+    const float x = static_cast<float>(centres[c][0]) + normal(random);
+    const float y = static_cast<float>(centres[c][1]) + normal(random);
+    columns.AddDense({x, y}, c % 2 == 0 ? 1 : -1);
+    double g = 0;
+    for (int i = 0; i < 4; ++i) g += (i % 2 == 0 ? 1 : -1) * gaussian(x, y, centres[i]);
+    margin = std::min(margin, g * (c % 2 == 0 ? 1 : -1));
+  }
+  double square = 0;
+  for (int i = 0; i < 4; ++i) {
+    for (int j = 0; j < 4; ++j)
+      square += ((i + j) % 2 == 0 ? 1 : -1) * gaussian(centres[i][0], centres[i][1], centres[j]);
+  }
+  LoneModel lone(Kernel(2, 0, &SetGaussian));
+  Converge(lone, columns);
+  ASSERT_GT(margin, 0);
+  EXPECT_LE(static_cast<double>(lone.model->revision()), square / (margin * margin));
+  // What rounding may add to a score in the kernel's space is not known: no margin is claimed.
+  EXPECT_FALSE(MakeReport(*lone.model).last_pass().has_margin());
+  EXPECT_FALSE(MakeReport(*lone.model).has_margin_floor());
+}
+
+// The theorem's first half, ||f||^2 <= k R^2, holds in one space and not between two.
+TEST(KernelPerceptron, NormAndRadiusAreOfItsKernelsSpace) {
+  for (const auto kernel : {&SetLinear, &SetCubic, &SetGaussian}) {
+    for (unsigned seed = 1; seed <= 20; ++seed) {
+      std::mt19937 random(seed);
+      std::normal_distribution<float> normal(0, 2);
+      LoneModel lone(Kernel(2, 1, kernel));
+      Columns columns;
+      for (int n = 0; n < 60; ++n)
+        columns.AddDense({normal(random), normal(random)}, random() % 2 == 0 ? 1 : -1);
+      lone.Learn(columns.batch());
+      const ConvergenceReport report = MakeReport(*lone.model);
+      ASSERT_GT(report.updates(), 0U);
+      EXPECT_LE(report.weight_norm(),
+                std::sqrt(static_cast<double>(report.updates())) * report.radius() * 1.000001);
+    }
+  }
+}
+
+// A row that no weight can hold the sum of is refused, and changes nothing.
+TEST(Overflow, IsRefusedWhereItWouldHappen) {
+  for (const auto kernel : {&SetLinear, &SetCubic}) {
+    LoneModel lone(Kernel(2, 1, kernel));
+    const Columns huge = Columns().AddDense({3e38F, 3e38F}, 1);
+    const LearnOutcome outcome = lone.Learn(huge.batch());
+    ASSERT_EQ(outcome.row_errors.size(), 1U);
+    EXPECT_EQ(outcome.row_errors[0].error.code, ValidationCode::kWeightOverflow);
+    EXPECT_EQ(lone.model->revision(), 0U);
+    lone.Learn(Xor().batch());
+    EXPECT_TRUE(std::isfinite(lone.Predict(huge.unlabelled()).scores[0]));
+  }
+  // The batch perceptron: when the sum grows that its step could not add.
+  v1::Model settings = Settings("batch-perceptron", 1, 1);
+  SetNumber(*settings.mutable_learner(), "step_size", 4);
+  LoneModel lone(settings);
+  const Columns columns = Columns().AddDense({6e37F}, 1).AddDense({6e37F}, 1);
+  const LearnOutcome outcome = lone.Learn(columns.batch(), 1);
+  ASSERT_EQ(outcome.row_errors.size(), 1U);
+  EXPECT_EQ(outcome.row_errors[0].row, 1U);
+  EXPECT_EQ(outcome.row_errors[0].error.code, ValidationCode::kWeightOverflow);
+  EXPECT_EQ(lone.Weights(1)[0], 4 * 6e37F);
+}
+
+// No theorem speaks of weighted examples.
+TEST(Weights, OfClassesAndExamplesScaleTheStepAndEndTheTheorem) {
+  v1::Model settings = Settings("perceptron", 1, 1);
+  const std::vector<float> weights = {1, 2.5F};
+  const Columns columns = Columns().AddDense({1}, 1).AddDense({3}, -1);
+  Batch batch = columns.batch();
+  batch.weights = weights;
+  LoneModel examples(settings);
+  examples.Learn(batch);
+  EXPECT_EQ(examples.Weights(1)[0], 1 - 2.5F * 3);
+  EXPECT_FALSE(MakeReport(*examples.model).has_margin_ceiling());
+  settings.mutable_learner()->add_class_weights(1);
+  settings.mutable_learner()->add_class_weights(5);
+  LoneModel classes(settings);
+  classes.Learn(Columns().AddDense({1}, 1).batch());
+  EXPECT_EQ(classes.Weights(1)[0], 5);
+  EXPECT_FALSE(MakeReport(*classes.model).has_margin_ceiling());
+  settings = Settings("perceptron", 1);
+  settings.mutable_learner()->mutable_classes()->set_max_classes(3);
+  for (const double weight : {1.0, 4.0, 1.0}) settings.mutable_learner()->add_class_weights(weight);
+  LoneModel several(settings);
+  several.Learn(Columns().AddDense({1}, 1).batch());
+  const std::vector<WeightList> lists = ListWeights(*several.model);
+  EXPECT_EQ(lists[0].values, std::vector<float>{-4});
+  EXPECT_EQ(lists[1].values, std::vector<float>{4});
+  // The batch's step: of the step size, both weights and the row.
+  settings = Settings("batch-perceptron", 1, 1);
+  SetNumber(*settings.mutable_learner(), "step_size", 0.5);
+  settings.mutable_learner()->add_class_weights(1);
+  settings.mutable_learner()->add_class_weights(3);
+  LoneModel steps(settings);
+  batch.weights = weights;
+  steps.Learn(batch, 1);
+  EXPECT_EQ(steps.Weights(1)[0], 0.5F * (3 * 1 * 1 - 2.5F * 3));
+  EXPECT_EQ(steps.Offset(), 0.5 * (3 - 2.5));
+}
+
+// Three classes on a line: 60 right in a row, then noise. The pocket answers as it did before the
+// noise, whatever the weights it learns with do; and a class that is added later has weights of
+// zero in the pocket.
+TEST(Pocket, AnswersWithTheWeightsThatHadTheLongestRunAlsoWhenAClassIsAdded) {
+  v1::Model settings = Settings("pocket-perceptron", 2, 1);
+  v1::Classes& classes = *settings.mutable_learner()->mutable_classes();
+  classes.set_max_classes(4);
+  classes.set_new_classes(v1::Classes::NEW_CLASSES_NUMBERED);
+  LoneModel lone(settings);
+  Columns clean;
+  for (int i = 0; i < 60; ++i) {
+    const float label = static_cast<float>(i % 3);
+    clean.AddDense({label == 0 ? 1.F : -1.F, label == 1 ? 1.F : -1.F}, i % 3);
+  }
+  lone.Learn(clean.batch());
+  const uint64_t learned = lone.model->revision();
+  const std::vector<WeightList> before = ListWeights(*lone.model);
+  for (int i = 0; i < 12; ++i)
+    lone.Learn(Columns().AddDense({1, static_cast<float>(i % 2)}, i % 4).batch());
+  EXPECT_GT(lone.model->revision(), learned);
+  const std::vector<WeightList> after = ListWeights(*lone.model);
+  ASSERT_EQ(after.size(), 4U);
+  for (size_t k = 0; k < 3; ++k) {
+    EXPECT_EQ(after[k].values, before[k].values);
+    EXPECT_EQ(after[k].bias, before[k].bias);
+  }
+  EXPECT_TRUE(after[3].values.empty());
+  EXPECT_EQ(Wrong(lone, clean), 0U);
+}
+
+}  // namespace
+}  // namespace perceptrond::bounds_test
