@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -20,6 +19,7 @@
 #include "server/access/method_access.h"
 #include "server/access/rules.h"
 #include "server/rpc/trace_context.h"
+#include "tests/fuzz/fuzz_input.h"
 
 namespace {
 
@@ -28,10 +28,7 @@ using perceptrond::MethodAccess;
 using perceptrond::NamedModels;
 using perceptrond::Principal;
 using perceptrond::Role;
-
-void Check(bool holds) {
-  if (!holds) std::abort();
-}
+using perceptrond::testing::Check;
 
 // What a principal may list is what it may read.
 void CheckPrefixes(const Principal& principal) {

@@ -1,9 +1,6 @@
 // Any bytes as a file of examples: read or refused with words, never a crash; and what is read and
 // fits into a batch is what the server takes. The first byte chooses the format and its options.
-#include <google/protobuf/stubs/logging.h>
-
 #include <cstdint>
-#include <cstdlib>
 #include <limits>
 #include <string>
 #include <utility>
@@ -14,6 +11,7 @@
 #include "core/features/name_table.h"
 #include "core/vector/check.h"
 #include "core/vector/name.h"
+#include "tests/fuzz/fuzz_input.h"
 
 namespace {
 
@@ -23,10 +21,7 @@ using perceptrond::client::FormatKind;
 using perceptrond::client::FormatOptions;
 using perceptrond::client::Reader;
 using perceptrond::client::Row;
-
-void Check(bool holds) {
-  if (!holds) std::abort();
-}
+using perceptrond::testing::Check;
 
 FormatOptions Options(uint8_t choice) {
   FormatOptions options;
@@ -105,12 +100,6 @@ bool ReadExample(Reader& reader, const FormatOptions& options, BatchBuilder& bat
 }
 
 }  // namespace
-
-// Protobuf has something to say of most inputs.
-extern "C" int LLVMFuzzerInitialize(int* /*argc*/, char*** /*argv*/) {
-  google::protobuf::SetLogHandler(nullptr);
-  return 0;
-}
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;

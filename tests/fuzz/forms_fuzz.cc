@@ -3,8 +3,6 @@
 // dense rows; and predictions by the inference protocol. All forms give equal answers, errors and
 // models, bit for bit. The input chooses the space and its map, the learner and its settings, and
 // the rows, some of which are invalid.
-#include <google/protobuf/stubs/logging.h>
-
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -262,12 +260,6 @@ void Run(FuzzInput& input) {
 }
 
 }  // namespace
-
-// Protobuf has something to say of names that are no UTF-8.
-extern "C" int LLVMFuzzerInitialize(int* /*argc*/, char*** /*argv*/) {
-  google::protobuf::SetLogHandler(nullptr);
-  return 0;
-}
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   FuzzInput input(data, size);

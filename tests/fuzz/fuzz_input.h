@@ -1,6 +1,8 @@
 // Reads a fuzzer's bytes as choices: settings, rows, where messages end. When the bytes are used up
-// every further choice is 0, so that any input is a whole one.
+// every further choice is 0, so that any input is a whole one. What all fuzzers share.
 #pragma once
+
+#include <google/protobuf/stubs/logging.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -36,6 +38,14 @@ class FuzzInput {
   const uint8_t* data_;
   size_t left_;
 };
+
+// Protobuf has something to say of most inputs.
+inline const bool is_quiet = (google::protobuf::SetLogHandler(nullptr), true);
+
+// Ends the process, as a finding, unless it holds.
+inline void Check(bool holds) {
+  if (!holds) std::abort();
+}
 
 // Ends the process, as a finding, unless the two are equal; prints where they begin to differ.
 inline void CheckEqual(const std::string& what, const std::string& one, const std::string& other) {

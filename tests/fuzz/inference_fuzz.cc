@@ -1,11 +1,8 @@
 // Any bytes as a ModelInferRequest: answered or refused with a reason, never a crash; what is
 // answered has as many elements as it says, and is the same from typed and from raw contents. The
 // first byte chooses the model.
-#include <google/protobuf/stubs/logging.h>
-
 #include <bitset>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
 #include <string>
 
@@ -13,6 +10,7 @@
 #include "core/journal/memory_journal.h"
 #include "core/store/store.h"
 #include "server/services/services.h"
+#include "tests/fuzz/fuzz_input.h"
 #include "tests/support/inference.h"
 
 namespace {
@@ -20,10 +18,7 @@ namespace {
 namespace oip = ::inference;
 namespace v1 = ::perceptron::v1;
 using perceptrond::Store;
-
-void Check(bool holds) {
-  if (!holds) std::abort();
-}
+using perceptrond::testing::Check;
 
 std::string Id(uint8_t choice) { return "m" + std::to_string(choice); }
 
@@ -90,12 +85,6 @@ void CheckRefusal(const absl::Status& status) {
 }
 
 }  // namespace
-
-// Protobuf has something to say of most inputs.
-extern "C" int LLVMFuzzerInitialize(int* /*argc*/, char*** /*argv*/) {
-  google::protobuf::SetLogHandler(nullptr);
-  return 0;
-}
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;

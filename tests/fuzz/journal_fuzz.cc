@@ -2,11 +2,8 @@
 // first byte chooses the feature space, the learner and what the rest is: a snapshot (0x80), a
 // record, or (0x40) a byte that says how long the snapshot is, that snapshot, and a record
 // after it.
-#include <google/protobuf/stubs/logging.h>
-
 #include <cmath>
 #include <cstdint>
-#include <cstdlib>
 #include <optional>
 
 #include "core/journal/memory_journal.h"
@@ -14,6 +11,7 @@
 #include "core/model/model.h"
 #include "core/model/snapshot.h"
 #include "core/model/views.h"
+#include "tests/fuzz/fuzz_input.h"
 #include "tests/support/journal_decorator.h"
 #include "tests/support/learners.h"
 
@@ -22,10 +20,7 @@ namespace {
 namespace storage = ::perceptron::storage::v1;
 using perceptrond::CommittedState;
 using perceptrond::Model;
-
-void Check(bool holds) {
-  if (!holds) std::abort();
-}
+using perceptrond::testing::Check;
 
 // Returns the given snapshot and record, whatever they are.
 class GivenJournal final : public perceptrond::testing::JournalDecorator {
@@ -119,12 +114,6 @@ void CheckSound(const Model& model, const storage::ModelHeader& header, uint64_t
 }
 
 }  // namespace
-
-// Protobuf has something to say of most inputs.
-extern "C" int LLVMFuzzerInitialize(int* /*argc*/, char*** /*argv*/) {
-  google::protobuf::SetLogHandler(nullptr);
-  return 0;
-}
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   GivenJournal journal;

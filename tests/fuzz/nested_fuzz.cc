@@ -1,19 +1,12 @@
 // Any bytes as a request with nested examples: the server reads what Protobuf's parser reads, and
 // refuses what it refuses. The first byte is the size of the slices that the request comes in.
-#include <google/protobuf/stubs/logging.h>
-
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
 
+#include "tests/fuzz/fuzz_input.h"
 #include "tests/support/nested_examples.h"
-
-// Protobuf has something to say of most inputs.
-extern "C" int LLVMFuzzerInitialize(int* /*argc*/, char*** /*argv*/) {
-  google::protobuf::SetLogHandler(nullptr);
-  return 0;
-}
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;

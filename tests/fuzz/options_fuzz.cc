@@ -4,20 +4,17 @@
 #include <unistd.h>
 
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "server/config/options.h"
+#include "tests/fuzz/fuzz_input.h"
 
 namespace {
 
 using perceptrond::ParseResult;
-
-void Check(bool holds) {
-  if (!holds) std::abort();
-}
+using perceptrond::testing::Check;
 
 // A file without a disk. Its path is good as long as the process lives.
 class MemoryFile {

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -22,6 +21,7 @@
 #include "server/page/host_check.h"
 #include "server/page/status_page.h"
 #include "server/rpc/message.h"
+#include "tests/fuzz/fuzz_input.h"
 
 namespace {
 
@@ -29,11 +29,8 @@ using perceptrond::HttpAnswer;
 using perceptrond::HttpRequest;
 using perceptrond::StatusPage;
 using perceptrond::Store;
+using perceptrond::testing::Check;
 namespace v1 = ::perceptron::v1;
-
-void Check(bool holds) {
-  if (!holds) std::abort();
-}
 
 // One for all inputs: a page changes nothing.
 StatusPage& Page() {

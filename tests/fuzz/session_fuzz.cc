@@ -2,11 +2,8 @@
 // and whatever was learned, the counters agree with each other and the journal gives the same model
 // again. The first byte chooses the model's feature space and settings; the rest is one message,
 // or (0x80) several, each after a byte that says how long it is.
-#include <google/protobuf/stubs/logging.h>
-
 #include <cmath>
 #include <cstdint>
-#include <cstdlib>
 #include <map>
 #include <memory>
 #include <string>
@@ -19,6 +16,7 @@
 #include "core/store/store.h"
 #include "server/sessions/learn_session.h"
 #include "server/sessions/predict_session.h"
+#include "tests/fuzz/fuzz_input.h"
 #include "tests/support/learners.h"
 
 namespace {
@@ -27,10 +25,7 @@ namespace v1 = ::perceptron::v1;
 using perceptrond::LearnSession;
 using perceptrond::Model;
 using perceptrond::Store;
-
-void Check(bool holds) {
-  if (!holds) std::abort();
-}
+using perceptrond::testing::Check;
 
 v1::Model Settings(uint8_t choice) {
   v1::Model settings;
@@ -175,12 +170,6 @@ void CheckModel(Store& store, perceptrond::MemoryJournal& journal, const Answers
 }
 
 }  // namespace
-
-// Protobuf has something to say of most inputs.
-extern "C" int LLVMFuzzerInitialize(int* /*argc*/, char*** /*argv*/) {
-  google::protobuf::SetLogHandler(nullptr);
-  return 0;
-}
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;

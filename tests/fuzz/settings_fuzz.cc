@@ -1,11 +1,8 @@
 // Any bytes as the settings of a new model: refused with a reason and a field, or a model that
 // learns, predicts, and has the same settings when it is asked for them. Large models are only
 // checked, not made.
-#include <google/protobuf/stubs/logging.h>
-
 #include <cmath>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,16 +11,14 @@
 #include "core/journal/memory_journal.h"
 #include "core/settings/settings.h"
 #include "core/store/store.h"
+#include "tests/fuzz/fuzz_input.h"
 #include "tests/support/columns.h"
 
 namespace {
 
 using perceptrond::Store;
+using perceptrond::testing::Check;
 namespace v1 = ::perceptron::v1;
-
-void Check(bool holds) {
-  if (!holds) std::abort();
-}
 
 // One for all inputs; each input's model is deleted.
 Store& TheStore() {
@@ -76,12 +71,6 @@ void Use(perceptrond::Model& model, const v1::Model& settings) {
 }
 
 }  // namespace
-
-// Protobuf has something to say of most inputs.
-extern "C" int LLVMFuzzerInitialize(int* /*argc*/, char*** /*argv*/) {
-  google::protobuf::SetLogHandler(nullptr);
-  return 0;
-}
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   v1::Model settings;

@@ -2,26 +2,21 @@
 // put together it is the same. As its parts: they make a snapshot, or DATA_LOSS. As the marker of a
 // data directory: an id, or FAILED_PRECONDITION with words. The first byte chooses which; the second
 // is the size of a part, or each part follows a byte that says how long it is.
-#include <google/protobuf/stubs/logging.h>
-
 #include <cstdint>
-#include <cstdlib>
 #include <fstream>
 #include <string>
 #include <string_view>
 
 #include "core/journal/data_directory.h"
 #include "core/journal/snapshot_parts.h"
+#include "tests/fuzz/fuzz_input.h"
 #include "tests/support/temp_dir.h"
 
 namespace {
 
 namespace storage = ::perceptron::storage::v1;
 using perceptrond::AppendPart;
-
-void Check(bool holds) {
-  if (!holds) std::abort();
-}
+using perceptrond::testing::Check;
 
 bool Parse(std::string_view bytes, storage::Snapshot& snapshot) {
   return snapshot.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
@@ -80,12 +75,6 @@ void CheckMarker(std::string_view bytes) {
 }
 
 }  // namespace
-
-// Protobuf has something to say of most inputs.
-extern "C" int LLVMFuzzerInitialize(int* /*argc*/, char*** /*argv*/) {
-  google::protobuf::SetLogHandler(nullptr);
-  return 0;
-}
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size < 2) return 0;

@@ -1,12 +1,10 @@
 // Any bytes as what is shown to people and programs: as a report, in text, figures and lines of one
 // line each; as a text, in JSON that is read as the same text and holds nothing that a terminal
 // obeys. The first byte chooses which.
-#include <google/protobuf/stubs/logging.h>
 #include <google/protobuf/util/json_util.h>
 #include <google/protobuf/wrappers.pb.h>
 
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 
@@ -14,14 +12,13 @@
 #include "core/vector/control_characters.h"
 #include "core/vector/json.h"
 #include "core/vector/name.h"
+#include "tests/fuzz/fuzz_input.h"
 
 namespace {
 
-namespace v1 = ::perceptron::v1;
+using perceptrond::testing::Check;
 
-void Check(bool holds) {
-  if (!holds) std::abort();
-}
+namespace v1 = ::perceptron::v1;
 
 void CheckReport(std::string_view bytes) {
   v1::ConvergenceReport report;
@@ -50,12 +47,6 @@ void CheckJson(std::string_view text) {
 }
 
 }  // namespace
-
-// Protobuf has something to say of most inputs.
-extern "C" int LLVMFuzzerInitialize(int* /*argc*/, char*** /*argv*/) {
-  google::protobuf::SetLogHandler(nullptr);
-  return 0;
-}
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
