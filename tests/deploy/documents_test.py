@@ -4,7 +4,7 @@
 
 A block marked ```sh is run; a block marked ```text right after it is its output, where "..." stands for any text and a line "..." for any
 lines. Each page is one session of bash, in a directory that looks like the repository's root. Indented blocks are for the reader alone.
-`env` is what client/python/README.md makes: the test clients_environment did. A block marked ```sh needs=NAME is of another program, a
+`env` stands for what client/python/README.md makes, which a nightly test does: Debian's Python, and the package as built. A block marked ```sh needs=NAME is of another program, a
 command or a module of python3: OtherPrograms runs it where that is installed, and is skipped elsewhere.
 """
 
@@ -54,9 +54,12 @@ class Session:
         self.directory = pathlib.Path(directory)
         built = pathlib.Path(sys.argv[1]).resolve().parent
         (self.directory / "build").mkdir()
-        for name, target in (*((name, ROOT / name) for name in ("client", "deploy", "tests")), ("build/bin", built),
-                             ("env", built.parent / "client/environment")):
+        for name, target in (*((name, ROOT / name) for name in ("client", "deploy", "tests")), ("build/bin", built)):
             (self.directory / name).symlink_to(target)
+        python = self.directory / "env/bin/python"
+        python.parent.mkdir(parents=True)
+        python.write_text(f'#!/bin/sh\nPYTHONPATH={built.parent}/client/python exec /usr/bin/python3 "$@"\n')
+        python.chmod(0o755)
         metrics, triton = free_ports(2)
         self.metrics, self.triton = f"127.0.0.1:{metrics}", str(triton)
         address = f"unix:{directory}/socket"

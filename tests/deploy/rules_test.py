@@ -5,9 +5,7 @@
 
 import pathlib
 import re
-import shutil
 import subprocess
-import tempfile
 import unittest
 
 import yaml
@@ -45,22 +43,6 @@ class RulesTest(unittest.TestCase):
         seen = re.findall(r'alertname="(\w+)"', "".join(path.read_text() for path in SCENARIOS))
         self.assertEqual(set(seen), set(alerts()))
 
-    def test_a_scenario_fails_if_its_alert_never_fires_or_always_does(self):
-        for expression in ["vector(0) > 1", "vector(1)"]:
-            with self.subTest(expression), tempfile.TemporaryDirectory() as directory:
-                tree = pathlib.Path(directory)
-                shutil.copytree(ROOT / "deploy/prometheus", tree / "deploy/prometheus")
-                shutil.copytree(HERE / "rules", tree / "tests/deploy/rules")
-                changed = tree / "deploy/prometheus/rules/perceptrond.alerts.yml"
-                text = changed.read_text()
-                changed.write_text(text.replace('expr: up{job="perceptrond"} == 0', f"expr: {expression}"))
-                self.assertNotEqual(text, changed.read_text())
-                run = promtool("test", "rules", tree / "tests/deploy/rules/service.yml")
-                self.assertEqual(run.returncode, 1, run.stdout + run.stderr)
-                self.assertIn("PerceptrondDown", run.stdout + run.stderr)
-
-
-class RunbookTest(unittest.TestCase):
     def test_each_alert_has_a_section_and_each_section_an_alert(self):
         sections = re.findall(r"^### (\w+)$", RUNBOOK.read_text(), re.MULTILINE)
         self.assertEqual(sections, list(alerts()), "in the order of the rules")
