@@ -2,12 +2,12 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <string>
 
 #include "absl/strings/match.h"
-#include "absl/strings/strip.h"
 #include "absl/synchronization/mutex.h"
 #include "tests/bench/benchmark.h"
 #include "tests/bench/servers.h"
@@ -15,13 +15,13 @@
 namespace perceptrond::bench {
 namespace {
 
-bool Matches(const Figure& figure, const Options& options) { return options.Selects(figure.name); }
+bool Matches(const Figure& figure, const Options& options) {
+  return absl::StrContains(figure.name, options.filter);
+}
 
 bool Matches(const Benchmark& benchmark, const Options& options) {
-  for (const Figure& figure : benchmark.figures) {
-    if (Matches(figure, options)) return true;
-  }
-  return false;
+  return std::any_of(benchmark.figures.begin(), benchmark.figures.end(),
+                     [&](const Figure& figure) { return Matches(figure, options); });
 }
 
 // Those of one group, interleaved: each once, then each again. JSON is printed as soon as a group is
@@ -56,14 +56,10 @@ int Main(const Options& options) {
     Run(FormBenchmarks(options), options, figures);
     Run(LearnerBenchmarks(options), options, figures);
   } else {
-    // After rows that write gigabytes, a start waits for the disk.
     Run(ProcessBenchmarks(options), options, figures);
     Run(StreamBenchmarks(options), options, figures);
     Run(LatencyBenchmarks(options), options, figures);
   }
-  if (options.matrix && options.vw.empty())
-    std::fputs("Vowpal Wabbit's daemon is not measured: give its program with --vw PATH\n", stderr);
-  Run(PeerBenchmarks(options), options, figures);
   // Their threads would be in the way.
   Servers::Stop();
   if (!options.matrix) {
@@ -90,15 +86,12 @@ int main(int argc, char** argv) {
   app.add_option("--seconds", options.seconds, "Of each measurement")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  app.add_option("--filter", options.filter,
-                 "Only rows whose name holds this, or, if this ends in $, whose name ends with it");
+  app.add_option("--filter", options.filter, "Only rows whose name contains this");
   app.add_option("-o,--output", output, "table, or json: one object a row")
       ->check(CLI::IsMember({"table", "json"}))
       ->capture_default_str();
   app.add_flag("--matrix", options.matrix,
                "Every form of example, kind of work, learner and feature map: half an hour");
-  app.add_option("--vw", options.vw, "Vowpal Wabbit's program: also rows beside its daemon")
-      ->check(CLI::ExistingFile);
   app.add_flag("--tiny", options.tiny, "Few examples: shows that it runs, and nothing else");
   CLI11_PARSE(app, argc, argv);
   options.json = output == "json";

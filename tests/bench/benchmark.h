@@ -6,8 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
-#include "absl/strings/strip.h"
 #include "tests/bench/load.h"
 #include "tests/bench/report.h"
 #include "tests/bench/servers.h"
@@ -18,21 +16,14 @@ struct Options {
   int reps = 5;
   // A measurement, not counting what prepares it.
   double seconds = 1;
-  // Only figures whose name holds it.
+  // Only figures whose name contains it.
   std::string filter;
-  bool Selects(absl::string_view name) const {
-    absl::string_view part = filter;
-    return absl::ConsumeSuffix(&part, "$") ? absl::EndsWith(name, part)
-                                           : absl::StrContains(name, part);
-  }
   // json instead of a table.
   bool json = false;
   // Fewer examples, so that a run takes seconds. What comes out means nothing.
   bool tiny = false;
   // Every form, work, learner and map instead of the usual rows.
   bool matrix = false;
-  // Vowpal Wabbit's program; empty: it is not measured.
-  std::string vw;
 };
 
 struct Benchmark {
@@ -54,22 +45,15 @@ inline void Add(Figure& figure, double value, double reference) {
   figure.references.push_back(reference);
 }
 
-// Latencies `measure(server)` of the real server beside those of the null servers.
+// Latencies `measure(server)` of the real server beside those of the null server.
 template <typename Measure>
 void AddLatencies(int rep, Measure measure, Figure& p50, Figure& p99) {
   Latency ours;
   Latency null;
-  Latency callback;
   InTurn(
-      rep, [&] { ours = measure(Server::kReal); },
-      [&] {
-        null = measure(Server::kNull);
-        callback = measure(Server::kCallback);
-      });
+      rep, [&] { ours = measure(Server::kReal); }, [&] { null = measure(Server::kNull); });
   Add(p50, ours.p50, null.p50);
   Add(p99, ours.p99, null.p99);
-  p50.callbacks.push_back(callback.p50);
-  p99.callbacks.push_back(callback.p99);
 }
 
 // Nothing is prepared before it is measured. They hold references to `options`.
@@ -81,7 +65,5 @@ std::vector<Benchmark> StoreBenchmarks(const Options& options);
 // The matrix.
 std::vector<Benchmark> FormBenchmarks(const Options& options);
 std::vector<Benchmark> LearnerBenchmarks(const Options& options);
-// Beside a bare echo, and Vowpal Wabbit's daemon if its program is given.
-std::vector<Benchmark> PeerBenchmarks(const Options& options);
 
 }  // namespace perceptrond::bench

@@ -34,6 +34,20 @@ double Since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
+// Examples a second of passes over calls.
+template <typename Producer>
+double RateOf(Producer& producer, const std::vector<Rows>& calls, double seconds) {
+  size_t rows = 0;
+  for (const Rows& call : calls) rows += call.size();
+  size_t passes = 0;
+  const Clock::time_point start = Clock::now();
+  do {
+    producer.Pass();
+    ++passes;
+  } while (Since(start) < seconds);
+  return static_cast<double>(passes * rows) / Since(start);
+}
+
 storage::ModelHeader AddModel(Journal& journal, uint32_t dimension) {
   storage::ModelHeader header;
   header.mutable_model()->set_name("models/bench");
@@ -71,7 +85,6 @@ class Learning {
       call.producer = &producer_;
       Require(model_.Learn(call, outcome_));
       mistakes += outcome_.mistakes;
-      examples_ += rows.size();
       if (after_call) after_call();
     }
     return mistakes;
@@ -83,21 +96,13 @@ class Learning {
     std::fputs("the rows are not learned\n", stderr);
     std::abort();
   }
-  double Rate(double seconds) {
-    const uint64_t before = examples_;
-    const Clock::time_point start = Clock::now();
-    do {
-      Pass();
-    } while (Since(start) < seconds);
-    return static_cast<double>(examples_ - before) / Since(start);
-  }
+  double Rate(double seconds) { return RateOf(*this, calls_, seconds); }
 
  private:
   Model& model_;
   const std::vector<Rows>& calls_;
   Producer producer_{""};
   LearnOutcome outcome_;
-  uint64_t examples_ = 0;
 };
 
 // The plain loop, over the same calls.
@@ -114,7 +119,6 @@ class Plain {
           rows.values.data(),   rows.labels.data(),
           rows.size(),          rows.dense_width};
       mistakes += PlainLearn(arrays, weights_.data(), scores_.data(), predicted_.data());
-      examples_ += rows.size();
     }
     return mistakes;
   }
@@ -122,21 +126,13 @@ class Plain {
     for (int pass = 0; pass < kMostPasses && Pass() > 0; ++pass) {
     }
   }
-  double Rate(double seconds) {
-    const uint64_t before = examples_;
-    const Clock::time_point start = Clock::now();
-    do {
-      Pass();
-    } while (Since(start) < seconds);
-    return static_cast<double>(examples_ - before) / Since(start);
-  }
+  double Rate(double seconds) { return RateOf(*this, calls_, seconds); }
 
  private:
   const std::vector<Rows>& calls_;
   std::vector<float> weights_;
   std::vector<float> scores_;
   std::vector<int32_t> predicted_;
-  uint64_t examples_ = 0;
 };
 
 // A converged model and its rows.

@@ -1,6 +1,7 @@
 // Microseconds from a question to its answer, one at a time.
 #include <atomic>
 #include <memory>
+#include <string>
 #include <thread>
 
 #include "tests/bench/benchmark.h"
@@ -13,39 +14,26 @@ namespace {
 using Transport = Servers::Transport;
 
 constexpr uint32_t kWeights = 1U << 20;
-constexpr char kModel[] = "models/bench-latency";
-constexpr char kErringModel[] = "models/bench-latency-erring";
 
 struct Traffic {
   Messages predict;
   Messages learn;
 };
 
-// The converged model that all of these ask.
-Traffic& Prepared(const Options& options) {
-  static const std::unique_ptr<Traffic> traffic = [&options] {
-    const Rows rows = SparseRows(options.tiny ? 200 : 8000, kWeights, 1);
-    auto made = std::make_unique<Traffic>();
-    made->predict = PredictMessages(rows, kModel, Form::kPacked, 1);
-    made->learn = LearnMessages(rows, kModel, Form::kPacked, 100);
-    Servers::Get().CreateModel("bench-latency");
-    Servers::Get().Converge(made->learn, 0);
-    return made;
-  }();
-  return *traffic;
-}
-
-// A model that errs on a tenth of what the stream learns.
-Traffic& Erring(const Options& options) {
-  static const std::unique_ptr<Traffic> traffic = [&options] {
-    const Rows rows = ErringRows(options.tiny ? 200 : 8000, kWeights, 1);
-    auto made = std::make_unique<Traffic>();
-    made->predict = PredictMessages(rows, kErringModel, Form::kPacked, 1);
-    made->learn = LearnMessages(rows, kErringModel, Form::kPacked, 100);
-    Servers::Get().CreateModel("bench-latency-erring", false);
-    Servers::Get().Converge(made->learn, rows.size() / 10);
-    return made;
-  }();
+// Made when first asked for: of a converged model, or of one that errs on a tenth of what its stream
+// learns.
+Traffic& Prepared(bool errs, const Options& options) {
+  static std::unique_ptr<Traffic> prepared[2];
+  std::unique_ptr<Traffic>& traffic = prepared[errs ? 1 : 0];
+  if (traffic != nullptr) return *traffic;
+  const size_t count = options.tiny ? 200 : 8000;
+  const Rows rows = errs ? ErringRows(count, kWeights, 1) : SparseRows(count, kWeights, 1);
+  const std::string id = errs ? "bench-latency-erring" : "bench-latency";
+  traffic = std::make_unique<Traffic>();
+  traffic->predict = PredictMessages(rows, "models/" + id, Form::kPacked, 1);
+  traffic->learn = LearnMessages(rows, "models/" + id, Form::kPacked, 100);
+  Servers::Get().CreateModel(id, /*offset=*/!errs);
+  Servers::Get().Converge(traffic->learn, errs ? rows.size() / 10 : 0);
   return *traffic;
 }
 
@@ -55,7 +43,7 @@ Benchmark Unary(const Options& options) {
   return {{P("predict_unary_p50", 1.15), P("predict_unary_p99", 1.15)},
           [&options](int rep, std::vector<Figure>& figures) {
             const auto measure = [&](Server server) {
-              return UnaryPredict(Servers::Get().channel(server), Prepared(options).predict,
+              return UnaryPredict(Servers::Get().channel(server), Prepared(false, options).predict,
                                   options.seconds);
             };
             AddLatencies(rep, measure, figures[0], figures[1]);
@@ -65,8 +53,8 @@ Benchmark Unary(const Options& options) {
 Benchmark OneAtATime(const char* p50, const char* p99, Transport by, const Options& options) {
   return {{P(p50, 1.15), P(p99, 1.15)}, [by, &options](int rep, std::vector<Figure>& figures) {
             const auto measure = [&](Server server) {
-              return StreamPredict(Servers::Get().channel(server, by), Prepared(options).predict,
-                                   options.seconds);
+              return StreamPredict(Servers::Get().channel(server, by),
+                                   Prepared(false, options).predict, options.seconds);
             };
             AddLatencies(rep, measure, figures[0], figures[1]);
           }};
@@ -87,11 +75,11 @@ Latency WhileLearning(Server server, Traffic& traffic, double seconds, double& r
   return latency;
 }
 
-// The stream errs and its updates are durable; the null servers get it at the rate that ours had.
+// The stream errs and its updates are durable; the null server gets it at the rate that ours had.
 Benchmark P99WhileLearning(const Options& options) {
   return {{P("predict_unary_p99_while_learning", 1.25)},
           [&options](int rep, std::vector<Figure>& figures) {
-            Traffic& traffic = Erring(options);
+            Traffic& traffic = Prepared(true, options);
             // Ours as fast as it can in the first repetition; then all at the latest rate.
             static double rate = 0;
             double ours = 0;

@@ -114,6 +114,12 @@ void ReadAll(Stream& stream, Call call, StreamOutcome& outcome, std::atomic<uint
 
 constexpr int kWarmUp = 50;
 
+Latency Summarize(std::vector<double> seconds) {
+  if (seconds.empty()) return {};
+  std::sort(seconds.begin(), seconds.end());
+  return {1e6 * seconds[seconds.size() / 2], 1e6 * seconds[seconds.size() * 99 / 100]};
+}
+
 // Times `ask(message)` over and over.
 template <typename Ask>
 Latency TimeEach(Messages& messages, double seconds, Ask ask) {
@@ -129,12 +135,6 @@ Latency TimeEach(Messages& messages, double seconds, Ask ask) {
 }
 
 }  // namespace
-
-Latency Summarize(std::vector<double> seconds) {
-  if (seconds.empty()) return {};
-  std::sort(seconds.begin(), seconds.end());
-  return {1e6 * seconds[seconds.size() / 2], 1e6 * seconds[seconds.size() * 99 / 100]};
-}
 
 double Messages::bytes_an_example() const {
   size_t bytes = 0;

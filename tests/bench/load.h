@@ -78,8 +78,6 @@ struct Latency {
   double p99 = 0;
 };
 
-Latency Summarize(std::vector<double> seconds);
-
 // One message after the other, each once the last is answered. The first ones are not counted.
 Latency UnaryPredict(grpc::Channel& channel, Messages& messages, double seconds);
 Latency StreamPredict(grpc::Channel& channel, Messages& messages, double seconds);

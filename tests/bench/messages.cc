@@ -187,8 +187,7 @@ Messages MakeMessages(const Rows& rows, const std::string& model, Form form, siz
       NumberFeatures(*request.mutable_columns(), numbers, table);
       request.mutable_columns()->mutable_stream_names();
     }
-    if (form == Form::kCompact || form == Form::kTableCompact)
-      TakeDifferences(*request.mutable_columns());
+    if (form == Form::kTableCompact) TakeDifferences(*request.mutable_columns());
     complete(request);
     if (form != Form::kText) messages.rest.push_back(ToBytes(request));
     messages.examples.push_back(static_cast<int>(slice.size()));

@@ -14,8 +14,7 @@ enum class Form {
   kPackedNames,
   // Names that the stream's first message has put into its table.
   kTableNames,
-  // As kPacked and kTableNames, with the differences of indices.
-  kCompact,
+  // The same with the differences of indices.
   kTableCompact,
   kNested,
   kNestedNames,

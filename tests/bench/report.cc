@@ -8,15 +8,7 @@
 namespace perceptrond::bench {
 namespace {
 
-std::vector<double> Ratios(const Figure& row) {
-  std::vector<double> ratios;
-  for (size_t i = 0; i < row.values.size(); ++i)
-    ratios.push_back(row.values[i] / row.references[i]);
-  return ratios;
-}
-
-}  // namespace
-
+// 0 of nothing.
 double Median(std::vector<double> values) {
   if (values.empty()) return 0;
   std::sort(values.begin(), values.end());
@@ -24,27 +16,19 @@ double Median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
-double Figure::value() const { return Median(values); }
-double Figure::reference() const { return Median(references); }
-double Figure::null() const { return Median(nulls); }
-double Figure::callback() const { return Median(callbacks); }
-double Figure::cost() const { return Median(costs); }
-double Figure::server_cost() const { return Median(server_costs); }
-double Figure::update_share() const { return Median(update_shares); }
-double Figure::ratio() const { return Median(Ratios(*this)); }
+}  // namespace
+
+std::vector<double> Figure::Ratios() const {
+  std::vector<double> ratios;
+  for (size_t i = 0; i < values.size(); ++i) ratios.push_back(values[i] / references[i]);
+  return ratios;
+}
 
 double Figure::worst() const {
-  const std::vector<double> ratios = Ratios(*this);
+  const std::vector<double> ratios = Ratios();
   if (ratios.empty()) return 0;
   const auto [smallest, largest] = std::minmax_element(ratios.begin(), ratios.end());
   return direction == Goal::kAtMost ? *largest : *smallest;
-}
-
-double Figure::spread() const {
-  const std::vector<double> ratios = Ratios(*this);
-  if (ratios.empty()) return 0;
-  const auto [smallest, largest] = std::minmax_element(ratios.begin(), ratios.end());
-  return (*largest - *smallest) / ratio();
 }
 
 bool Figure::met() const {
@@ -61,17 +45,17 @@ std::string Table(const std::vector<Figure>& rows) {
   const auto number = [](double value) {
     return value == 0 ? std::string("-") : absl::StrFormat("%.4g", value);
   };
-  std::string text =
-      absl::StrFormat("%-40s %10s %10s %10s %10s %-10s %6s %6s %8s %6s %6s %8s  %s\n", "name",
-                      "ours", "reference", "null", "callback", "unit", "cpu ns", "server", "bytes",
-                      "updates", "ratio", "worst", "goal", "met");
+  std::string text = absl::StrFormat("%-40s %10s %10s %10s %-10s %6s %6s %6s %8s %6s %6s %8s  %s\n",
+                                     "name", "ours", "reference", "null", "unit", "cpu ns",
+                                     "server", "bytes", "updates", "ratio", "worst", "goal", "met");
   for (const Figure& row : rows) {
     absl::StrAppendFormat(
-        &text, "%-40s %10s %10s %10s %10s %-10s %6s %6s %6s %8s %6.2f %6.2f %8s  %s\n", row.name,
-        number(row.value()), number(row.reference()), number(row.null()), number(row.callback()),
-        row.unit, number(row.cost()), number(row.server_cost()), number(row.bytes),
-        row.update_shares.empty() ? "-" : absl::StrFormat("%.2f %%", 100 * row.update_share()),
-        row.ratio(), row.worst(), row.goal_text(),
+        &text, "%-40s %10s %10s %10s %-10s %6s %6s %6s %8s %6.2f %6.2f %8s  %s\n", row.name,
+        number(Median(row.values)), number(Median(row.references)), number(Median(row.nulls)),
+        row.unit, number(Median(row.costs)), number(Median(row.server_costs)), number(row.bytes),
+        row.update_shares.empty() ? "-"
+                                  : absl::StrFormat("%.2f %%", 100 * Median(row.update_shares)),
+        Median(row.Ratios()), row.worst(), row.goal_text(),
         row.direction == Goal::kNone ? "-" : (row.met() ? "yes" : "no"));
   }
   return text;
@@ -83,12 +67,11 @@ std::string Json(const std::vector<Figure>& rows) {
     absl::StrAppendFormat(
         &text,
         "{\"name\": \"%s\", \"value\": %.9g, \"reference\": %.9g, \"null\": %.9g, "
-        "\"callback\": %.9g, \"cpu_ns\": %.6g, \"server_cpu_ns\": %.6g, \"bytes\": %.6g, "
-        "\"updates\": %.6g, \"ratio\": %.6g, \"worst\": %.6g, \"spread\": %.6g, "
-        "\"goal\": \"%s\", \"met\": %s, \"unit\": \"%s\"}\n",
-        row.name, row.value(), row.reference(), row.null(), row.callback(), row.cost(),
-        row.server_cost(), row.bytes, row.update_share(), row.ratio(), row.worst(), row.spread(),
-        row.goal_text(), row.met() ? "true" : "false", row.unit);
+        "\"cpu_ns\": %.6g, \"server_cpu_ns\": %.6g, \"bytes\": %.6g, \"updates\": %.6g, "
+        "\"ratio\": %.6g, \"worst\": %.6g, \"goal\": \"%s\", \"met\": %s, \"unit\": \"%s\"}\n",
+        row.name, Median(row.values), Median(row.references), Median(row.nulls), Median(row.costs),
+        Median(row.server_costs), row.bytes, Median(row.update_shares), Median(row.Ratios()),
+        row.worst(), row.goal_text(), row.met() ? "true" : "false", row.unit);
   }
   return text;
 }

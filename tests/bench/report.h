@@ -15,13 +15,12 @@ struct Figure {
   // Of the ratio, value / reference.
   Goal direction = Goal::kAtLeast;
   double goal = 1;
-  // One a repetition, taken side by side.
+  // One for each repetition, taken side by side.
   std::vector<double> values = {};
   // What the goal is about: the floor where there is one (floor.h).
   std::vector<double> references = {};
-  // The same of the null servers, where they were measured.
+  // The same of the null server, where it was measured.
   std::vector<double> nulls = {};
-  std::vector<double> callbacks = {};
   // Processor nanoseconds an example of ours: client and server together, and the server alone.
   std::vector<double> costs = {};
   std::vector<double> server_costs = {};
@@ -30,20 +29,9 @@ struct Figure {
   // Of learning: the part of ours that were updates.
   std::vector<double> update_shares = {};
 
-  // Medians; 0 of nothing.
-  double value() const;
-  double reference() const;
-  double null() const;
-  double callback() const;
-  double cost() const;
-  double server_cost() const;
-  double update_share() const;
-  // The median of the repetitions' ratios.
-  double ratio() const;
+  std::vector<double> Ratios() const;
   // The ratio of the worst repetition: the lowest, or the highest if the ratio is to be low.
   double worst() const;
-  // How far the ratios lie apart: (largest - smallest) / median.
-  double spread() const;
   // Whether the worst repetition meets the goal; true without one.
   bool met() const;
   // As ">= 0.90".
@@ -53,7 +41,5 @@ struct Figure {
 std::string Table(const std::vector<Figure>& rows);
 // One JSON object a row, one row a line.
 std::string Json(const std::vector<Figure>& rows);
-
-double Median(std::vector<double> values);
 
 }  // namespace perceptrond::bench

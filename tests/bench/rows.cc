@@ -28,9 +28,9 @@ void AddRow(Rows& rows, std::vector<uint32_t> indices, int32_t label, std::mt199
 }
 
 // Indices of the rows that cause no mistake.
-std::vector<uint32_t> RandomIndices(size_t features, uint32_t size, std::mt19937& random) {
+std::vector<uint32_t> RandomIndices(uint32_t size, std::mt19937& random) {
   std::set<uint32_t> indices;
-  while (indices.size() < features) {
+  while (indices.size() < kFeatures) {
     const uint32_t index = random() % size;
     if (index % kShare != 0) indices.insert(index);
   }
@@ -190,11 +190,11 @@ void Rows::Append(const Rows& other) {
   labels.insert(labels.end(), other.labels.begin(), other.labels.end());
 }
 
-Rows SparseRows(size_t count, uint32_t size, uint32_t seed, size_t features) {
+Rows SparseRows(size_t count, uint32_t size, uint32_t seed) {
   std::mt19937 random(seed);
   Rows rows;
   for (size_t i = 0; i < count; ++i)
-    AddRow(rows, RandomIndices(features, size, random), RandomLabel(random), random);
+    AddRow(rows, RandomIndices(size, random), RandomLabel(random), random);
   return rows;
 }
 
@@ -204,8 +204,8 @@ Rows ErringRows(size_t count, uint32_t size, uint32_t seed) {
   Rows rows;
   for (size_t i = 0; i < count; ++i) {
     const bool errs = i % 10 == 0;
-    AddRow(rows, errs ? own.Next() : RandomIndices(kFeatures, size, random),
-           errs ? 1 : RandomLabel(random), random);
+    AddRow(rows, errs ? own.Next() : RandomIndices(size, random), errs ? 1 : RandomLabel(random),
+           random);
   }
   return AndTurned(rows, 10);
 }

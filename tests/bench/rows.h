@@ -27,9 +27,9 @@ struct Rows {
 
 inline constexpr size_t kFeatures = 75;
 
-// `count` rows of `features` random places below `size`, with random labels: far more dimensions
+// `count` rows of kFeatures random places below `size`, with random labels: far more dimensions
 // than rows, so that a perceptron separates them after a few passes.
-Rows SparseRows(size_t count, uint32_t size, uint32_t seed, size_t features = kFeatures);
+Rows SparseRows(size_t count, uint32_t size, uint32_t seed);
 
 // The name of a feature in rows that are sent by name: "word17".
 std::string FeatureName(uint32_t index);

@@ -43,14 +43,15 @@ std::string GetPage(int port, const std::string& path) {
   return answer;
 }
 
-}  // namespace
-
+// A channel with a connection of its own.
 std::shared_ptr<grpc::Channel> Connect(const std::string& address) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(-1);
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
 }
+
+}  // namespace
 
 std::vector<std::string> ServerCommand(Server server, const std::string& dir) {
   const std::string tcp = "127.0.0.1:0";
@@ -67,8 +68,6 @@ std::vector<std::string> ServerCommand(Server server, const std::string& dir) {
               tcp};
     case Server::kNull:
       return {NULL_SERVER_BINARY, tcp, absl::StrCat("unix:", dir, "/null.sock")};
-    case Server::kCallback:
-      return {NULL_CALLBACK_SERVER_BINARY, tcp, absl::StrCat("unix:", dir, "/callback.sock")};
   }
   std::abort();
 }
@@ -86,16 +85,12 @@ Servers::Running::Running(Server server, const std::string& dir)
 }
 
 Servers::Servers() {
-  for (const Server server : {Server::kReal, Server::kNull, Server::kCallback})
+  for (const Server server : {Server::kReal, Server::kNull})
     running_[static_cast<int>(server)] = std::make_unique<Running>(server, dir_.path());
 }
 
 grpc::Channel& Servers::channel(Server server, Transport transport) {
   return *running(server).channels[static_cast<int>(transport)];
-}
-
-std::shared_ptr<grpc::Channel> Servers::NewChannel(Server server) const {
-  return Connect(running(server).process.addresses()[0]);
 }
 
 double Servers::ProcessorSeconds(Server server) const {

@@ -1,4 +1,4 @@
-// The real server and the null servers, side by side, started when first asked for.
+// The real server and the null server, side by side, started when first asked for.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -14,15 +14,11 @@
 
 namespace perceptrond::bench {
 
-// The servers that are measured: ours, the null server with our transport (the equal one), and the
-// null server of gRPC's callbacks.
-enum class Server { kReal, kNull, kCallback };
+// The servers that are measured: ours, and one with our transport that learns nothing.
+enum class Server { kReal, kNull };
 
 // It listens on a free port of the loopback address and on a Unix socket in `dir`.
 std::vector<std::string> ServerCommand(Server server, const std::string& dir);
-
-// A channel with a connection of its own.
-std::shared_ptr<grpc::Channel> Connect(const std::string& address);
 
 // Not thread-safe.
 class Servers {
@@ -33,8 +29,6 @@ class Servers {
 
   enum class Transport { kTcp, kUnix };
   grpc::Channel& channel(Server server, Transport transport = Transport::kTcp);
-  // Over a connection of its own.
-  std::shared_ptr<grpc::Channel> NewChannel(Server server) const;
   // What the server's process has used so far.
   double ProcessorSeconds(Server server) const;
   // Commits of the real server's journal so far.
@@ -62,7 +56,7 @@ class Servers {
   const Running& running(Server server) const { return *running_[static_cast<int>(server)]; }
 
   testing::TempDir dir_;
-  std::unique_ptr<Running> running_[3];
+  std::unique_ptr<Running> running_[2];
 };
 
 }  // namespace perceptrond::bench

@@ -1,6 +1,5 @@
-// What models take on disk, and how soon one of very many answers that is not in memory.
+// What an empty server takes, what models take on disk, and how soon one of very many answers that is not in memory.
 #include <rocksdb/db.h>
-#include <rocksdb/env.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -17,7 +16,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/journal/rocksdb_journal.h"
-#include "core/journal/watermark.h"
 #include "core/store/store.h"
 #include "tests/bench/benchmark.h"
 #include "tests/bench/rows.h"
@@ -285,38 +283,33 @@ Benchmark ColdModels(const Options& options) {
           }};
 }
 
-// An update of the watermark, as with each commit, beside one that is synced.
-Benchmark WatermarkUpdates(const Options& options) {
-  return {{{"watermark_update", "us", Goal::kAtMost, 0.5}},
-          [&options](int rep, std::vector<Figure>& figures) {
-            const testing::TempDir dir;
-            Watermark initial;
-            initial.id = "id";
-            auto file = WatermarkFile::Create(rocksdb::Env::Default(), dir.path(), initial);
-            Require(file.status());
-            uint64_t sequence = 0;
-            const int updates = options.tiny ? 10 : 1000;
-            const auto micros = [&](bool sync) {
-              const Clock::time_point start = Clock::now();
-              for (int i = 0; i < updates; ++i) {
-                if (sync) (*file)->NoteLogSwitch();
-                (*file)->Advance(++sequence, /*synced=*/true);
-              }
-              return 1e6 * Since(start) / updates;
-            };
-            double unsynced = 0;
-            double synced = 0;
-            InTurn(
-                rep, [&] { unsynced = micros(false); }, [&] { synced = micros(true); });
-            Add(figures[0], unsynced, synced);
-          }};
-}
-
 }  // namespace
 
+// Of an empty server, before rows that write gigabytes: after them, a start waits for the disk.
+std::vector<Benchmark> ProcessBenchmarks(const Options& /*options*/) {
+  return {{{{"empty_resident_memory", "bytes", Goal::kAtMost, 2},
+            {"empty_start", "s", Goal::kAtMost, 2}},
+           [](int rep, std::vector<Figure>& figures) {
+             const testing::TempDir dir;
+             std::unique_ptr<testing::Process> real;
+             std::unique_ptr<testing::Process> null;
+             InTurn(
+                 rep,
+                 [&] {
+                   real =
+                       std::make_unique<testing::Process>(ServerCommand(Server::kReal, dir.path()));
+                 },
+                 [&] {
+                   null =
+                       std::make_unique<testing::Process>(ServerCommand(Server::kNull, dir.path()));
+                 });
+             Add(figures[0], real->ResidentBytes(), null->ResidentBytes());
+             Add(figures[1], real->start_seconds(), null->start_seconds());
+           }}};
+}
+
 std::vector<Benchmark> StoreBenchmarks(const Options& options) {
-  return {JournalBytes(options), DiskOfUpdates(options), ColdModels(options),
-          WatermarkUpdates(options)};
+  return {JournalBytes(options), DiskOfUpdates(options), ColdModels(options)};
 }
 
 }  // namespace perceptrond::bench

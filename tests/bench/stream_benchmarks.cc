@@ -4,7 +4,6 @@
 #include "tests/bench/stream_case.h"
 
 namespace perceptrond::bench {
-
 std::vector<Benchmark> StreamBenchmarks(const Options& options) {
   const StreamCase cases[] = {
       {.name = "learn_packed_100", .goal = 0.9},

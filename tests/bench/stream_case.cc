@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <functional>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -25,16 +24,24 @@ constexpr double kCollisions = 1.03;
 
 }  // namespace
 
-void SetTextSpace(uint32_t bits, v1::Model& model) {
-  v1::FeatureSpace::Text& text = *model.mutable_feature_space()->mutable_text();
-  text.set_bits(bits);
-  text.set_max_words(1);
-  text.set_keep_norm(true);
+v1::Model ModelFor(Form form, bool named_space, uint32_t bits) {
+  v1::Model model;
+  v1::FeatureSpace& space = *model.mutable_feature_space();
+  if (form == Form::kTexts) {
+    space.mutable_text()->set_bits(bits);
+    space.mutable_text()->set_max_words(1);
+    space.mutable_text()->set_keep_norm(true);
+  } else if (named_space) {
+    space.mutable_named();
+  } else {
+    space.mutable_hashed()->set_bits(bits);
+  }
+  return model;
 }
 
 struct StreamRun::State {
   Rows rows;
-  Messages messages[3];
+  Messages messages[2];
   std::unique_ptr<PlainWork> plain;
   // Models that were created.
   int models = 0;
@@ -46,7 +53,6 @@ void StreamRates::AddTo(Figure& figure) const {
   figure.values.push_back(ours);
   figure.references.push_back(floor);
   figure.nulls.push_back(null);
-  figure.callbacks.push_back(callback);
   figure.costs.push_back(cost);
   figure.server_costs.push_back(server_cost);
   figure.bytes = bytes;
@@ -63,21 +69,13 @@ Rows StreamRun::MakeRows() const {
   const size_t erring_rows = std::min<size_t>(rows, weights / 120);
   const bool errs = case_.work == Work::kErring;
   if (case_.words) {
-    const Rows words = errs ? ErringZipfRows(rows, kWords, 1) : ZipfRows(rows, kWords, 1);
-    return case_.in_slots ? InSlots(words, weights) : words;
+    return errs ? ErringZipfRows(rows, kWords, 1) : ZipfRows(rows, kWords, 1);
   }
   return errs ? ErringRows(erring_rows, weights, 1) : SparseRows(rows, weights, 1);
 }
 
 void StreamRun::CreateModel(const std::string& id) const {
-  v1::Model model;
-  if (case_.text_space()) {
-    SetTextSpace(case_.bits, model);
-  } else if (case_.named_space) {
-    model.mutable_feature_space()->mutable_named();
-  } else {
-    model.mutable_feature_space()->mutable_hashed()->set_bits(case_.bits);
-  }
+  v1::Model model = ModelFor(case_.form, case_.named_space, case_.bits);
   if (case_.work == Work::kErring) model.mutable_learner()->set_bias_input(0);
   Servers::Get().CreateModel(id, model);
 }
@@ -90,8 +88,7 @@ void StreamRun::Prepare() {
   const std::string model = "models/" + id;
   Messages learn = LearnMessages(state_->rows, model, case_.form, case_.size);
   // Names of a hashed space are weighed where their slots are.
-  const bool hashes = case_.words && !case_.named_space && case_.form != Form::kPacked &&
-                      case_.form != Form::kCompact;
+  const bool hashes = case_.words && !case_.named_space && case_.form != Form::kPacked;
   const bool by_table = case_.form == Form::kTableNames || case_.form == Form::kTableCompact;
   std::vector<uint32_t> table;
   if (by_table) {
@@ -180,18 +177,9 @@ StreamRates StreamRun::Measure(int rep) {
   StreamCost null;
   StreamCost cost;
   uint64_t commits = 0;
-  const std::function<void()> parts[] = {
-      [&] { cost = MeasureOurs(rates.second_pass, commits); },
-      [&] { null = MeasureStream(Server::kNull, state_->of(Server::kNull), run); },
-      [&] {
-        rates.callback =
-            MeasureStream(Server::kCallback, state_->of(Server::kCallback), run).outcome.rate();
-      }};
-  if (rep % 2 == 0) {
-    for (const auto& part : parts) part();
-  } else {
-    std::for_each(std::rbegin(parts), std::rend(parts), [](const auto& part) { part(); });
-  }
+  InTurn(
+      rep, [&] { cost = MeasureOurs(rates.second_pass, commits); },
+      [&] { null = MeasureStream(Server::kNull, state_->of(Server::kNull), run); });
   const StreamOutcome& ours = cost.outcome;
   CheckMistakes(ours);
   rates.ours = ours.rate();

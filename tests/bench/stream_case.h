@@ -1,5 +1,5 @@
 // One stream as a case: what is sent, and what a server does with it; measured at the real server
-// beside its floor and the null servers.
+// beside its floor and the null server.
 #pragma once
 
 #include <cstdint>
@@ -34,27 +34,23 @@ struct StreamCase {
   size_t size = 100;
   // ZipfRows instead of SparseRows: for what is sent by name, and what is compared with it.
   bool words = false;
-  // With `words`: sent by the slots that their names have, instead of by the words' numbers.
-  bool in_slots = false;
   // A named space instead of a hashed one of 2^bits weights.
   bool named_space = false;
   uint32_t bits = 20;
 
-  // Whether the model has a text space (SetTextSpace).
-  bool text_space() const { return form == Form::kTexts; }
   Figure figure() const { return {name, "examples/s", direction, goal}; }
 };
 
-// A text space of single words, by presence, with their norm kept: its features are those of a hashed
-// space that is sent the words by name.
-void SetTextSpace(uint32_t bits, ::perceptron::v1::Model& model);
+// A model with a named space or a hashed one of 2^bits weights. For texts a text space of single
+// words, by presence, with their norm kept: its features are those of a hashed space that is sent the
+// words by name.
+::perceptron::v1::Model ModelFor(Form form, bool named_space, uint32_t bits);
 
 // Examples a second.
 struct StreamRates {
   double ours = 0;
   double floor = 0;
   double null = 0;
-  double callback = 0;
   // Of ours: processor nanoseconds an example, and the server's part.
   double cost = 0;
   double server_cost = 0;
