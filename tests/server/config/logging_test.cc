@@ -50,17 +50,12 @@ std::string Captured(const std::function<void()>& what) {
 TEST(TextLine, HoldsTimeLevelMessageAndFields) {
   EXPECT_EQ(Text("model loaded", {{"model", "spam"}, {"revision", 12}}),
             "2026-11-21T06:00:00.123Z info model loaded model=spam revision=12");
-}
-
-TEST(TextLine, WritesEveryKindOfValue) {
   EXPECT_THAT(Text("m", {{"a", true},
                          {"b", -3},
                          {"c", std::numeric_limits<uint64_t>::max()},
                          {"d", 0.25},
-                         {"e", std::string("x")},
-                         {"f", absl::string_view("y")},
-                         {"g", std::string_view("z")}}),
-              EndsWith(" m a=true b=-3 c=18446744073709551615 d=0.25 e=x f=y g=z"));
+                         {"f", absl::string_view("y")}}),
+              EndsWith(" m a=true b=-3 c=18446744073709551615 d=0.25 f=y"));
 }
 
 TEST(TextLine, QuotesValuesThatCouldBeMisread) {
@@ -164,11 +159,6 @@ TEST(Log, CarriesGrpcsOwnMessages) {
   });
   EXPECT_THAT(out, HasSubstr(" error port 7600 is taken component=grpc file="));
   EXPECT_THAT(out, ::testing::Not(HasSubstr("chatter")));
-}
-
-TEST(Log, DebugShowsGrpcsInformation) {
-  InitLogging(LogLevel::kDebug, LogFormat::kText);
-  EXPECT_THAT(Captured([] { gpr_log(GPR_INFO, "chatter"); }), HasSubstr(" debug chatter"));
 }
 
 }  // namespace

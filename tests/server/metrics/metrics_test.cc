@@ -234,13 +234,6 @@ TEST_F(MetricsTest, ModelsBeyondTheCapAreCountedOnly) {
                               HasSubstr("perceptrond_models_not_exported 3\n")));
 }
 
-TEST_F(MetricsTest, WithACapOfNoneTheModelsAreNotAskedFor) {
-  Start(/*max_models=*/0);
-  SetModels({FullModel()});
-  EXPECT_THAT(Scrape(),
-              AllOf(Not(HasSubstr("\"spam\"")), HasSubstr("perceptrond_models_not_exported 1\n")));
-}
-
 TEST_F(MetricsTest, TheServerIsDescribed) {
   Start();
   SetStats({.models = 9,

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <filesystem>
 #include <fstream>
 
@@ -44,9 +43,6 @@ TEST_F(FakeProc, ReadsEveryFigure) {
   EXPECT_DOUBLE_EQ(*stats.start_time_seconds, 1700000000 + 1000 / ticks);
   EXPECT_EQ(stats.open_fds, 2u);
   EXPECT_EQ(stats.max_fds, 1024u);
-}
-
-TEST_F(FakeProc, AnUnlimitedNumberOfFilesIsAbsent) {
   Write("self/limits", "Max open files            unlimited            unlimited      files\n");
   EXPECT_FALSE(ReadProcessStats(root_).max_fds.has_value());
 }
@@ -67,11 +63,6 @@ TEST(ProcessStats, ThisProcessIsDescribed) {
               before.open_fds && before.start_time_seconds);
   EXPECT_GT(*before.resident_bytes, 0u);
   EXPECT_GE(*before.virtual_bytes, *before.resident_bytes);
-  const double now =
-      std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-  EXPECT_LE(*before.start_time_seconds, now + 2);
-  EXPECT_GE(*before.start_time_seconds, now - 3600);
-
   const int fd = open("/dev/null", O_RDONLY);
   EXPECT_EQ(*ReadProcessStats().open_fds, *before.open_fds + 1);
   close(fd);

@@ -16,14 +16,11 @@ namespace perceptrond {
 namespace {
 
 using ::perceptrond::testing::StatusPageTest;
-using ::testing::AllOf;
 using testing::Columns;
-using ::testing::Contains;
 using testing::DenseSettings;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using ::testing::Not;
 namespace v1 = ::perceptron::v1;
 namespace page = ::perceptron::page::v1;
 
@@ -52,21 +49,14 @@ TEST_F(StatusPageTest, PagesHoldEveryModelOnceAndASearchThoseThatItIsOf) {
   EXPECT_THAT(Names(List({{"search", "model-4"}})).size(), 10);
   // In a name, not in what stands before each.
   EXPECT_THAT(Names(List({{"search", "models/"}})), IsEmpty());
-  EXPECT_EQ(List({{"page_size", "100000"}}).models_size(), 50);
-  EXPECT_EQ(List({{"page_size", "0"}}).models_size(), 1);
-  EXPECT_EQ(List({{"page_size", ""}}).models_size(), 25);
-}
-
-TEST_F(StatusPageTest, TheReportOfAutoHasItsBoundInTheListAndOnItsPage) {
-  v1::Model settings = DenseSettings("models/auto", 2);
-  settings.mutable_learner()->mutable_auto_();
-  Create(settings);
-  const Columns rows = Columns().AddDense({1, 0}, 1).AddDense({0, 1}, -1);
-  ASSERT_OK(testing::Send(*store_, "models/auto", "p", rows.batch()).status);
-  const double bound = store_->Get("models/auto").value().report.majority_bound();
-  EXPECT_GT(bound, 0);
-  EXPECT_EQ(Detail("auto").model().report().majority_bound(), bound);
-  EXPECT_EQ(List({{"points", "8"}}).models(0).model().report().majority_bound(), bound);
+  // A number out of its range is the nearest in it.
+  for (int i = 50; i < 120; ++i) Create(DenseSettings(absl::StrCat("models/m", i), 2));
+  for (const auto& [size, models] : {std::pair{"", 25},
+                                     {"0", 1},
+                                     {"-99999999999999999999", 1},
+                                     {"101", 100},
+                                     {"18446744073709551615", 100}})
+    EXPECT_EQ(List({{"page_size", size}}).models_size(), models) << size;
 }
 
 TEST_F(StatusPageTest, AReaderSeesTheModelsThatItMayReadAndNothingOfTheRest) {
@@ -92,14 +82,6 @@ TEST_F(StatusPageTest, AReaderSeesTheModelsThatItMayReadAndNothingOfTheRest) {
   EXPECT_EQ(ask("/models/b1").status, 200);
   for (const char* path : {"/api/models/a", "/models/c", "/api/models/absent", "/models/absent"})
     EXPECT_EQ(ask(path).status, 404) << path;
-}
-
-TEST_F(StatusPageTest, ANumberOutOfItsRangeIsTheNearestInIt) {
-  for (int i = 0; i < 120; ++i) Create(DenseSettings(absl::StrCat("models/m", i), 2));
-  for (const char* below : {"0", "-1", "-99999999999999999999"})
-    EXPECT_EQ(List({{"page_size", below}}).models_size(), 1) << below;
-  for (const char* above : {"101", "18446744073709551615", "99999999999999999999"})
-    EXPECT_EQ(List({{"page_size", above}}).models_size(), 100) << above;
 }
 
 TEST_F(StatusPageTest, TheRequestSaysWhichModelsAreListedInWhichOrder) {
@@ -141,14 +123,6 @@ TEST_F(StatusPageTest, AParameterThatIsUnknownOrMalformedIsRefusedWithWords) {
   EXPECT_THAT(Json<google::rpc::Status>(answer).message(), HasSubstr("order_by"));
 }
 
-TEST_F(StatusPageTest, AModelThatIsDeletedAfterTheListWasReadIsLeftOut) {
-  for (const char* name : {"models/a", "models/b"}) Create(DenseSettings(name, 2));
-  EXPECT_EQ(List().matches(), 2U);
-  Create(DenseSettings("models/c", 2));
-  ASSERT_OK(store_->Delete("models/a", "", false));
-  EXPECT_THAT(Names(List()), AllOf(Contains("models/b"), Not(Contains("models/a"))));
-}
-
 TEST_F(StatusPageTest, AModelHasItsCurrentSettingsReportAndState) {
   v1::Model settings = DenseSettings("models/m", 2);
   settings.set_description("<script>alert(1)</script>");
@@ -170,23 +144,6 @@ TEST_F(StatusPageTest, AModelHasItsCurrentSettingsReportAndState) {
   EXPECT_FALSE(detail.has_top_features());
   EXPECT_EQ(detail.server().models(), 1U);
   EXPECT_FALSE(detail.server().draining());
-}
-
-TEST_F(StatusPageTest, ACurveStartsAfterTheKnownRevisionAndEndsWithTheCurrentState) {
-  Create(DenseSettings("models/m", 2));
-  LearnNoise("models/m", 100);
-  const page::ModelDetail whole = Detail("m");
-  const int64_t last = whole.model().revision();
-  const int present = whole.model().report().streak() > 0 ? 1 : 0;
-  const page::ModelDetail rest = Detail("m", {{"after_revision", absl::StrCat(last - 5)}});
-  ASSERT_EQ(rest.model().learning_curve_size(), 5 + present);
-  EXPECT_EQ(rest.model().learning_curve(0).revision(), last - 4);
-  for (const int64_t known : {last, last + 100}) {
-    const page::ModelDetail present = Detail("m", {{"after_revision", absl::StrCat(known)}});
-    ASSERT_EQ(present.model().learning_curve_size(), 1);
-    EXPECT_EQ(present.model().learning_curve(0).revision(), last);
-    EXPECT_EQ(present.model().learning_curve(0).examples(), 100U);
-  }
 }
 
 // The page draws a line from one to the other; no point occurs twice.

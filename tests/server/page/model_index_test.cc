@@ -178,16 +178,10 @@ TEST_F(ModelIndexTest, RatesAreExamplesPerSecondBetweenTwoReadingsAndActiveAreTh
   Pass(absl::Seconds(1));
   EXPECT_THAT(Rate("busy"), Optional(0));
   EXPECT_THAT(Rate("idle"), Optional(5));
-}
-
-TEST_F(ModelIndexTest, ARateIsNotOverATimeAtWhichNobodyAsked) {
-  Create("m");
-  EXPECT_EQ(Rate("m"), std::nullopt);
-  Learn("m", 100);
+  // Nor over a time at which nobody asked.
+  Learn("busy", 100);
   Pass(absl::Hours(1));
-  EXPECT_EQ(Rate("m"), std::nullopt);
-  Pass(absl::Seconds(2));
-  EXPECT_THAT(Rate("m"), Optional(0));
+  EXPECT_EQ(Rate("busy"), std::nullopt);
 }
 
 TEST_F(ModelIndexTest, FiguresAreReadAgainAfterASecondAndModelsAtOnce) {

@@ -196,14 +196,11 @@ TEST(ConnectionsTest, SomeBeyondTheLimitsAreOpenUntilACallNamesTheOptionToRaise)
   EXPECT_EQ(connections.stats().refused[1], 1);
 }
 
-TEST(ConnectionLimitsTest, DefaultsLeaveDescriptorsForTheJournal) {
+TEST(ConnectionLimitsTest, LeaveDescriptorsForTheJournal) {
   EXPECT_EQ(ConnectionLimits({0, 0}, 1024)->connections, 384);
   EXPECT_EQ(ConnectionLimits({0, 0}, 1024)->connections_per_address, 96);
   EXPECT_EQ(ConnectionLimits({0, 0}, 1 << 20)->connections, 10000);
   EXPECT_EQ(ConnectionLimits({384, 7}, 1024)->connections_per_address, 7);
-}
-
-TEST(ConnectionLimitsTest, MoreThanTheDescriptorsAllowIsAnErrorThatSaysWhatToRaise) {
   for (const auto& [asked, descriptors] : {std::pair{385, 1024}, std::pair{0, 100}}) {
     const auto limits =
         ConnectionLimits({static_cast<size_t>(asked), 0}, static_cast<uint64_t>(descriptors));

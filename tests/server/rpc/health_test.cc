@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <tuple>
 
 #include "grpc/health/v1/health.pb.h"
 #include "server/rpc/acceptor.h"
@@ -21,8 +22,7 @@ constexpr char kCheck[] = "/grpc.health.v1.Health/Check";
 constexpr char kWatch[] = "/grpc.health.v1.Health/Watch";
 constexpr char kKnown[] = "grpc.reflection.v1alpha.ServerReflection";
 constexpr char kLearning[] = "perceptron.v1.LearningService";
-// A field of length 5 that ends after 1.
-const std::string kNoRequest = "\x0a\x05x";
+constexpr char kPrediction[] = "perceptron.v1.PredictionService";
 
 class HealthTest : public ::testing::Test {
  protected:
@@ -74,47 +74,6 @@ TEST_F(HealthTest, TheServerAndItsServicesServeUntilTheyAreStopped) {
   }
 }
 
-TEST_F(HealthTest, WhileNothingCanBeLearnedOnlyTheLearningServiceDoesNotServe) {
-  const Call::Method none = [](Call& call) { call.Finish(grpc::Status::OK); };
-  router_.AddService(kLearning, {{"Learn", none}, {"LearnStream", none}});
-  ClientCall learning(channel_, kWatch);
-  ClientCall all(channel_, kWatch);
-  ASSERT_TRUE(learning.Write(Request(kLearning)));
-  ASSERT_TRUE(all.Write(Request("")));
-  EXPECT_EQ(Next(learning), HealthCheckResponse::SERVING);
-  EXPECT_EQ(Next(all), HealthCheckResponse::SERVING);
-  health_.SetLearning(false);
-  EXPECT_EQ(Next(learning), HealthCheckResponse::NOT_SERVING);
-  EXPECT_TRUE(health_.IsServing(""));
-  EXPECT_TRUE(health_.IsServing(kKnown));
-  health_.SetLearning(true);
-  EXPECT_EQ(Next(learning), HealthCheckResponse::SERVING);
-  health_.Stop();
-  EXPECT_EQ(Next(learning), HealthCheckResponse::NOT_SERVING);
-  // It was not notified of what does not concern it.
-  EXPECT_EQ(Next(all), HealthCheckResponse::NOT_SERVING);
-  health_.SetLearning(true);
-  EXPECT_FALSE(health_.IsServing(kLearning));
-}
-
-TEST_F(HealthTest, WhileOthersShouldPredictOnlyThePredictionServicesDoNotServe) {
-  const Call::Method none = [](Call& call) { call.Finish(grpc::Status::OK); };
-  router_.AddService(kLearning, {{"Learn", none}, {"LearnStream", none}});
-  constexpr char kPrediction[] = "perceptron.v1.PredictionService";
-  constexpr char kInference[] = "inference.GRPCInferenceService";
-  router_.AddService(kPrediction, {{"Predict", none}, {"PredictStream", none}, {"Explain", none}});
-  ClientCall prediction(channel_, kWatch);
-  ASSERT_TRUE(prediction.Write(Request(kPrediction)));
-  EXPECT_EQ(Next(prediction), HealthCheckResponse::SERVING);
-  health_.SetPredicting(false);
-  EXPECT_EQ(Next(prediction), HealthCheckResponse::NOT_SERVING);
-  EXPECT_FALSE(health_.IsServing(kInference));
-  EXPECT_TRUE(health_.IsServing(kLearning));
-  EXPECT_TRUE(health_.IsServing(""));
-  health_.SetPredicting(true);
-  EXPECT_EQ(Next(prediction), HealthCheckResponse::SERVING);
-}
-
 TEST_F(HealthTest, AnUnknownServiceIsNotFoundWithAReasonAndItsName) {
   HealthCheckResponse response;
   for (int i = 0; i < 2; ++i) {
@@ -126,35 +85,54 @@ TEST_F(HealthTest, AnUnknownServiceIsNotFoundWithAReasonAndItsName) {
   }
 }
 
-TEST_F(HealthTest, BytesThatAreNoRequestAreInvalid) {
-  for (const char* path : {kCheck, kWatch}) {
-    std::string answer;
-    EXPECT_EQ(AskBytes(channel_, path, kNoRequest, answer).error_code(),
-              grpc::StatusCode::INVALID_ARGUMENT)
-        << path;
+TEST_F(HealthTest, WhileAServiceCannotBeUsedItAloneDoesNotServe) {
+  const Call::Method none = [](Call& call) { call.Finish(grpc::Status::OK); };
+  router_.AddService(kLearning, {{"Learn", none}, {"LearnStream", none}});
+  router_.AddService(kPrediction, {{"Predict", none}, {"PredictStream", none}, {"Explain", none}});
+  ClientCall all(channel_, kWatch);
+  ASSERT_TRUE(all.Write(Request("")));
+  EXPECT_EQ(Next(all), HealthCheckResponse::SERVING);
+  for (const auto& [service, other, set] :
+       {std::tuple{kLearning, kPrediction, &Health::SetLearning},
+        std::tuple{kPrediction, kLearning, &Health::SetPredicting}}) {
+    ClientCall watch(channel_, kWatch);
+    ASSERT_TRUE(watch.Write(Request(service)));
+    EXPECT_EQ(Next(watch), HealthCheckResponse::SERVING);
+    (health_.*set)(false);
+    EXPECT_EQ(Next(watch), HealthCheckResponse::NOT_SERVING);
+    EXPECT_EQ(health_.IsServing("inference.GRPCInferenceService"), service == kLearning);
+    for (const char* serving : {"", kKnown, other}) EXPECT_TRUE(health_.IsServing(serving));
+    (health_.*set)(true);
+    EXPECT_EQ(Next(watch), HealthCheckResponse::SERVING);
   }
+  health_.Stop();
+  // It was not notified of what does not concern it.
+  EXPECT_EQ(Next(all), HealthCheckResponse::NOT_SERVING);
+  health_.SetLearning(true);
+  EXPECT_FALSE(health_.IsServing(kLearning));
 }
 
-TEST_F(HealthTest, ACallWithoutARequestIsInvalid) {
-  for (const char* path : {kCheck, kWatch}) {
-    ClientCall call(channel_, path);
-    ASSERT_TRUE(call.WritesDone());
-    EXPECT_EQ(call.Finish().error_code(), grpc::StatusCode::INVALID_ARGUMENT) << path;
-  }
-}
-
-TEST_F(HealthTest, ARequestThatIsTooLargeIsRefused) {
+TEST_F(HealthTest, ARequestThatIsNoneOrTooLargeIsRefused) {
   for (const char* path : {kCheck, kWatch}) {
     std::string answer;
+    // A field of length 5 that ends after 1.
+    EXPECT_EQ(AskBytes(channel_, path, "\x0a\x05x", answer).error_code(),
+              grpc::StatusCode::INVALID_ARGUMENT);
     EXPECT_EQ(AskBytes(channel_, path, Request(std::string(100'000, 'x')), answer).error_code(),
-              grpc::StatusCode::RESOURCE_EXHAUSTED)
-        << path;
+              grpc::StatusCode::RESOURCE_EXHAUSTED);
+    ClientCall nothing(channel_, path);
+    ASSERT_TRUE(nothing.WritesDone());
+    EXPECT_EQ(nothing.Finish().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   }
 }
 
 TEST_F(HealthTest, WatchersReceiveTheStopOnceAndTheirStreamsStayOpen) {
   ClientCall whole(channel_, kWatch);
   ClientCall one(channel_, kWatch);
+  ClientCall cancelled(channel_, kWatch);
+  ASSERT_TRUE(cancelled.Write(Request("")));
+  EXPECT_EQ(Next(cancelled), HealthCheckResponse::SERVING);
+  cancelled.Cancel();
   ASSERT_TRUE(whole.Write(Request("")));
   ASSERT_TRUE(one.Write(Request(kKnown)));
   ASSERT_TRUE(one.WritesDone());
@@ -170,13 +148,13 @@ TEST_F(HealthTest, WatchersReceiveTheStopOnceAndTheirStreamsStayOpen) {
     EXPECT_EQ(Next(*watch), HealthCheckResponse::UNKNOWN);
     EXPECT_EQ(watch->Finish().error_code(), grpc::StatusCode::CANCELLED);
   }
-}
-
-TEST_F(HealthTest, AWatcherThatStartsAfterTheStopReceivesNotServing) {
-  health_.Stop();
-  ClientCall watch(channel_, kWatch);
-  ASSERT_TRUE(watch.Write(Request(kKnown)));
-  EXPECT_EQ(Next(watch), HealthCheckResponse::NOT_SERVING);
+  // Whoever comes later hears it at once, until the server's end.
+  ClientCall late(channel_, kWatch);
+  ASSERT_TRUE(late.Write(Request(kKnown)));
+  EXPECT_EQ(Next(late), HealthCheckResponse::NOT_SERVING);
+  server_->Stop();
+  EXPECT_EQ(Next(late), HealthCheckResponse::UNKNOWN);
+  EXPECT_FALSE(late.Finish().ok());
 }
 
 TEST_F(HealthTest, AWatcherOfAnUnknownServiceReceivesThatAndItsStreamStaysOpen) {
@@ -187,25 +165,6 @@ TEST_F(HealthTest, AWatcherOfAnUnknownServiceReceivesThatAndItsStreamStaysOpen) 
   watch.Cancel();
   EXPECT_EQ(Next(watch), HealthCheckResponse::UNKNOWN);
   EXPECT_EQ(watch.Finish().error_code(), grpc::StatusCode::CANCELLED);
-}
-
-TEST_F(HealthTest, WatchersThatCancelAreNeitherWaitedForNorNotified) {
-  for (int i = 0; i < 20; ++i) {
-    ClientCall watch(channel_, kWatch);
-    ASSERT_TRUE(watch.Write(Request("")));
-    EXPECT_EQ(Next(watch), HealthCheckResponse::SERVING);
-  }
-  health_.Stop();
-  server_->Stop();
-}
-
-TEST_F(HealthTest, TheServersEndEndsWatching) {
-  ClientCall watch(channel_, kWatch);
-  ASSERT_TRUE(watch.Write(Request("")));
-  EXPECT_EQ(Next(watch), HealthCheckResponse::SERVING);
-  server_->Stop();
-  EXPECT_EQ(Next(watch), HealthCheckResponse::UNKNOWN);
-  EXPECT_FALSE(watch.Finish().ok());
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "tests/server/rpc/rpc_server.h"
 
@@ -64,36 +65,16 @@ TEST(Router, ServicesAreListedInTheOrderOfTheirAddition) {
   EXPECT_EQ(router.services()[1]->full_name(), kService);
 }
 
-class RouterDeathTest : public ::testing::Test {
- protected:
-  RouterDeathTest() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
-
-  Router router_;
-};
-
-TEST_F(RouterDeathTest, AServiceWithoutOneOfItsMethodsIsRefused) {
-  EXPECT_DEATH(router_.AddService(kService, {{"Check", Says("check")}}), kService);
-  EXPECT_DEATH(router_.AddService(kService, {}), kService);
-}
-
-TEST_F(RouterDeathTest, AServiceWithAMethodThatItDoesNotHaveIsRefused) {
-  EXPECT_DEATH(
-      router_.AddService(
-          kService, {{"Check", Says("check")}, {"Watch", Says("watch")}, {"Ask", Says("ask")}}),
-      kService);
-  EXPECT_DEATH(router_.AddService(kService, {{"Check", Says("check")}, {"Ask", Says("ask")}}),
-               kService);
-}
-
-TEST_F(RouterDeathTest, AMethodGivenTwiceStandsForNoOther) {
-  EXPECT_DEATH(router_.AddService(kService, {{"Check", Says("check")}, {"Check", Says("check")}}),
-               kService);
-}
-
-TEST_F(RouterDeathTest, AServiceThatIsNotLinkedInIsRefused) {
-  EXPECT_DEATH(router_.AddService("no.such.Service", {}), "no.such.Service");
-  EXPECT_DEATH(router_.AddService("no.such.Service", {{"Check", Says("check")}}),
-               "no.such.Service");
+TEST(RouterDeathTest, AServiceIsAddedWholeOrNotAtAll) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  Router router;
+  for (const std::vector<const char*>& names :
+       {std::vector{"Check"}, {"Check", "Watch", "Ask"}, {"Check", "Ask"}, {"Check", "Check"}}) {
+    std::vector<Router::NamedMethod> methods;
+    for (const char* name : names) methods.push_back({name, Says(name)});
+    EXPECT_DEATH(router.AddService(kService, methods), kService);
+  }
+  EXPECT_DEATH(router.AddService("no.such.Service", {}), "no.such.Service");
 }
 
 }  // namespace

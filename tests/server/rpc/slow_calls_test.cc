@@ -1,16 +1,12 @@
 #include "server/rpc/slow_calls.h"
 
 #include <gmock/gmock.h>
-#include <google/protobuf/struct.pb.h>
-#include <google/protobuf/util/json_util.h>
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "server/config/logging.h"
 
 namespace perceptrond {
 namespace {
@@ -70,34 +66,6 @@ TEST(SlowCallLogTest, WhatTheClientChoseIsEscapedAndCut) {
   EXPECT_THAT(std::vector<std::string>(absl::StrSplit(line, '\n')), SizeIs(2));
   EXPECT_THAT(line, Not(HasSubstr("\xe2")));
   EXPECT_LT(line.size(), 1000u);
-}
-
-TEST(SlowCallLogTest, ALineIsJsonWhereTheLogIs) {
-  InitLogging(LogLevel::kInfo, LogFormat::kJson);
-  SlowCallLog log;
-  const std::string line = Written(log, Example());
-  InitLogging(LogLevel::kInfo, LogFormat::kText);
-  google::protobuf::Struct object;
-  ASSERT_TRUE(google::protobuf::util::JsonStringToMessage(line, &object).ok()) << line;
-  EXPECT_EQ(object.fields().at("work_ms").number_value(), 1000);
-}
-
-TEST(SlowCallLogTest, ASecondHasTenLinesAndTheNextLineSaysHowManyWereLeftOut) {
-  SlowCallLog log;
-  ::testing::internal::CaptureStderr();
-  log.Write(Example());
-  const auto start = SteadyClock::now();
-  size_t calls = 1;
-  for (auto now = start; now - start < std::chrono::seconds(1); ++calls) {
-    now = SteadyClock::now();
-    log.Write(Example());
-  }
-  const std::vector<std::string> lines =
-      absl::StrSplit(::testing::internal::GetCapturedStderr(), '\n', absl::SkipEmpty());
-  constexpr size_t kLines = SlowCallLog::kMaxLinesPerSecond;
-  ASSERT_GT(lines.size(), kLines);
-  EXPECT_LE(lines.size(), 2 * kLines);
-  EXPECT_THAT(lines[kLines], HasSubstr(absl::StrCat(" left_out=", calls - lines.size())));
 }
 
 TEST(SlowCallLogTest, OnlyWhatTakesLongerThanTheThresholdIsSlow) {

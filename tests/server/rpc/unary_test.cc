@@ -99,35 +99,21 @@ class UnaryTest : public ::testing::Test {
   std::shared_ptr<grpc::Channel> channel_;
 };
 
-TEST_F(UnaryTest, ASmallRequestThatCanRunInlineIsAnsweredByThePollingThread) {
+TEST_F(UnaryTest, ThePollingThreadAnswersWhatIsSmallAndMayRunInlineAndWorkersTheRest) {
   EXPECT_EQ(Thread("/quick", "small"), poller_);
-}
-
-TEST_F(UnaryTest, ASmallRequestThatCannotRunInlineIsAnsweredByAWorker) {
   EXPECT_NE(Thread("/quick", "slow"), poller_);
-}
-
-TEST_F(UnaryTest, AMethodWithoutInlineRequestsIsAnsweredByAWorker) {
   EXPECT_NE(Thread("/slow", "small"), poller_);
-}
-
-TEST_F(UnaryTest, ALargeRequestIsAnsweredByAWorker) {
   const size_t own =
       Request(std::string(kMaxInlineBytes - 4, 'x')).ByteSizeLong() - (kMaxInlineBytes - 4);
   EXPECT_EQ(Thread("/quick", std::string(kMaxInlineBytes - own, 'x')), poller_);
   EXPECT_NE(Thread("/quick", std::string(kMaxInlineBytes - own + 1, 'x')), poller_);
 }
 
-TEST_F(UnaryTest, TheBodysErrorIsTheCalls) {
+TEST_F(UnaryTest, TheBodysErrorIsTheCallsAndBytesThatAreNoRequestAreInvalid) {
   for (const char* path : {"/slow", "/quick"}) {
     const grpc::Status status = Try(path, "fail");
     EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION) << path;
     EXPECT_EQ(status.error_message(), "as requested");
-  }
-}
-
-TEST_F(UnaryTest, BytesThatAreNoRequestAreInvalid) {
-  for (const char* path : {"/slow", "/quick"}) {
     std::string answer;
     EXPECT_EQ(AskBytes(channel_, path, "\x0a\x05x", answer).error_code(),
               grpc::StatusCode::INVALID_ARGUMENT)
@@ -159,13 +145,7 @@ TEST_F(UnaryOfLittleTest, ARequestBeyondTheMostIsRefusedByWhoPollsToo) {
   }
 }
 
-TEST_F(UnaryTest, AServerThatDrainsIsUnavailable) {
-  drain_.Begin();
-  for (const char* path : {"/slow", "/quick"})
-    EXPECT_EQ(Try(path, "small").error_code(), grpc::StatusCode::UNAVAILABLE) << path;
-}
-
-TEST_F(UnaryTest, ABodyThatAsksForTheDrainItselfIsAnsweredWhileTheServerDrains) {
+TEST_F(UnaryTest, AServerThatDrainsIsUnavailableButForABodyThatAsksForTheDrainItself) {
   for (const char* expected : {"serving", "draining"}) {
     for (const char* path : {"/drain", "/quickdrain"}) {
       v1::Model response;
@@ -174,6 +154,8 @@ TEST_F(UnaryTest, ABodyThatAsksForTheDrainItselfIsAnsweredWhileTheServerDrains) 
     }
     drain_.Begin();
   }
+  for (const char* path : {"/slow", "/quick"})
+    EXPECT_EQ(Try(path, "small").error_code(), grpc::StatusCode::UNAVAILABLE) << path;
 }
 
 TEST_F(UnaryTest, OneThatPollsAnswersWhileTheWorkersAreBusy) {
@@ -184,14 +166,11 @@ TEST_F(UnaryTest, OneThatPollsAnswersWhileTheWorkersAreBusy) {
   go_.Notify();
 }
 
-TEST_F(UnaryTest, AModelCanRunInlineOnceItIsInMemory) {
+TEST_F(UnaryTest, AModelInMemoryThatNeedsOneProductPerRowCanRunInline) {
   EXPECT_FALSE(CanRunInline(store_.GetIfLoaded("models/m").get()));
   ASSERT_TRUE(store_.Create(DenseSettings("models/m", 2), "", false).ok());
   ASSERT_TRUE(store_.Acquire("models/m").ok());
   EXPECT_TRUE(CanRunInline(store_.GetIfLoaded("models/m").get()));
-}
-
-TEST_F(UnaryTest, AModelThatNeedsMoreThanOneProductPerRowCannotRunInline) {
   v1::Model voted = DenseSettings("models/voted", 2);
   voted.mutable_learner()->mutable_voted();
   v1::Model classes = DenseSettings("models/classes", 2);
@@ -211,17 +190,6 @@ TEST_F(UnaryTest, AModelThatNeedsMoreThanOneProductPerRowCannotRunInline) {
     EXPECT_NE(store_.GetIfLoaded(settings.name()), nullptr);
     EXPECT_FALSE(CanRunInline(store_.GetIfLoaded(settings.name()).get())) << settings.name();
   }
-}
-
-TEST_F(UnaryTest, LargeRequestsLeaveAThreadToTheOthers) {
-  absl::Notification begun;
-  workers_.Schedule(WorkSize::kLarge, [&] {
-    begun.Notify();
-    EXPECT_TRUE(go_.WaitForNotificationWithTimeout(kLong));
-  });
-  ASSERT_TRUE(begun.WaitForNotificationWithTimeout(kLong));
-  EXPECT_NE(Thread("/slow", "small"), 0);
-  go_.Notify();
 }
 
 TEST_F(UnaryTest, ACallThatIsCancelledInTheQueueIsDroppedWithoutWork) {

@@ -49,8 +49,6 @@ TEST(Workers, AllThatWasGivenIsDoneBeforeTheyAreDestroyed) {
   EXPECT_EQ(done, kGiven);
 }
 
-TEST(Workers, ThreadsThatWereNeverGivenAnythingEnd) { const Workers workers(8); }
-
 TEST(Workers, WorkThatFindsNoThreadFreeWaitsAndIsDoneInOrder) {
   constexpr int kThreads = 3;
   constexpr int kGiven = 200;
@@ -151,7 +149,7 @@ TEST(Workers, OfIdleThreadsTheOneThatWasBusyLastGetsTheNextWork) {
 
 TEST(Workers, WhatManyThreadsGiveAtOnceIsDoneOnce) {
   constexpr int kGivers = 8;
-  constexpr int kEach = 2000;
+  constexpr int kEach = 500;
   std::vector<std::atomic<int>> done(kGivers * kEach);
   {
     Workers workers(3);
@@ -278,18 +276,18 @@ class QueueTest : public ::testing::Test {
   Workers workers_;
 };
 
+TEST_F(QueueTest, AShortQueueIsAcceptedHoweverLongItWaits) {
+  EXPECT_EQ(Fill(1), 1);
+  Advance(kBurst);
+  EXPECT_EQ(Fill(100), 1);
+}
+
 TEST_F(QueueTest, SmallWorkIsRefusedOnceWhatIsNextHasWaitedLong) {
   EXPECT_EQ(Fill(100), 100);
   Advance(kBurst);
   EXPECT_EQ(Fill(1), 0);
   Workers::Work management = [] {};
   EXPECT_TRUE(workers_.TrySchedule(WorkSize::kManagement, management));
-}
-
-TEST_F(QueueTest, AShortQueueIsAcceptedHoweverLongItWaits) {
-  EXPECT_EQ(Fill(1), 1);
-  Advance(kBurst);
-  EXPECT_EQ(Fill(100), 1);
 }
 
 TEST_F(QueueTest, SmallWorkOfABurstIsLateOnceItHasWaitedLongWhileOthersWait) {
