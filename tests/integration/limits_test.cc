@@ -6,17 +6,18 @@ namespace {
 
 using ::testing::HasSubstr;
 
+void ExpectRefused(const grpc::Status& status, const char* reason, const char* flag) {
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(Reason(status), reason) << status.error_message();
+  EXPECT_THAT(status.error_message(), HasSubstr(flag));
+}
+
 class LimitsTest : public ServerTest {
  protected:
   LimitsTest()
       : ServerTest({"--max-models=2", "--max-model-features=100", "--max-producers=1",
                     "--max-example-features=4", "--max-message-bytes=64KiB"}) {}
 
-  static void ExpectRefused(const grpc::Status& status, const char* reason, const char* flag) {
-    EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
-    EXPECT_EQ(Reason(status), reason) << status.error_message();
-    EXPECT_THAT(status.error_message(), HasSubstr(flag));
-  }
   grpc::Status TryCreate(const std::string& id, uint32_t dimension) {
     grpc::ClientContext context;
     v1::CreateModelRequest request;
@@ -71,6 +72,40 @@ TEST_F(LimitsTest, BytesOfAMessage) {
   EXPECT_TRUE(Predict(request, &response).ok());
   for (int i = 0; i < 4'000; ++i) request.mutable_columns()->add_values(1);
   ExpectRefused(Predict(request, &response), "MESSAGE_TOO_LARGE", "--max-message-bytes");
+}
+
+class CostLimitTest : public ServerTest {
+ protected:
+  CostLimitTest() : ServerTest({"--max-message-cost=1000000"}) {}
+};
+
+TEST_F(CostLimitTest, AMessageIsRefusedOnEachPathAndTheStreamGoesOn) {
+  v1::Model settings;
+  settings.mutable_feature_space()->mutable_dense()->set_dimension(4);
+  settings.mutable_feature_space()->mutable_map()->mutable_fourier()->set_dimension(100);
+  settings.mutable_feature_space()->mutable_map()->mutable_fourier()->set_gamma(1);
+  Create("m", settings);
+  v1::PredictRequest predict;
+  predict.set_model("models/m");
+  predict.mutable_columns()->set_dense_width(4);
+  // 3,500 rows of 100 mapped features, each of which is a sum of four products.
+  predict.mutable_columns()->mutable_values()->Resize(14'000, 1);
+  v1::PredictResponse response;
+  ExpectRefused(Predict(predict, &response), "MESSAGE_TOO_COSTLY", "--max-message-cost");
+  v1::LearnRequest learn;
+  learn.set_model("models/m");
+  *learn.mutable_columns() = predict.columns();
+  learn.mutable_columns()->mutable_labels()->Resize(3'500, 1);
+  ExpectRefused(Learn(learn), "MESSAGE_TOO_COSTLY", "--max-message-cost");
+  RawLearnStream stream(*learning_, "m");
+  stream.Open();
+  v1::LearnStreamRequest message;
+  *message.mutable_columns() = learn.columns();
+  EXPECT_EQ(Reason(stream.Ask(message).error()), "MESSAGE_TOO_COSTLY");
+  message.mutable_columns()->mutable_values()->Truncate(4);
+  message.mutable_columns()->mutable_labels()->Truncate(1);
+  EXPECT_FALSE(stream.Ask(message).has_error());
+  EXPECT_TRUE(stream.Finish().ok());
 }
 
 // The flag.

@@ -110,24 +110,6 @@ TEST_F(MemoryTest, UnreadStreamsAreHeldToTheBudgetAndEndedWhileOthersAreServed) 
   }
 }
 
-TEST_F(MemoryTest, UnreadAnswersAreHeldToTheBudgetAndEndedWhileOthersAreServed) {
-  CreateHashed("m", 19);
-  Fill("m", 100'000);
-  v1::GetModelRequest request;
-  request.set_name("models/m");
-  request.set_view(v1::MODEL_VIEW_WEIGHTS);
-  std::vector<std::unique_ptr<UnreadCall>> calls;
-  for (int i = 0; i < 200; ++i) {
-    calls.push_back(
-        std::make_unique<UnreadCall>(narrow_channel_, "/perceptron.v1.ModelService/GetModel"));
-    ASSERT_TRUE(calls.back()->Send(request.SerializeAsString(), absl::Seconds(30)));
-  }
-  AwaitSlowConsumers(1);
-  ExpectServed("m");
-  EXPECT_GT(Metric("perceptrond_memory_refusals_total{use=\"answers\"}"), 0);
-  EXPECT_LT(PeakMemory(server_.pid()), kAllowed);
-}
-
 TEST_F(MemoryTest, ModelsStreamsAnswersAndAnalysesAtOnceStayWithinWhatIsDocumented) {
   for (int i = 0; i < 12; ++i) {
     CreateHashed(absl::StrCat("m", i), 22);
@@ -166,77 +148,6 @@ TEST_F(MemoryTest, AClientThatWaitsForAWatchedModelStays) {
   Fill("m", 10);
   ASSERT_TRUE(watch->Read(&response));
   EXPECT_EQ(response.model().revision(), 1);
-}
-
-TEST_F(MemoryTest, WeightsComeInPagesOfOneRevision) {
-  CreateHashed("m", 19);
-  Fill("m", 200'000);
-  const v1::Model whole = Get("m");
-  v1::ListWeightsRequest request;
-  request.set_model("models/m");
-  request.set_page_size(1 << 16);
-  v1::WeightVector all;
-  int pages = 0;
-  do {
-    grpc::ClientContext context;
-    v1::ListWeightsResponse page;
-    const grpc::Status status = models_->ListWeights(&context, request, &page);
-    ASSERT_TRUE(status.ok()) << status.error_message();
-    EXPECT_EQ(page.revision(), whole.revision());
-    EXPECT_EQ(page.vectors(), 1U);
-    EXPECT_LE(page.weights().vectors(0).values_size(), 1 << 16);
-    all.MergeFrom(page.weights().vectors(0));
-    request.set_page_token(page.next_page_token());
-    ++pages;
-    if (pages == 1) {
-      const std::string token = page.next_page_token();
-      v1::ListWeightsRequest other = request;
-      other.set_page_token("no token");
-      grpc::ClientContext bad;
-      EXPECT_EQ(models_->ListWeights(&bad, other, &page).error_code(),
-                grpc::StatusCode::INVALID_ARGUMENT);
-    }
-  } while (!request.page_token().empty());
-  EXPECT_GE(pages, 4);
-  ASSERT_EQ(whole.weights().vectors_size(), 1);
-  EXPECT_EQ(all.SerializeAsString(), whole.weights().vectors(0).SerializeAsString());
-}
-
-TEST_F(MemoryTest, PagesOfAModelThatLearnsAreAborted) {
-  CreateHashed("m", 19);
-  Fill("m", 100);
-  v1::ListWeightsRequest request;
-  request.set_model("models/m");
-  request.set_page_size(10);
-  v1::ListWeightsResponse page;
-  grpc::ClientContext first;
-  ASSERT_TRUE(models_->ListWeights(&first, request, &page).ok());
-  request.set_page_token(page.next_page_token());
-  v1::LearnRequest learn;
-  learn.set_model("models/m");
-  learn.mutable_columns()->add_indices(1);
-  learn.mutable_columns()->add_values(1);
-  learn.mutable_columns()->add_row_ends(1);
-  learn.mutable_columns()->add_labels(-1);
-  ASSERT_TRUE(Learn(learn).ok());
-  grpc::ClientContext second;
-  const grpc::Status status = models_->ListWeights(&second, request, &page);
-  EXPECT_EQ(status.error_code(), grpc::StatusCode::ABORTED);
-  EXPECT_EQ(Reason(status), "REVISION_MISMATCH");
-}
-
-TEST_F(MemoryTest, WeightsTooLargeForOneAnswerAreLeftToPages) {
-  CreateHashed("m", 20);
-  Fill("m", 700'000);
-  grpc::ClientContext context;
-  v1::GetModelRequest request;
-  request.set_name("models/m");
-  request.set_view(v1::MODEL_VIEW_WEIGHTS);
-  v1::Model model;
-  const grpc::Status status = models_->GetModel(&context, request, &model);
-  EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
-  EXPECT_EQ(Reason(status), "ANSWER_TOO_LARGE");
-  EXPECT_THAT(status.error_message(), ::testing::HasSubstr("ListWeights"));
 }
 
 // Anybody can send such a request to a server without an access file.

@@ -54,28 +54,6 @@ TEST_F(RateLimitTest, AUnaryCallAboveTheRateIsRefusedWithTheTimeToWait) {
               ::testing::HasSubstr("perceptrond_principal_limited_total{principal=\"slow\"} 1"));
 }
 
-TEST_F(RateLimitTest, AStreamAboveTheRateIsSlowedAndAnswersEverything) {
-  grpc::ClientContext context;
-  Authorize(context, "slow");
-  const auto stream = learning_->LearnStream(&context);
-  v1::LearnStreamRequest request;
-  request.set_model("models/m");
-  *request.mutable_columns() = Rows(50);
-  const absl::Time begin = absl::Now();
-  constexpr int kMessages = 10;
-  for (int i = 0; i < kMessages; ++i) ASSERT_TRUE(stream->Write(request));
-  stream->WritesDone();
-  int64_t examples = 0;
-  v1::LearnStreamResponse response;
-  while (stream->Read(&response)) {
-    for (const v1::LearnResult& result : response.results()) examples += result.examples();
-  }
-  EXPECT_TRUE(stream->Finish().ok());
-  EXPECT_EQ(examples, 50 * kMessages);
-  // All but a second's examples and those of the last message wait for their time.
-  EXPECT_GT(absl::Now() - begin, absl::Seconds(3));
-}
-
 TEST_F(RateLimitTest, APausedStreamEndsWhenItsClientCancels) {
   grpc::ClientContext context;
   Authorize(context, "slow");

@@ -37,13 +37,6 @@ TEST_F(ServerProcessTest, AnAddressInUseIsRefusedWithWords) {
   EXPECT_THAT(second.out, ::testing::HasSubstr("cannot listen on " + server_.address()));
 }
 
-TEST_F(ServerProcessTest, UnknownFlagsAndValuesOutOfRangeExitWithTwo) {
-  EXPECT_EQ(RunServer("--no-such-flag").exit_code, 2);
-  const CommandResult range = RunServer("--max-message-bytes 1");
-  EXPECT_EQ(range.exit_code, 2);
-  EXPECT_THAT(range.out, ::testing::HasSubstr("--max-message-bytes"));
-}
-
 TEST_F(ServerProcessTest, AnInterruptDrainsToo) {
   server_.Signal(SIGINT);
   EXPECT_EQ(server_.Wait(), 0);
@@ -73,18 +66,6 @@ TEST_F(ServerProcessTest, AUnaryCallThatWasTakenIsAnsweredBeforeTheServerGoes) {
   caller.join();
   EXPECT_TRUE(status.ok()) << status.error_message();
   EXPECT_EQ(response.scores_size(), 40);
-}
-
-TEST_F(ServerProcessTest, AUnixSocketServes) {
-  const TempDir dir;
-  const std::string address = "unix:" + dir.path() + "/socket";
-  ServerProcess server(dir.path() + "/data", {"--address", address});
-  const auto channel = grpc::CreateChannel(address, grpc::InsecureChannelCredentials());
-  grpc::ClientContext context;
-  v1::ListModelsResponse models;
-  EXPECT_TRUE(v1::ModelService::NewStub(channel)
-                  ->ListModels(&context, v1::ListModelsRequest(), &models)
-                  .ok());
 }
 
 TEST_F(ServerProcessTest, AUnixSocketIsNotTakenFromARunningServerButFromOneThatHasStopped) {
