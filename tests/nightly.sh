@@ -1,14 +1,14 @@
 #!/bin/sh
 # Everything that a release must pass and that is too long for each change. Root, two processors, about three hours.
 #   sh tests/nightly.sh [PART...]
-# The parts, all of them unless some are named: tests (the tests labelled nightly), asan, tsan, fuzz (each fuzzer for two minutes),
-# faults (a fault at each write to disk), fleet (each fault of a fleet ten times), soak (ten minutes), aarch64 (the same bits under
+# The parts, all of them unless some are named: tests (the tests labelled nightly), asan, tsan, fuzz (each fuzzer for two minutes), replay
+# (each rule through twenty scripts of events), faults (a fault at each write to disk), fleet (each fault of a fleet ten times), soak (ten minutes), aarch64 (the same bits under
 # qemu), container, install. A part that fails does not stop the others; the last lines say which passed.
 set -u
 
 root=$(cd "$(dirname "$0")/.." && pwd)
 cd "$root" || exit 1
-all="tests asan tsan fuzz faults fleet soak aarch64 container install"
+all="tests asan tsan fuzz replay faults fleet soak aarch64 container install"
 # shellcheck disable=SC2086  # a list of words
 [ $# -gt 0 ] || set -- $all
 for name; do
@@ -24,6 +24,7 @@ part() {
     asan) sh tests/run.sh --asan --nightly ;;
     tsan) sh tests/run.sh --tsan --nightly ;;
     fuzz) sh tests/fuzz/run.sh 120 ;;
+    replay) PERCEPTROND_REPLAY_SEEDS=20 build/bin/replay_test --gtest_brief=1 ;;
     faults) PERCEPTROND_ALL_FAULTS=1 build/bin/storage_faults_test ;;
     fleet) sh tests/integration/fleet/run.sh 10 ;;
     soak) sh tests/soak/run.sh 600 ;;
