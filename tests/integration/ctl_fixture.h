@@ -20,7 +20,7 @@ class CtlTest : public ServerTest {
   }
 
   std::string Command(const std::string& arguments) const {
-    return absl::StrCat(PERCEPTRONCTL_BINARY, " --server ", server_.address(), " ", arguments);
+    return absl::StrCat(PerceptronctlBinary(), " --server ", server_.address(), " ", arguments);
   }
   // With standard error in the output.
   CommandResult Ctl(const std::string& arguments, const std::string& input = "") const {

@@ -42,7 +42,7 @@ class CtlRunTest : public CtlTest {
     bool CatchesInterrupts() const {
       const std::string process = absl::StrCat("/proc/", pid());
       std::error_code ended;
-      if (std::filesystem::read_symlink(process + "/exe", ended) != PERCEPTRONCTL_BINARY)
+      if (std::filesystem::read_symlink(process + "/exe", ended) != PerceptronctlBinary())
         return false;
       const std::string status = ReadAll(process + "/status");
       const size_t caught = status.find("SigCgt:");

@@ -414,8 +414,9 @@ TEST_F(CtlTest, HealthAsksWhereTheEnvironmentSaysThatTheServerServes) {
            {"PERCEPTROND_ADDRESS='*" + port + "'", 0},
            {"PERCEPTROND_ADDRESS=unix:/none PERCEPTROND_SERVER=" + server_.address(), 0},
            {"PERCEPTROND_ADDRESS=unix:/none", 1}}) {
-    const CommandResult asked = RunCommand("env -u PERCEPTROND_SERVER -u PERCEPTROND_ADDRESS " +
-                                           environment + " " PERCEPTRONCTL_BINARY " health 2>&1");
+    const CommandResult asked =
+        RunCommand("env -u PERCEPTROND_SERVER -u PERCEPTROND_ADDRESS " + environment + " " +
+                   PerceptronctlBinary() + " health 2>&1");
     EXPECT_EQ(asked.exit_code, code) << environment << asked.out;
   }
   EXPECT_EQ(server_.Terminate(), 0);

@@ -34,7 +34,7 @@ class CtlTlsTest : public ::testing::Test {
   static void Expect(int exit_code, const ServerProcess& server, const std::string& arguments,
                      const std::string& environment = "") {
     const CommandResult result =
-        RunCommand(absl::StrCat(environment, " ", PERCEPTRONCTL_BINARY, " --server ",
+        RunCommand(absl::StrCat(environment, " ", PerceptronctlBinary(), " --server ",
                                 server.address(), " ", arguments, " 2>&1"),
                    "+1 1:1\n-1 2:1\n");
     EXPECT_EQ(result.exit_code, exit_code) << environment << " " << arguments << result.out;

@@ -78,7 +78,7 @@ TEST_F(ExpiryTest, AModelThatIsNotUsedIsDeletedOnceAndThoseThatAreNeededStay) {
 
 TEST_F(ExpiryTest, PerceptronctlSetsShowsAndRemovesTheTime) {
   const auto ctl = [this](const std::string& arguments) {
-    return RunCommand(absl::StrCat(PERCEPTRONCTL_BINARY, " --server ", server_.address(), " ",
+    return RunCommand(absl::StrCat(PerceptronctlBinary(), " --server ", server_.address(), " ",
                                    arguments, " 2>&1"));
   };
   EXPECT_EQ(ctl("create m --dimension 2 --expire-after 30d").exit_code, 0);

@@ -18,13 +18,13 @@ class FleetPathTest : public FleetProcesses {
   }
   // perceptronctl, which resumes at any of these servers, with rows from the first on.
   FILE* BeginToLearn(const std::string& servers) const {
-    return popen(
-        absl::StrCat("XDG_STATE_HOME=", dir_.path(), " " PERCEPTRONCTL_BINARY " --server ", servers,
-                     " learn m - --format svmlight --index-base 1 --batch 10 "
-                     "--producer p --start-offset 0 >",
-                     dir_.path(), "/learned 2>&1")
-            .c_str(),
-        "w");
+    return popen(absl::StrCat("XDG_STATE_HOME=", dir_.path(), " ", PerceptronctlBinary(),
+                              " --server ", servers,
+                              " learn m - --format svmlight --index-base 1 --batch 10 "
+                              "--producer p --start-offset 0 >",
+                              dir_.path(), "/learned 2>&1")
+                     .c_str(),
+                 "w");
   }
   void Send(FILE* to, int begin, int end) const {
     for (int i = begin; i < end; ++i) std::fputs(rows_[i].c_str(), to);

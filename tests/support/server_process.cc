@@ -17,6 +17,8 @@
 
 namespace perceptrond::testing {
 
+std::string PerceptronctlBinary() { return PERCEPTRONCTL_BINARY; }
+
 ServerProcess::ServerProcess(std::string data_dir, std::vector<std::string> flags)
     : data_dir_(std::move(data_dir)),
       flags_(std::move(flags)),

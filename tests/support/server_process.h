@@ -10,6 +10,9 @@
 
 namespace perceptrond::testing {
 
+// The path of perceptronctl.
+std::string PerceptronctlBinary();
+
 // Runs until it is stopped or this is destroyed. Listens on free ports of the loopback address. Not
 // thread-safe, but for address().
 class ServerProcess {
