@@ -88,9 +88,9 @@ class NamesTest(unittest.TestCase):
         known = help_of(sys.argv[1]) + help_of(sys.argv[2])
         for command in re.findall(r"^  (\w+) {2,}", known.split("Subcommands:")[1], re.MULTILINE):
             known += help_of(sys.argv[2], command)
-        # Of docker, cmake, npm, pkg-config, tests/run.sh, tests/bench/run.sh and cost_growth.
+        # Of docker, cmake, npm, pkg-config and the programs in tests/.
         others = {"--build", "--profile", "--wait", "--stop-timeout", "--preset", "--install", "--prefix", "--component", "--workflow", "--cflags", "--libs",
-                  "--variable", "--label", "--matrix", "--svg", "--rm", "--filter", "--num"}
+                  "--variable", "--label", "--nightly", "--release", "--matrix", "--rm", "--filter", "--num"}
         # Nor of other programs.
         pages = re.sub(r"^```sh needs=.*?^```$", "", PAGES, flags=re.MULTILINE | re.DOTALL)
         named = set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]+", pages)) - others
