@@ -8,8 +8,8 @@ Usage: sh tests/run.sh [--style | --asan | --tsan] [--nightly] [--label X]... [-
 
   (none)        builds into build/ (Release) and runs the fast suite
   --style       builds nothing; runs the checks of the source
-  --asan        builds the unit tests of core, client and server with AddressSanitizer and UndefinedBehaviorSanitizer into
-                build-asan/, and runs them. Clang compiles both programs too, and analyses their locks
+  --asan        builds the tests labelled "asan" with AddressSanitizer and UndefinedBehaviorSanitizer into build-asan/, and
+                runs them. Clang compiles both programs too, and analyses their locks
   --tsan        builds the tests labelled "tsan" with ThreadSanitizer into build-tsan/, and runs them
   --nightly     runs the tests labelled "nightly" instead of the others; with --asan or --tsan in addition to them
   --label X     only the tests labelled X (a regular expression); may be repeated

@@ -75,8 +75,8 @@ void BlockDots(const float* x, const float* columns, size_t width, double* dots)
   for (size_t r = 0; r < kRowsInBlock; r += 4 * kWidth, dots += 4 * kWidth) {
     auto a = hn::Zero(kDoubles);
     auto b = a, c = a, d = a;
-    const float* column = columns + r;
-    for (size_t j = 0; j < width; ++j, column += kRowsInBlock) {
+    for (size_t j = 0; j < width; ++j) {
+      const float* const column = columns + j * kRowsInBlock + r;
       const auto value = hn::Set(kDoubles, static_cast<double>(x[j]));
       const auto load = [&](size_t v) HWY_ATTR {
         return hn::PromoteTo(kDoubles, hn::LoadU(kFloats, column + v * kWidth));
