@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "core/report/figures.h"
 #include "perceptron/v1/report.pb.h"
 
