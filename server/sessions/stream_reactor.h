@@ -60,8 +60,8 @@ class StreamReactor final : public Reactor,
     {
       MutexLock lock(&mutex_);
       reading_ = false;
-      // The stream may have ended meanwhile: a message that arrives later is dropped.
-      if (!ok || end_.has_value()) {
+      // A message that arrives after the stream's end, or after the call is finished, is dropped.
+      if (!ok || end_.has_value() || broken_.has_value()) {
         EndWith(absl::OkStatus());
         return Pump();
       }

@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -277,6 +278,56 @@ TEST_P(StreamReactorTest, BytesThatAreNoMessageEndItWithWhatIsWrong) {
   ASSERT_TRUE(stream_.Write("\x0a\x05x"));
   ExpectAnswers(0, 1);
   EXPECT_EQ(stream_.Finish().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+}
+
+// Has a call's second message arrive after the call is finished.
+class SecondMessageLate final : public grpc::experimental::ServerInterceptorFactoryInterface {
+ public:
+  explicit SecondMessageLate(absl::Notification& arrived) : arrived_(arrived) {}
+  grpc::experimental::Interceptor* CreateServerInterceptor(
+      grpc::experimental::ServerRpcInfo* /*info*/) override {
+    return new Interceptor(arrived_);
+  }
+
+ private:
+  class Interceptor final : public grpc::experimental::Interceptor {
+   public:
+    explicit Interceptor(absl::Notification& arrived) : arrived_(arrived) {}
+    void Intercept(grpc::experimental::InterceptorBatchMethods* methods) override {
+      using Point = grpc::experimental::InterceptionHookPoints;
+      if (methods->QueryInterceptionHookPoint(Point::PRE_SEND_STATUS)) finished_.Notify();
+      if (methods->QueryInterceptionHookPoint(Point::POST_RECV_MESSAGE) && ++received_ == 2) {
+        arrived_.Notify();
+        finished_.WaitForNotification();
+      }
+      methods->Proceed();
+    }
+
+   private:
+    absl::Notification& arrived_;
+    absl::Notification finished_;
+    std::atomic<int> received_ = 0;
+  };
+
+  absl::Notification& arrived_;
+};
+
+TEST_P(StreamReactorTest, AMessageThatArrivesAfterACancelledCallIsFinishedIsNotAccepted) {
+  absl::Notification arrived;
+  RpcServer::Interceptors interceptors;
+  interceptors.push_back(std::make_unique<SecondMessageLate>(arrived));
+  RpcServer server([this](const std::string&) -> const Call::Method& { return method_; }, 2,
+                   std::move(interceptors));
+  ClientCall stream(server.Connect(), "/stream");
+  std::string answer;
+  ASSERT_TRUE(stream.Write(Message(0).SerializeAsString()));
+  ASSERT_TRUE(stream.Read(answer));
+  ASSERT_TRUE(stream.Write(Message(1).SerializeAsString()));
+  arrived.WaitForNotification();
+  stream.Cancel();
+  EXPECT_EQ(stream.Finish().error_code(), grpc::StatusCode::CANCELLED);
+  server.Stop();
+  EXPECT_EQ(accepted(), 1U);
 }
 
 INSTANTIATE_TEST_SUITE_P(AnsweredAtOnceOrLater, StreamReactorTest, ::testing::Bool(),
