@@ -2,7 +2,7 @@
 # Builds the fuzzers with clang, libFuzzer and the address and undefined-behaviour sanitizers into build-asan/, and runs
 # each for this many seconds (default 60) from its corpus. What they find lies in build-asan/findings/.
 # With --runs each makes this many inputs, the same ones each time: a change then fails for what it changed, not by luck.
-# Those that learn each input several times make a tenth.
+# Where an input takes tens of milliseconds it makes a tenth, and forms_fuzz, which learns each input in every form, a hundredth.
 # Usage: sh tests/fuzz/run.sh [SECONDS | --runs N]
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -10,9 +10,11 @@ build=$root/build-asan
 if [ "${1:-}" = --runs ]; then
   how_long="-runs=${2:?--runs takes a number} -seed=1"
   slow="-runs=$(($2 / 10)) -seed=1"
+  slowest="-runs=$(($2 / 100)) -seed=1"
 else
   how_long="-max_total_time=${1:-60}"
   slow=$how_long
+  slowest=$how_long
 fi
 
 sh "$root/deploy/install_packages.sh" build test
@@ -35,7 +37,10 @@ printf '%s\n' $fuzzers | xargs -P "${JOBS:-$(nproc)}" -I '{}' sh -eu -c '
   mkdir -p "$1/corpus/$2"
   log=$1/$2.log
   how_long=$4
-  case $2 in forms_fuzz | learner_fuzz) how_long=$5 ;; esac
+  case $2 in
+    forms_fuzz) how_long=$6 ;;
+    format_fuzz | learner_fuzz | options_fuzz | session_fuzz) how_long=$5 ;;
+  esac
   if "$1/bin/$2" $how_long -timeout=10 -rss_limit_mb=2048 -malloc_limit_mb=64 -max_len=4096 -print_final_stats=1 \
     -artifact_prefix="$1/findings/$2-" "$1/corpus/$2" "$3/tests/fuzz/corpus/$2" >"$log" 2>&1; then
     printf "%s: %s inputs\n" "$2" "$(sed -n "s/^stat::number_of_executed_units: *//p" "$log")"
@@ -44,4 +49,4 @@ printf '%s\n' $fuzzers | xargs -P "${JOBS:-$(nproc)}" -I '{}' sh -eu -c '
     printf "%s: failed\n" "$2"
     exit 1
   fi
-' fuzz "$build" '{}' "$root" "$how_long" "$slow"
+' fuzz "$build" '{}' "$root" "$how_long" "$slow" "$slowest"
