@@ -17,7 +17,7 @@ constexpr absl::Duration kTimeout = absl::Seconds(5);
 // How often the follower looks whether it must end.
 constexpr absl::Duration kPoll = absl::Milliseconds(200);
 // A change that others come before again and again.
-constexpr int kAttempts = 100;
+constexpr int kCatalogueAttempts = 100;
 
 }  // namespace
 
@@ -210,7 +210,7 @@ std::string Catalogue::HistoryId() const {
 }
 
 absl::Status Catalogue::Change(const MakeEntry& make) {
-  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+  for (int attempt = 0; attempt < kCatalogueAttempts; ++attempt) {
     const absl::StatusOr<uint64_t> last = CatchUp();
     if (!last.ok()) return last.status();
     std::unique_ptr<storage::CatalogueEntry> entry;
@@ -279,7 +279,7 @@ absl::StatusOr<uint64_t> Catalogue::ReserveId(const std::function<bool(uint64_t 
   storage::CatalogueEntry entry;
   entry.set_reserves_id(true);
   const NewMessage message{SubjectOf(entry), entry.SerializeAsString(), ""};
-  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+  for (int attempt = 0; attempt < kCatalogueAttempts; ++attempt) {
     const absl::StatusOr<uint64_t> last = CatchUp();
     if (!last.ok()) return last;
     std::vector<NewMessage> messages{message};

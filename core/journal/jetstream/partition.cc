@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kMostBytesAtOnce = 4 << 20;
 // A model that gets a new snapshot while it is read is read again.
-constexpr int kAttempts = 10;
+constexpr int kPartitionAttempts = 10;
 
 // A log cannot have an entry of a writer whose take-over it lacks; a replica that NATS let diverge
 // may (nats-server's issue 5957). What it has is not to be relied on: another leader has all of it.
@@ -297,7 +297,7 @@ absl::StatusOr<std::optional<StreamMessage>> Partition::LastWhole(
 
 absl::StatusOr<StoredEntries> Partition::Read(uint64_t model_id,
                                               std::optional<uint64_t> after_revision) {
-  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+  for (int attempt = 0; attempt < kPartitionAttempts; ++attempt) {
     StoredEntries stored;
     const absl::StatusOr<std::optional<StreamMessage>> head = LastWhole(HeadOf(model_id));
     if (!head.ok()) return head.status();

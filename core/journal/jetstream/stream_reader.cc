@@ -121,7 +121,8 @@ absl::StatusOr<std::unique_ptr<StreamReader>> Stream::Subscribe(const std::strin
                                                                 uint64_t after,
                                                                 Content content) const {
   const absl::Time begin = absl::Now();
-  const auto from = content == Content::kLastHeaders ? std::nullopt : std::optional(after);
+  std::optional<uint64_t> from;
+  if (content != Content::kLastHeaders) from = after;
   absl::Status why;
   for (const absl::Duration wait : kSubscribeTimes) {
     if (absl::Status status = connection_->Check(); !status.ok()) return status;

@@ -1,0 +1,161 @@
+#include "client/ctl/run.h"
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <chrono>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "client/connection.h"
+#include "client/ctl/command.h"
+#include "client/ctl/output.h"
+#include "client/ctl/terminal.h"
+#include "client/management.h"
+#include "core/report/suggestion.h"
+
+namespace perceptrond::client {
+namespace {
+
+// The flags that may follow the subcommands; only those of perceptronctl itself if there is none.
+std::vector<std::string> ListFlags(const CLI::App* app) {
+  std::vector<std::string> flags;
+  std::vector<const CLI::App*> apps = {app};
+  for (const CLI::App* command : app->get_subcommands()) apps.push_back(command);
+  for (const CLI::App* each : apps) {
+    for (const CLI::Option* option : each->get_options()) {
+      for (const std::string& name : option->get_lnames()) flags.push_back("--" + name);
+    }
+  }
+  return flags;
+}
+
+// "did you mean --passes? ", or nothing.
+std::string Suggestion(const CLI::App* app) {
+  std::string nearest;
+  for (const std::string& left : app->remaining(true)) {
+    if (left.starts_with("--")) {
+      nearest = SuggestWord(left.substr(0, left.find('=')), ListFlags(app));
+    } else if (app->get_subcommands().empty()) {
+      // It opens the journals itself.
+      if (left == "migrate" || left == "verify" || left == "restore")
+        return absl::StrCat("the server's program has it: perceptrond ", left, "; ");
+      std::vector<std::string> commands;
+      for (const CLI::App* command : app->get_subcommands({}))
+        commands.push_back(command->get_name());
+      nearest = SuggestWord(left, commands);
+    }
+    if (!nearest.empty()) return absl::StrCat("did you mean ", nearest, "? ");
+  }
+  return "";
+}
+
+// What the option takes of which CLI11 says "--dimension = -5".
+std::string ExpectedNumber(const CLI::App* app, absl::string_view wrong) {
+  const std::pair<absl::string_view, absl::string_view> parts =
+      absl::StrSplit(wrong, absl::MaxSplits(" = ", 1));
+  const CLI::Option* const option = app->get_option_no_throw(std::string(parts.first));
+  const std::string type = option != nullptr ? option->get_type_name() : "";
+  const bool is_whole = parts.second.find_first_not_of("0123456789") == absl::string_view::npos;
+  const absl::string_view expected = !type.starts_with("UINT") && !type.starts_with("INT")
+                                         ? "a number"
+                                     : is_whole                 ? "a smaller number"
+                                     : type.starts_with("UINT") ? "a whole number from 0 on"
+                                                                : "a whole number";
+  return absl::StrCat(parts.first, ": ", parts.second, "; expected ", expected);
+}
+
+// The error message for an invalid command line, in the form of the other error messages.
+std::string UsageMessage(const CLI::App* app, const CLI::Error& error) {
+  const std::vector<CLI::App*> chosen = app->get_subcommands();
+  const std::vector<std::string> left = app->remaining();
+  const bool unknown = chosen.empty() && !left.empty() && !left.front().starts_with("-");
+  std::string what =
+      unknown ? absl::StrCat("unknown subcommand ", left.front()) : std::string(error.what());
+  const std::string wrong_number = "Could not convert: ";
+  if (what.starts_with(wrong_number)) {
+    what = ExpectedNumber(chosen.empty() ? app : chosen.front(), what.substr(wrong_number.size()));
+  }
+  const std::string command = chosen.empty() ? "" : " " + chosen.front()->get_name();
+  return absl::StrCat("perceptronctl", chosen.empty() ? "" : ":", command, ": ", what,
+                      "\n  hint: ", Suggestion(app), "'perceptronctl", command, " --help' lists ",
+                      chosen.empty() ? "the subcommands" : "its options", "\n");
+}
+
+// CLI11 reports --help and --version as errors with code 0.
+int PrintUsage(const CLI::App& app, const CLI::ParseError& error) {
+  std::ostringstream out;
+  std::ostringstream err;
+  const int code = app.exit(error, out, err);
+  Write(stdout, out.str());
+  Write(stderr, err.str());
+  return code == 0 ? kExitOk : kExitUsage;
+}
+
+// The models and aliases that the caller may see, as far as the server lists each within two seconds:
+// a suggestion is not worth a longer wait.
+std::vector<std::string> ListModelIds(const Globals& globals) {
+  const std::shared_ptr<Connection> connection = globals.Connect().connection();
+  const auto deadline = std::chrono::system_clock::now() + std::chrono::seconds(2);
+  std::vector<std::string> ids;
+  v1::ListModelsRequest request;
+  do {
+    grpc::ClientContext context;
+    context.set_deadline(deadline);
+    v1::ListModelsResponse response;
+    if (!connection->ListModels(&context, request, &response).ok()) break;
+    for (const v1::Model& model : response.models()) ids.emplace_back(ModelId(model.name()));
+    request.set_page_token(response.next_page_token());
+  } while (!request.page_token().empty());
+  const absl::StatusOr<std::vector<v1::Alias>> aliases =
+      ManagementClient(globals.ConnectChannel(), absl::Seconds(2)).ListAliases();
+  if (!aliases.ok()) return ids;
+  for (const v1::Alias& alias : *aliases) ids.push_back(alias.name());
+  return ids;
+}
+
+// A run whose results could not be written has failed.
+int CheckWritten(int code) {
+  const int error = FlushOutput();
+  if (error == 0) return code;
+  PrintStderr(absl::StrCat(error == EBADF ? "standard output is closed"
+                                          : absl::StrCat("cannot write to standard output: ",
+                                                         std::generic_category().message(error)),
+                           "; some results are missing"));
+  return code == kExitOk ? kExitFailed : code;
+}
+
+}  // namespace
+
+int Run(int argc, char** argv) {
+  Globals globals;
+  Action action;
+  const std::unique_ptr<CLI::App> application = MakeApplication(&globals, &action);
+  CLI::App& app = *application;
+  app.failure_message(UsageMessage);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return CheckWritten(PrintUsage(app, error));
+  }
+  SetQuiet(globals.quiet);
+  if (const std::string wrong = globals.CheckAddress(); !wrong.empty())
+    return PrintUsageError(wrong);
+  absl::StatusOr<std::optional<TlsOptions>> tls = globals.tls_flags.Read();
+  if (!tls.ok()) return PrintUsageError(std::string(tls.status().message()));
+  globals.tls = *std::move(tls);
+  absl::StatusOr<CallMetadata> metadata =
+      globals.token_flags.Read(globals.Address(), globals.tls.has_value());
+  if (!metadata.ok()) return PrintUsageError(std::string(metadata.status().message()));
+  globals.metadata = *std::move(metadata);
+  ListModelsBy([&globals] { return ListModelIds(globals); });
+  return CheckWritten(action());
+}
+
+}  // namespace perceptrond::client
