@@ -1,11 +1,8 @@
-// Models of several classes: their settings, their labels by number and by name, classes that
-// are added mid-stream, and what is asked of all of them.
+// Models of several classes, whose labels go by number or by name and may come up mid-stream.
 #include <cmath>
-#include <functional>
 
 #include "core/learner/catalogue.h"
 #include "core/model/explain.h"
-#include "google/rpc/error_details.pb.h"
 #include "gtest/gtest.h"
 #include "tests/support/class_traffic.h"
 #include "tests/support/learners.h"
@@ -32,99 +29,23 @@ Batch Named(const Columns& columns, const std::vector<absl::string_view>& names)
   return batch;
 }
 
-// The field that a change of the settings makes invalid.
-struct BadSettings {
-  std::string field;
-  std::function<void(v1::Model&)> change;
-};
-
-TEST(ClassSettings, OutOfRangeNameTheField) {
-  const std::vector<BadSettings> all = {
-      {"", [](v1::Model&) {}},
-      {"model.learner.classes.max_classes",
-       [](v1::Model& m) { m.mutable_learner()->mutable_classes()->set_max_classes(1); }},
-      // More weights than a model may have.
-      {"model.learner.classes.max_classes",
-       [](v1::Model& m) { m.mutable_feature_space()->mutable_dense()->set_dimension(1 << 27); }},
-      {"model.label_names", [](v1::Model& m) { m.add_label_names("a"); }},
-      {"model.label_names",
-       [](v1::Model& m) {
-         for (const char* name : {"a", "b", "a"}) m.add_label_names(name);
-       }},
-      {"model.learner.class_weights",
-       [](v1::Model& m) { m.mutable_learner()->add_class_weights(1); }},
-      // AROW defines no weights of examples.
-      {"model.learner.class_weights",
-       [](v1::Model& m) {
-         m.mutable_learner()->mutable_arow();
-         for (int k = 0; k < 3; ++k) m.mutable_learner()->add_class_weights(1);
-       }},
-      {"model.learner.starting_weights.vectors",
-       [](v1::Model& m) { testing::StartingVector(*m.mutable_learner()).set_bias(1); }},
-      {"model.learner.tie_rule",
-       [](v1::Model& m) { m.mutable_learner()->set_tie_rule(v1::TIE_RULE_CORRECT); }},
-      {"model.learner.classes",
-       [](v1::Model& m) { m.mutable_learner()->mutable_kernel_perceptron(); }},
-      {"model.learner.arow.regularization",
-       [](v1::Model& m) {
-         testing::SetLearner(*m.mutable_learner(), "arow");
-         testing::SetNumber(*m.mutable_learner(), "regularization", 0);
-       }},
-      {"model.feature_space.map.polynomial.degree",
-       [](v1::Model& m) {
-         m.mutable_feature_space()->mutable_map()->mutable_polynomial()->set_degree(9);
-       }},
-      {"model.feature_space.map.fourier.gamma",
-       [](v1::Model& m) {
-         m.mutable_feature_space()->mutable_map()->mutable_fourier()->set_dimension(5);
-       }},
-      {"model.feature_space.map.products.kind",
-       [](v1::Model& m) {
-         m.mutable_feature_space()->mutable_map()->mutable_products()->add_pairs();
-       }},
+TEST(Classes, ALabelOrNameThatIsNoneOfTheModelsRefusesItsRow) {
+  const auto expect_unknown = [](const LearnOutcome& outcome) {
+    EXPECT_EQ(outcome.examples, 1U);
+    ASSERT_EQ(outcome.row_errors.size(), 2U);
+    for (const RowError& one : outcome.row_errors)
+      EXPECT_EQ(one.error.code, ValidationCode::kUnknownLabel);
   };
-  for (const BadSettings& bad : all) {
-    v1::Model settings = Settings(ClassKind::kFixed);
-    bad.change(settings);
-    FillDefaults(settings);
-    const absl::Status status = ReadSettings(settings).status();
-    google::rpc::BadRequest details;
-    details.ParseFromString(std::string(status.GetPayload(kBadRequestUrl).value_or(absl::Cord())));
-    EXPECT_EQ(details.field_violations_size() > 0 ? details.field_violations(0).field() : "",
-              bad.field)
-        << status;
-  }
-}
-
-TEST(ClassSettings, ANamedSpaceLeftOpenMakesRoomForAllClasses) {
-  v1::Model settings = testing::NamedSettings("m");
-  testing::SetClasses(ClassKind::kNumbered, 10000, settings);
-  FillDefaults(settings);
-  EXPECT_EQ(settings.feature_space().named().max_features(), (1U << 28) / 10000);
-  EXPECT_OK(ReadSettings(settings).status());
-}
-
-TEST(Classes, ALabelThatIsNoClassRefusesItsRow) {
-  LoneModel lone(Settings(ClassKind::kFixed));
+  LoneModel numbers(Settings(ClassKind::kFixed));
   const LearnOutcome outcome =
-      lone.Learn(Columns().AddDense({1, 0}, 3).AddDense({1, 0}, -1).AddDense({1, 0}, 2).batch());
-  EXPECT_EQ(outcome.examples, 1U);
-  ASSERT_EQ(outcome.row_errors.size(), 2U);
-  for (const RowError& row_errors : outcome.row_errors)
-    EXPECT_EQ(row_errors.error.code, ValidationCode::kUnknownLabel);
+      numbers.Learn(Columns().AddDense({1, 0}, 3).AddDense({1, 0}, -1).AddDense({1, 0}, 2).batch());
+  expect_unknown(outcome);
   EXPECT_EQ(outcome.predicted, (std::vector<int32_t>{-1, -1, 0}));
-}
-
-TEST(Classes, ANameThatIsNoneOfTheModelsRefusesItsRow) {
-  LoneModel lone(Settings(ClassKind::kFixedNamed));
+  LoneModel names(Settings(ClassKind::kFixedNamed));
   const Columns columns = Columns().AddDense({1, 0}, 0).AddDense({1, 0}, 1).AddDense({1, 0}, 2);
-  const LearnOutcome outcome = lone.Learn(Named(columns, {"nobody", "class 7"}));
-  EXPECT_EQ(outcome.examples, 1U);
-  ASSERT_EQ(outcome.row_errors.size(), 2U);
-  for (const RowError& one : outcome.row_errors)
-    EXPECT_EQ(one.error.code, ValidationCode::kUnknownLabel);
+  expect_unknown(names.Learn(Named(columns, {"nobody", "class 7"})));
   // "class 7" is class 2.
-  EXPECT_EQ(lone.Predict(Columns().AddDense({1, 0}, 0).unlabelled()).labels[0], 2);
+  EXPECT_EQ(names.Predict(Columns().AddDense({1, 0}, 0).unlabelled()).labels[0], 2);
 }
 
 TEST(Classes, TwoLabelsMayGoByNameInColumnsToo) {
@@ -215,42 +136,6 @@ TEST(Classes, TooManyScoresAtOnceAreRefused) {
   EXPECT_OK(lone.model->Predict(columns.unlabelled(), {}, 0, outcome, false));
 }
 
-// Mistakes on both rows: W = (eta x) for the row's class less the same for the class predicted.
-TEST(Classes, AreExplainedByTheirScores) {
-  LoneModel lone(Settings(ClassKind::kFixed));
-  const Columns rows = Columns().AddDense({1, 0}, 1).AddDense({0, 2}, 2);
-  lone.Learn(rows.batch());
-  PredictOutcome predicted;
-  ASSERT_OK(
-      lone.model->Predict(rows.unlabelled(), {}, 0, predicted, /*include_class_scores=*/true));
-  const size_t classes = predicted.class_scores.size() / 2;
-  for (size_t k = 0; k < classes; ++k) {
-    ExplainOutcome outcome;
-    ASSERT_OK(
-        lone.model->Explain(rows.unlabelled(), {}, {0, 20, static_cast<int32_t>(k)}, outcome));
-    for (size_t i = 0; i < 2; ++i) {
-      const Explanation& explanation = outcome.explanations.at(i);
-      EXPECT_EQ(explanation.label, static_cast<int32_t>(k));
-      EXPECT_EQ(static_cast<float>(explanation.score), predicted.class_scores[i * classes + k]);
-      double sum = explanation.bias;
-      for (const Contribution& one : explanation.contributions) sum += one.contribution;
-      EXPECT_EQ(sum, explanation.score);
-    }
-  }
-  ExplainOutcome outcome;
-  ASSERT_OK(lone.model->Explain(rows.unlabelled(), {}, {}, outcome));
-  EXPECT_EQ(outcome.explanations.at(1).label, predicted.labels.at(1));
-  EXPECT_EQ(outcome.explanations.at(1).support_absent, "");
-}
-
-TEST(Classes, AreNotExplainedForALabelThatTheyDoNotHave) {
-  LoneModel lone(Settings(ClassKind::kFixed));
-  const Columns rows = Columns().AddDense({1, 0}, 1);
-  ExplainOutcome outcome;
-  EXPECT_EQ(testing::ReasonOf(lone.model->Explain(rows.unlabelled(), {}, {0, 20, 99}, outcome)),
-            "UNKNOWN_LABEL");
-}
-
 void AddStart(const WeightList& list, v1::Model& settings) {
   v1::WeightVector& start = *settings.mutable_learner()->mutable_starting_weights()->add_vectors();
   start.mutable_indices()->Assign(list.indices.begin(), list.indices.end());
@@ -308,16 +193,6 @@ TEST(Classes, ShareTheNamesOfTheirGivenWeights) {
     return explained.explanations.at(0);
   }();
   EXPECT_EQ(explanation.start_contribution, 3);
-  settings.mutable_feature_space()->mutable_named()->set_max_features(2);
-  FillDefaults(settings);
-  EXPECT_TRUE(absl::IsInvalidArgument(ReadSettings(settings).status()));
-}
-
-TEST(Classes, ThatExamplesAddHaveNoGivenWeights) {
-  v1::Model settings = Settings(ClassKind::kNumbered, 9);
-  AddStart(WeightList(), settings);
-  FillDefaults(settings);
-  EXPECT_TRUE(absl::IsInvalidArgument(ReadSettings(settings).status()));
 }
 
 }  // namespace

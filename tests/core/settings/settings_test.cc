@@ -1,7 +1,7 @@
-// Settings of a model: defaults are written out, and what is out of range is named.
+// Settings of a model: defaults are written out, and the field that is out of range is named.
 #include <google/protobuf/message.h>
+#include <google/protobuf/text_format.h>
 
-#include <cmath>
 #include <functional>
 
 #include "google/rpc/error_details.pb.h"
@@ -84,178 +84,129 @@ TEST(LogisticSettings, StepsAreConstantUnlessSaidAndAdaptiveOnesAreNotAveraged) 
   settings.mutable_learner()->mutable_logistic_regression();
   FillDefaults(settings);
   EXPECT_EQ(settings.learner().logistic_regression().steps(), Logistic::STEPS_CONSTANT);
-  // As a server stored it that knew no others.
+  // A server that knew no others stored none.
   settings.mutable_learner()->mutable_logistic_regression()->clear_steps();
   EXPECT_EQ(ReadSettings(settings)->learner.steps, StepSchedule::kConstant);
 }
 
 // A newer client may send an alternative or setting that this server does not know. Without it the
 // model would be another.
-TEST(UnknownSettings, WhatTheServerDoesNotKnowIsRefusedWhereverItIs) {
-  const auto refused_at = [](const std::string& path,
-                             const std::function<google::protobuf::Message*(v1::Model&)>& part) {
+TEST(UnknownSettings, AreRefusedWhereverTheyAre) {
+  using google::protobuf::Message;
+  const std::pair<std::string, std::function<Message*(v1::Model&)>> parts[] = {
+      {"learner",
+       [](v1::Model& model) {
+         model.mutable_learner()->clear_rule();
+         return model.mutable_learner();
+       }},
+      {"learner.perceptron",
+       [](v1::Model& m) { return m.mutable_learner()->mutable_perceptron(); }},
+      {"learner.kernel_perceptron.kernel",
+       [](v1::Model& m) {
+         return m.mutable_learner()->mutable_kernel_perceptron()->mutable_kernel();
+       }},
+      {"learner.classes", [](v1::Model& m) { return m.mutable_learner()->mutable_classes(); }},
+      {"learner.starting_weights.vectors[0]",
+       [](v1::Model& m) { return m.mutable_learner()->mutable_starting_weights()->add_vectors(); }},
+      {"feature_space", [](v1::Model& m) { return m.mutable_feature_space(); }},
+      {"feature_space.map", [](v1::Model& m) { return m.mutable_feature_space()->mutable_map(); }},
+      {"stored_examples", [](v1::Model& m) { return m.mutable_stored_examples(); }}};
+  for (const auto& [path, part] : parts) {
     v1::Model settings = testing::DenseSettings("m", 3);
-    google::protobuf::Message& message = *part(settings);
+    Message& message = *part(settings);
     message.GetReflection()->MutableUnknownFields(&message)->AddLengthDelimited(99, "");
     FillDefaults(settings);
-    EXPECT_EQ(FieldOf(ReadSettings(settings).status()), path);
-  };
-  refused_at("model.learner", [](v1::Model& model) {
-    model.mutable_learner()->clear_rule();
-    return model.mutable_learner();
-  });
-  refused_at("model.learner.perceptron",
-             [](v1::Model& model) { return model.mutable_learner()->mutable_perceptron(); });
-  refused_at("model.learner.kernel_perceptron.kernel", [](v1::Model& model) {
-    return model.mutable_learner()->mutable_kernel_perceptron()->mutable_kernel();
-  });
-  refused_at("model.learner.classes",
-             [](v1::Model& model) { return model.mutable_learner()->mutable_classes(); });
-  refused_at("model.learner.starting_weights.vectors[0]", [](v1::Model& model) {
-    return model.mutable_learner()->mutable_starting_weights()->add_vectors();
-  });
-  refused_at("model.feature_space", [](v1::Model& model) { return model.mutable_feature_space(); });
-  refused_at("model.feature_space.map",
-             [](v1::Model& model) { return model.mutable_feature_space()->mutable_map(); });
-  refused_at("model.stored_examples",
-             [](v1::Model& model) { return model.mutable_stored_examples(); });
+    EXPECT_EQ(FieldOf(ReadSettings(settings).status()), "model." + path);
+  }
 }
 
-struct BadSettings {
-  const char* name;
-  std::function<void(v1::Model&)> change;
-  const char* field;
+// Text of a perceptron.v1.Model, merged into a model of four dense features, and the field that the refusal names.
+const std::pair<std::string, std::string> kBadSettings[] = {
+    {"feature_space { dense { dimension: 0 } }", "feature_space.dense.dimension"},
+    {"feature_space { hashed { bits: 29 } }", "feature_space.hashed.bits"},
+    {"feature_space { map { polynomial { degree: 9 } } }", "feature_space.map.polynomial.degree"},
+    {"feature_space { map { fourier { dimension: 5 } } }", "feature_space.map.fourier.gamma"},
+    {"feature_space { map { products { pairs {} } } }", "feature_space.map.products.kind"},
+    {"learner { perceptron { step_size: 0 } }", "learner.perceptron.step_size"},
+    {"learner { perceptron { step_size: nan } }", "learner.perceptron.step_size"},
+    {"learner { arow { regularization: 0 } }", "learner.arow.regularization"},
+    {"learner { batch_perceptron { mini_batch: 2147483648 } }",
+     "learner.batch_perceptron.mini_batch"},
+    {"learner { perceptron {} voted { budget: 100001 } }", "learner.voted.budget"},
+    {"learner { perceptron {} pocket { ratchet_examples: 100001 } }",
+     "learner.pocket.ratchet_examples"},
+    {"learner { arow {} voted {} }", "learner.voted"},
+    {"learner { bias_input: -1 }", "learner.bias_input"},
+    {"learner { bias_input: inf }", "learner.bias_input"},
+    // Every score is 0 at first, and would never be a mistake.
+    {"learner { tie_rule: TIE_RULE_CORRECT }", "learner.tie_rule"},
+    {"learner { kernel_perceptron {} tie_rule: TIE_RULE_CORRECT }", "learner.tie_rule"},
+    {"learner { kernel_perceptron { budget: 0 } }", "learner.kernel_perceptron.budget"},
+    {"learner { kernel_perceptron { kernel { rbf { gamma: 0 } } } }",
+     "learner.kernel_perceptron.kernel.rbf.gamma"},
+    {"learner { kernel_perceptron { kernel { rbf { gamma: -1 } } } }",
+     "learner.kernel_perceptron.kernel.rbf.gamma"},
+    {"learner { kernel_perceptron { kernel { rbf { gamma: 2e12 } } } }",
+     "learner.kernel_perceptron.kernel.rbf.gamma"},
+    {"learner { kernel_perceptron { kernel { rbf { gamma: nan } } } }",
+     "learner.kernel_perceptron.kernel.rbf.gamma"},
+    {"learner { kernel_perceptron { kernel { polynomial { degree: 17 } } } }",
+     "learner.kernel_perceptron.kernel.polynomial.degree"},
+    {"learner { kernel_perceptron { kernel { polynomial { coef0: -1 } } } }",
+     "learner.kernel_perceptron.kernel.polynomial.coef0"},
+    {"learner { kernel_perceptron {} averaged {} }", "learner.averaged"},
+    {"learner { kernel_perceptron {} starting_weights { vectors { indices: 0 values: 1 } } }",
+     "learner.starting_weights"},
+    {"learner { starting_weights { vectors { indices: 4 values: 1 } } }",
+     "learner.starting_weights"},
+    {"learner { starting_weights { vectors { indices: 1 values: inf } } }",
+     "learner.starting_weights"},
+    {"learner { bias_input: 1e-20 starting_weights { vectors { bias: 1e30 } } }",
+     "learner.starting_weights.bias"},
+    {"learner { bias_input: 0 starting_weights { vectors { bias: 1 } } }",
+     "learner.starting_weights.bias"},
+    {"label_names: 'ham'", "label_names"},
+    {"margin_of_interest: -1", "margin_of_interest"},
+    {"learner { classes { max_classes: 1 } }", "learner.classes.max_classes"},
+    // More weights than a model may have.
+    {"feature_space { dense { dimension: 134217728 } } learner { classes { max_classes: 3 } }",
+     "learner.classes.max_classes"},
+    {"learner { classes { max_classes: 3 } } label_names: 'a'", "label_names"},
+    {"learner { classes { max_classes: 3 } } label_names: ['a', 'b', 'a']", "label_names"},
+    {"learner { classes { max_classes: 3 } class_weights: 1 }", "learner.class_weights"},
+    // AROW defines no weights of examples.
+    {"learner { arow {} classes { max_classes: 3 } class_weights: [1, 1, 1] }",
+     "learner.class_weights"},
+    {"learner { classes { max_classes: 3 } starting_weights { vectors { bias: 1 } } }",
+     "learner.starting_weights.vectors"},
+    {"learner { classes { max_classes: 9 new_classes: NEW_CLASSES_NUMBERED }"
+     " starting_weights { vectors {} } }",
+     "learner.starting_weights.vectors"},
+    {"feature_space { named { max_features: 2 } } learner { classes { max_classes: 2 }"
+     " starting_weights { vectors { names: ['a', 'c'] values: [1, 1] }"
+     " vectors { names: ['b', 'c'] values: [1, 1] } } }",
+     "learner.starting_weights"},
+    {"learner { classes { max_classes: 3 } tie_rule: TIE_RULE_CORRECT }", "learner.tie_rule"},
+    {"learner { kernel_perceptron {} classes { max_classes: 3 } }", "learner.classes"},
 };
 
-void PrintTo(const BadSettings& bad, std::ostream* out) { *out << bad.name; }
+TEST(Settings, OutOfRangeAreNamed) {
+  for (const auto& [text, field] : kBadSettings) {
+    v1::Model settings = testing::DenseSettings("model", 4);
+    ASSERT_TRUE(google::protobuf::TextFormat::MergeFromString(text, &settings)) << text;
+    FillDefaults(settings);
+    EXPECT_EQ(FieldOf(ReadSettings(settings).status()), "model." + field) << text;
+  }
+  EXPECT_EQ(FieldOf(ReadSettings(v1::Model()).status()), "model.feature_space");
+}
 
-class Settings : public ::testing::TestWithParam<BadSettings> {};
-
-TEST_P(Settings, OutOfRangeAreNamed) {
-  v1::Model settings = testing::DenseSettings("model", 4);
-  GetParam().change(settings);
+TEST(ClassSettings, ANamedSpaceLeftOpenMakesRoomForAllClasses) {
+  v1::Model settings = testing::NamedSettings("m");
+  settings.mutable_learner()->mutable_classes()->set_max_classes(10000);
   FillDefaults(settings);
-  EXPECT_EQ(FieldOf(ReadSettings(settings).status()), GetParam().field);
+  EXPECT_EQ(settings.feature_space().named().max_features(), (1U << 28) / 10000);
+  EXPECT_OK(ReadSettings(settings).status());
 }
-
-// Of a learner of this name.
-template <typename Change>
-std::function<void(v1::Model&)> Of(const std::string& learner, Change change) {
-  return [=](v1::Model& model) {
-    testing::SetLearner(*model.mutable_learner(), learner);
-    change(*model.mutable_learner());
-  };
-}
-std::function<void(v1::Model&)> Counted(const std::string& learner, const std::string& setting,
-                                        uint32_t count) {
-  return Of(learner, [=](v1::Learner& given) { testing::SetCount(given, setting, count); });
-}
-std::function<void(v1::Model&)> Gamma(double gamma) {
-  return Of("kernel-perceptron", [gamma](v1::Learner& given) {
-    given.mutable_kernel_perceptron()->mutable_kernel()->mutable_rbf()->set_gamma(gamma);
-  });
-}
-v1::Kernel::Polynomial& PolynomialOf(v1::Learner& learner) {
-  return *learner.mutable_kernel_perceptron()->mutable_kernel()->mutable_polynomial();
-}
-
-INSTANTIATE_TEST_SUITE_P(
-    Bad, Settings,
-    ::testing::Values(
-        BadSettings{"NoSpace", [](v1::Model& m) { m.clear_feature_space(); },
-                    "model.feature_space"},
-        BadSettings{
-            "NoDimension",
-            [](v1::Model& m) { m.mutable_feature_space()->mutable_dense()->set_dimension(0); },
-            "model.feature_space.dense.dimension"},
-        BadSettings{"TooManyBits",
-                    [](v1::Model& m) { m.mutable_feature_space()->mutable_hashed()->set_bits(29); },
-                    "model.feature_space.hashed.bits"},
-        BadSettings{"ZeroStep",
-                    [](v1::Model& m) { testing::SetNumber(*m.mutable_learner(), "step_size", 0); },
-                    "model.learner.perceptron.step_size"},
-        BadSettings{
-            "NaNStep",
-            [](v1::Model& m) { testing::SetNumber(*m.mutable_learner(), "step_size", NAN); },
-            "model.learner.perceptron.step_size"},
-        BadSettings{"NegativeOffset", [](v1::Model& m) { m.mutable_learner()->set_bias_input(-1); },
-                    "model.learner.bias_input"},
-        BadSettings{"InfiniteOffset",
-                    [](v1::Model& m) { m.mutable_learner()->set_bias_input(INFINITY); },
-                    "model.learner.bias_input"},
-        BadSettings{"StartOutside",
-                    [](v1::Model& m) {
-                      testing::StartingVector(*m.mutable_learner()).add_indices(4);
-                      testing::StartingVector(*m.mutable_learner()).add_values(1);
-                    },
-                    "model.learner.starting_weights"},
-        BadSettings{"StartInfinite",
-                    [](v1::Model& m) {
-                      testing::StartingVector(*m.mutable_learner()).add_indices(1);
-                      testing::StartingVector(*m.mutable_learner()).add_values(INFINITY);
-                    },
-                    "model.learner.starting_weights"},
-        BadSettings{"StartOffsetThatNoWeightHolds",
-                    [](v1::Model& m) {
-                      testing::StartingVector(*m.mutable_learner()).set_bias(1e30);
-                      m.mutable_learner()->set_bias_input(1e-20);
-                    },
-                    "model.learner.starting_weights.bias"},
-        BadSettings{"StartOffsetWithoutOne",
-                    [](v1::Model& m) {
-                      testing::StartingVector(*m.mutable_learner()).set_bias(1);
-                      m.mutable_learner()->set_bias_input(0);
-                    },
-                    "model.learner.starting_weights.bias"},
-        BadSettings{"ZeroStartWithTiesCorrect",
-                    [](v1::Model& m) { m.mutable_learner()->set_tie_rule(v1::TIE_RULE_CORRECT); },
-                    "model.learner.tie_rule"},
-        BadSettings{"NoBudget", Counted("kernel-perceptron", "budget", 0),
-                    "model.learner.kernel_perceptron.budget"},
-        BadSettings{"LargeBudget", Counted("voted-perceptron", "budget", 100'001),
-                    "model.learner.voted.budget"},
-        BadSettings{"LargeBatch", Counted("batch-perceptron", "mini_batch", 1U << 31),
-                    "model.learner.batch_perceptron.mini_batch"},
-        BadSettings{"LargeRatchet", Counted("pocket-perceptron", "ratchet_examples", 100'001),
-                    "model.learner.pocket.ratchet_examples"},
-        BadSettings{"ZeroGamma", Gamma(0), "model.learner.kernel_perceptron.kernel.rbf.gamma"},
-        BadSettings{"NegativeGamma", Gamma(-1), "model.learner.kernel_perceptron.kernel.rbf.gamma"},
-        BadSettings{"LargeGamma", Gamma(2e12), "model.learner.kernel_perceptron.kernel.rbf.gamma"},
-        BadSettings{"NaNGamma", Gamma(NAN), "model.learner.kernel_perceptron.kernel.rbf.gamma"},
-        BadSettings{"LargeDegree",
-                    Of("kernel-perceptron", [](v1::Learner& l) { PolynomialOf(l).set_degree(17); }),
-                    "model.learner.kernel_perceptron.kernel.polynomial.degree"},
-        BadSettings{"NegativeCoef0",
-                    Of("kernel-perceptron", [](v1::Learner& l) { PolynomialOf(l).set_coef0(-1); }),
-                    "model.learner.kernel_perceptron.kernel.polynomial.coef0"},
-        BadSettings{"VotedArow", Of("arow", [](v1::Learner& l) { l.mutable_voted(); }),
-                    "model.learner.voted"},
-        BadSettings{"AveragedKernel",
-                    Of("kernel-perceptron", [](v1::Learner& l) { l.mutable_averaged(); }),
-                    "model.learner.averaged"},
-        BadSettings{"StartOfAKernel",
-                    Of("kernel-perceptron",
-                       [](v1::Learner& l) {
-                         testing::StartingVector(l).add_indices(0);
-                         testing::StartingVector(l).add_values(1);
-                       }),
-                    "model.learner.starting_weights"},
-        // A score of 0 would never be a mistake, and every score is 0 at first.
-        BadSettings{"TiesOfAKernel",
-                    Of("kernel-perceptron",
-                       [](v1::Learner& l) { l.set_tie_rule(v1::TIE_RULE_CORRECT); }),
-                    "model.learner.tie_rule"},
-        BadSettings{"LongLabelName",
-                    [](v1::Model& m) {
-                      m.add_label_names(std::string(kMaxNameBytes + 1, 'x'));
-                      m.add_label_names("y");
-                    },
-                    "model.label_names"},
-        BadSettings{"OneLabelName", [](v1::Model& m) { m.add_label_names("ham"); },
-                    "model.label_names"},
-        BadSettings{"NegativeMargin", [](v1::Model& m) { m.set_margin_of_interest(-1); },
-                    "model.margin_of_interest"}),
-    [](const auto& info) { return std::string(info.param.name); });
 
 TEST(LabelNames, MayBeAsLongAsAllNames) {
   v1::Model model = testing::DenseSettings("m", 3);
@@ -263,6 +214,8 @@ TEST(LabelNames, MayBeAsLongAsAllNames) {
   model.add_label_names(std::string(kMaxNameBytes, 'x'));
   model.add_label_names("y");
   EXPECT_TRUE(ReadSettings(model).ok());
+  model.mutable_label_names(0)->push_back('x');
+  EXPECT_EQ(FieldOf(ReadSettings(model).status()), "model.label_names");
 }
 
 TEST(ModelId, IsShortAndPlain) {
