@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <ostream>
 #include <random>
 #include <string>
 #include <utility>
@@ -14,7 +13,7 @@
 
 namespace perceptrond::testing {
 
-// How a model's classes come about.
+// A model's classes are fixed, or come up with their examples; they go by number or by name.
 enum class ClassKind { kFixed, kFixedNamed, kNumbered, kNamed };
 
 inline std::string ClassKindName(ClassKind kind) {
@@ -26,7 +25,7 @@ inline bool ByName(ClassKind kind) {
   return kind == ClassKind::kFixedNamed || kind == ClassKind::kNamed;
 }
 
-// What class k is called. In no order.
+// The name of class k; the names are in no order.
 inline std::string ClassCalled(int k) { return absl::StrCat("class ", (7 * k + 3) % 10); }
 
 inline void SetClasses(ClassKind kind, uint32_t max_classes, v1::Model& settings) {
@@ -38,19 +37,6 @@ inline void SetClasses(ClassKind kind, uint32_t max_classes, v1::Model& settings
   for (uint32_t k = 0; k < max_classes; ++k)
     settings.add_label_names(ClassCalled(static_cast<int>(k)));
 }
-
-// A learner of several classes, for tests of each.
-struct ClassCase {
-  std::string learner;
-  ClassKind classes;
-  Space space;
-};
-
-inline std::string ClassCaseName(const ClassCase& c) {
-  return TestName(c.learner) + "_" + ClassKindName(c.classes) + "_" + SpaceName(c.space);
-}
-
-inline void PrintTo(const ClassCase& c, std::ostream* out) { *out << ClassCaseName(c); }
 
 // Examples as a batch whose labels are names, in order of their first appearance.
 class ClassBatch {

@@ -1,5 +1,4 @@
-// The perceptron as a textbook has it, in float64 and plain loops: what the product is compared
-// with. Uses nothing of core/.
+// The perceptron as a textbook has it, in float64 and plain loops. Uses nothing of core/.
 #pragma once
 
 #include <cstdint>
@@ -36,15 +35,6 @@ struct Textbook {
     for (const SvmExample& example : examples) mistakes += Learn(example) ? 1 : 0;
     return mistakes;
   }
-  // In percent; -1 is predicted at 0.
-  double ErrorPercent(const std::vector<SvmExample>& examples) const {
-    double wrong = 0;
-    for (const SvmExample& example : examples) {
-      wrong += (Score(example) > 0 ? 1 : -1) != example.label ? 1 : 0;
-    }
-    return 100 * wrong / static_cast<double>(examples.size());
-  }
-
   std::vector<double> weights;
   double bias_input;
   double step_size;

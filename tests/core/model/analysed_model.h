@@ -1,4 +1,4 @@
-// What the tests of analyses share: models with stored examples, their analysis, and their reload.
+// Analysis and reload of models.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@ inline absl::StatusOr<ModelAnalysis> Analyzed(Model& model, const AnalysisOption
   return AnalyzeModel(model, options, [](const ModelAnalysisProgress&) { return true; });
 }
 
-// What the journal makes of the model, as after a crash.
+// Loads the model from the journal, as after a crash.
 inline std::shared_ptr<Model> Reload(LoneModel& lone) {
   JournalEntry entry = lone.model->ledger().TakePending();
   entry.model_id = lone.model->id();
@@ -22,7 +22,7 @@ inline std::shared_ptr<Model> Reload(LoneModel& lone) {
       .value();
 }
 
-// What the model has learned, without its stored examples and its curve, whose points have times.
+// The learned state without the stored examples and without the curve, whose points have times.
 inline std::string LearnedState(const Model& model) {
   storage::Snapshot snapshot = MakeSnapshot(model);
   snapshot.clear_stored_rows();

@@ -1,9 +1,7 @@
-// Where batches end: at counts of examples whatever the messages, at marks of passes once, and the
-// same again from the journal.
-#include "core/journal/rocksdb_journal.h"
+// Batches end at counts of examples whatever the messages, and at marks of passes once.
 #include "gtest/gtest.h"
+#include "tests/core/store/store_fixture.h"
 #include "tests/support/learners.h"
-#include "tests/support/temp_dir.h"
 #include "tests/support/traffic.h"
 
 namespace perceptrond {
@@ -22,15 +20,6 @@ v1::Model Settings(uint32_t dimension, uint32_t mini_batch) {
   settings.mutable_learner()->mutable_batch_perceptron();
   testing::SetCount(*settings.mutable_learner(), "mini_batch", mini_batch);
   return settings;
-}
-
-std::unique_ptr<Store> Open(const testing::TempDir& directory,
-                            uint64_t snapshot_bytes = uint64_t{1} << 40) {
-  RocksDbJournal::Options journal;
-  journal.directory = directory.path();
-  Store::Options options;
-  options.snapshot_bytes = snapshot_bytes;
-  return std::make_unique<Store>(RocksDbJournal::Open(journal).value(), options);
 }
 
 // One-dimensional examples, all mistakes before the first step.
@@ -78,34 +67,32 @@ TEST(BatchEnd, APassWithoutAMistakeChangesNothingAndConverges) {
   EXPECT_EQ(MakeReport(*lone.model).state(), ::perceptron::v1::CONVERGENCE_STATE_CONVERGED);
 }
 
-// What waits of another producer's goes along with the first mark, and that pass has not converged.
-TEST(BatchEnd, AMarkIncludesWhatWaitsOfAllProducers) {
-  testing::TempDir directory;
-  const std::unique_ptr<Store> store = Open(directory);
-  ASSERT_OK(store->Create(Settings(1, 0), "", false).status());
-  Send(*store, "models/m", "a", Ones(2).batch(), 0, 1);
-  Send(*store, "models/m", "b", Columns().AddDense({-1}, 1).batch(), 0);
-  const Sent marked = Send(*store, "models/m", "a", Ones(1).batch(), 2, 2);
+class BatchEndStore : public testing::StoreTest {
+ protected:
+  BatchEndStore() { EXPECT_OK(store_->Create(Settings(1, 0), "", false).status()); }
+  Sent Learn(const std::string& producer, const Columns& rows, int64_t first, int64_t pass = 0) {
+    return Send(*store_, "models/m", producer, rows.batch(), first, pass);
+  }
+};
+
+// The mistake of another producer becomes part of the first marked pass, which has not converged.
+TEST_F(BatchEndStore, AMarkIncludesMistakesOfAllProducers) {
+  Learn("a", Ones(2), 0, 1);
+  Learn("b", Columns().AddDense({-1}, 1), 0);
+  const Sent marked = Learn("a", Ones(1), 2, 2);
   EXPECT_EQ(marked.outcome.pass->mistakes(), 0U);
   EXPECT_FALSE(marked.outcome.pass->converged());
   EXPECT_EQ(marked.outcome.revision, 5U);
 }
 
-TEST(BatchEnd, AMarkSentAgainEndsNoBatch) {
-  testing::TempDir directory;
-  std::unique_ptr<Store> store = Open(directory);
-  ASSERT_OK(store->Create(Settings(1, 0), "", false).status());
-  const Sent first = Send(*store, "models/m", "a", Ones(2).batch(), 0, 1);
+TEST_F(BatchEndStore, AMarkSentAgainEndsNoBatch) {
+  const Sent first = Learn("a", Ones(2), 0, 1);
   ASSERT_OK(first.status);
   EXPECT_EQ(first.outcome.revision, 3U);
-  // Another's mistake waits.
-  Send(*store, "models/m", "b", Columns().AddDense({-1}, 1).batch(), 0);
+  Learn("b", Columns().AddDense({-1}, 1), 0);
   for (const bool restarted : {false, true}) {
-    if (restarted) {
-      store.reset();
-      store = Open(directory);
-    }
-    const Sent again = Send(*store, "models/m", "a", Ones(2).batch(), 0, 1);
+    if (restarted) Open(Store::Options());
+    const Sent again = Learn("a", Ones(2), 0, 1);
     ASSERT_OK(again.status);
     EXPECT_EQ(again.outcome.duplicates, 2U);
     EXPECT_EQ(again.outcome.pass->updates(), first.outcome.pass->updates());
@@ -113,61 +100,29 @@ TEST(BatchEnd, AMarkSentAgainEndsNoBatch) {
   }
 }
 
-TEST(BatchEnd, AFrozenModelEndsNone) {
-  testing::TempDir directory;
-  const std::unique_ptr<Store> store = Open(directory);
-  ASSERT_OK(store->Create(Settings(1, 0), "", false).status());
-  Send(*store, "models/m", "a", Ones(2).batch(), 0);
-  ASSERT_OK(store
-                ->Change("models/m", {"", {}, false},
-                         [](v1::Model& model) {
-                           model.set_state(v1::MODEL_STATE_FROZEN);
-                           return absl::OkStatus();
-                         })
-                .status());
-  EXPECT_EQ(Send(*store, "models/m", "a", Ones(2).batch(), 0).outcome.duplicates, 2U);
-  EXPECT_TRUE(absl::IsFailedPrecondition(Send(*store, "models/m", "a", Batch(), {}, 1).status));
-  EXPECT_EQ((*store->Acquire("models/m"))->revision(), 2U);
+TEST_F(BatchEndStore, AFrozenModelEndsNone) {
+  Learn("a", Ones(2), 0);
+  const auto freeze = [](v1::Model& model) {
+    model.set_state(v1::MODEL_STATE_FROZEN);
+    return absl::OkStatus();
+  };
+  ASSERT_OK(store_->Change("models/m", {}, freeze).status());
+  EXPECT_EQ(Learn("a", Ones(2), 0).outcome.duplicates, 2U);
+  EXPECT_TRUE(absl::IsFailedPrecondition(Learn("a", Columns(), 2, 1).status));
+  EXPECT_EQ(store_->Acquire("models/m").value()->revision(), 2U);
 }
 
-// A model of this one-dimensional batch perceptron, loaded from what `change` makes of the journal
-// of two mistakes and the step after them.
-struct Reloaded {
-  MemoryJournal journal;
-  absl::StatusOr<std::shared_ptr<Model>> model;
-  Producer producer{""};
-
-  Reloaded(const v1::Model& settings, const std::function<void(JournalEntry&)>& change)
-      : model(absl::UnknownError("not loaded")) {
-    const std::shared_ptr<Model> learned = testing::MakeModel(journal, settings);
-    LearnCall call;
-    const Columns ones = Ones(2);
-    call.batch = ones.batch();
-    call.producer = &producer;
-    call.completed_pass = 1;
-    LearnOutcome outcome;
-    EXPECT_OK(learned->Learn(call, outcome));
-    JournalEntry entry = learned->ledger().TakePending();
-    EXPECT_EQ(entry.records.size(), 2U);
-    entry.model_id = learned->id();
-    change(entry);
-    EXPECT_OK(journal.Commit({&entry, 1}, {}).status());
-    model = Model::Load(journal.Find("models/m").value(), journal, Model::Limits());
-  }
-};
-
 TEST(BatchEnd, ThatACrashCutOffComesBeforeTheNextExample) {
-  Reloaded reloaded(Settings(1, 2), [](JournalEntry& entry) {
-    entry.records.pop_back();
-    entry.counters.mutable_report()->set_updates(2);
-  });
-  ASSERT_OK(reloaded.model.status());
-  LearnCall call;
-  const Columns one = Ones(1);
-  call.batch = one.batch();
-  call.producer = &reloaded.producer;
-  LearnOutcome outcome;
-  ASSERT_OK((*reloaded.model)->Learn(call, outcome));
+  LoneModel lone(Settings(1, 2));
+  lone.Learn(Ones(2).batch(), 1);
+  JournalEntry entry = lone.model->ledger().TakePending();
+  ASSERT_EQ(entry.records.size(), 2U);
+  entry.model_id = lone.model->id();
+  entry.records.pop_back();
+  entry.counters.mutable_report()->set_updates(2);
+  ASSERT_OK(lone.journal.Commit({&entry, 1}, {}).status());
+  lone.model = Model::Load(*lone.journal.Find("models/m"), lone.journal, Model::Limits()).value();
+  const LearnOutcome outcome = lone.Learn(Ones(1).batch());
   EXPECT_EQ(outcome.mistakes, 0U);
   EXPECT_EQ(outcome.revision, 3U);
 }

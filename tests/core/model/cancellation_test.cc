@@ -1,5 +1,4 @@
-// Work that is stopped at each of its checks in turn: what was learned is exactly what is counted,
-// and everything else is as it was.
+// Work that is stopped at each of its checks in turn leaves exactly what is counted.
 #include "core/sync/cancellation.h"
 
 #include "core/model/cost.h"
@@ -74,29 +73,22 @@ v1::Model Settings(const Case& c) {
 
 class StoppedWork : public ::testing::TestWithParam<Case> {
  protected:
-  // Learns the rows of examples_ from `first` on, as producer p.
-  absl::Status Learn(Model& model, int64_t first, LearnOutcome& outcome) const {
+  // Learns the first `rows` rows of examples_, as producer p.
+  absl::Status Learn(Model& model, size_t rows, LearnOutcome& outcome) const {
     const auto producer = model.ledger().FindProducer("p").value();
-    MutexLock turn(&producer->turn);
-    LearnCall call;
-    const SpaceBatch rows(GetParam().space, examples_);
-    call.batch = rows.batch();
-    call.producer = producer.get();
-    call.first_offset = first;
-    return model.Learn(call, outcome);
-  }
-  // A model that has learned the first `rows` rows.
-  std::unique_ptr<LoneModel> Learned(size_t rows) const {
-    auto lone = std::make_unique<LoneModel>(Settings(GetParam()));
-    const auto producer = lone->model->ledger().FindProducer("p").value();
     MutexLock turn(&producer->turn);
     const SpaceBatch first(GetParam().space, {examples_.begin(), examples_.begin() + rows});
     LearnCall call;
     call.batch = first.batch();
     call.producer = producer.get();
     call.first_offset = 0;
+    return model.Learn(call, outcome);
+  }
+  // A model that has learned the first `rows` rows.
+  std::unique_ptr<LoneModel> Learned(size_t rows) const {
+    auto lone = std::make_unique<LoneModel>(Settings(GetParam()));
     LearnOutcome outcome;
-    EXPECT_OK(lone->model->Learn(call, outcome));
+    EXPECT_OK(Learn(*lone->model, rows, outcome));
     return lone;
   }
 
@@ -114,7 +106,7 @@ TEST_P(StoppedWork, WhatIsLearnedByThenIsExactlyWhatIsCounted) {
     {
       const StopAfter token(checks);
       const CancellationScope scope(&token, 1);
-      status = Learn(*lone.model, 0, outcome);
+      status = Learn(*lone.model, examples_.size(), outcome);
     }
     if (status.ok()) break;
     ++stops;
@@ -128,7 +120,7 @@ TEST_P(StoppedWork, WhatIsLearnedByThenIsExactlyWhatIsCounted) {
     ASSERT_EQ(StateBytes(*lone.model), StateBytes(*after[rows]->model)) << checks;
     // The producer sends the whole message again.
     LearnOutcome again;
-    ASSERT_OK(Learn(*lone.model, 0, again));
+    ASSERT_OK(Learn(*lone.model, examples_.size(), again));
     ASSERT_EQ(again.duplicates, rows);
     ASSERT_EQ(StateBytes(*lone.model), StateBytes(*after.back()->model)) << checks;
   }
@@ -136,23 +128,7 @@ TEST_P(StoppedWork, WhatIsLearnedByThenIsExactlyWhatIsCounted) {
   EXPECT_GT(stops, examples_.size());
 }
 
-TEST_P(StoppedWork, ABatchWithoutErrorsOrNothingIsStoppedWhileItIsChecked) {
-  LoneModel lone(Settings(GetParam()));
-  const SpaceBatch rows(GetParam().space, examples_);
-  LearnCall call;
-  call.batch = rows.batch();
-  call.producer = &lone.producer;
-  call.all_or_nothing = true;
-  LearnOutcome outcome;
-  const StopAfter token(1);
-  const CancellationScope scope(&token, 1);
-  MutexLock turn(&lone.producer.turn);
-  const absl::Status status = lone.model->Learn(call, outcome);
-  EXPECT_TRUE(absl::IsCancelled(status)) << status;
-  EXPECT_EQ(lone.model->revision(), 0U);
-}
-
-TEST_P(StoppedWork, PredictionsChangeNothingAndAreTheSameAfterwards) {
+TEST_P(StoppedWork, PredictionsAndExplanationsEndAtEachCheckAndChangeNothing) {
   const auto lone = Learned(examples_.size());
   const SpaceBatch rows(GetParam().space, RandomRows(8, 4, 40, 2));
   const std::string before = StateBytes(*lone->model);
@@ -161,8 +137,11 @@ TEST_P(StoppedWork, PredictionsChangeNothingAndAreTheSameAfterwards) {
   for (;; ++checks) {
     const StopAfter token(checks);
     const CancellationScope scope(&token, 1);
+    ExplainOutcome explained;
     PredictOutcome outcome;
-    const absl::Status status = lone->model->Predict(rows.batch(), {}, 0, outcome);
+    absl::Status status = lone->model->Explain(rows.batch(), {}, {}, explained);
+    if (status.ok() || ReasonOf(status) == "NOT_LINEAR")
+      status = lone->model->Predict(rows.batch(), {}, 0, outcome);
     ASSERT_EQ(status.ok(), !token.has_stopped());
     if (!status.ok()) {
       ASSERT_EQ(ReasonOf(status), "CANCELLED");
@@ -173,20 +152,6 @@ TEST_P(StoppedWork, PredictionsChangeNothingAndAreTheSameAfterwards) {
   }
   EXPECT_GT(checks, 8);
   EXPECT_EQ(StateBytes(*lone->model), before);
-}
-
-TEST_P(StoppedWork, ExplanationsEndAtEachCheck) {
-  const auto lone = Learned(examples_.size());
-  const SpaceBatch rows(GetParam().space, RandomRows(2, 4, 40, 2));
-  for (int checks = 0;; ++checks) {
-    const StopAfter token(checks);
-    const CancellationScope scope(&token, 1);
-    ExplainOutcome outcome;
-    const absl::Status status = lone->model->Explain(rows.batch(), {}, {}, outcome);
-    if (ReasonOf(status) == "NOT_LINEAR") return;
-    ASSERT_EQ(status.ok(), !token.has_stopped()) << status;
-    if (status.ok()) break;
-  }
 }
 
 TEST_P(StoppedWork, AStoppedLoadIsNoDamage) {
@@ -222,7 +187,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"voted", Space::kDense, "voted-perceptron"}),
     [](const auto& info) { return info.param.name; });
 
-// One row of a feature map and a kernel is checked every few milliseconds of its work.
+// The work of one row is checked every few milliseconds.
 TEST(OneRow, IsCheckedWithinItsFeatureMapAndItsKernel) {
   v1::Model fourier = testing::NamedSettings("models/fourier");
   fourier.mutable_feature_space()->mutable_map()->mutable_fourier()->set_dimension(1 << 18);
@@ -238,18 +203,11 @@ TEST(OneRow, IsCheckedWithinItsFeatureMapAndItsKernel) {
     ASSERT_OK(lone.model->Predict(row.batch(), {}, 0, outcome));
     EXPECT_GT(token.asked(), 50) << settings.name();
   }
-}
-
-TEST(OneRow, IsCheckedWithinItsKernel) {
-  v1::Model settings = testing::DenseSettings("models/kernel", 20'000);
-  testing::SetLearner(*settings.mutable_learner(), "kernel-perceptron");
-  LoneModel lone(settings);
+  v1::Model kernel = testing::DenseSettings("models/kernel", 20'000);
+  testing::SetLearner(*kernel.mutable_learner(), "kernel-perceptron");
+  LoneModel lone(kernel);
   // Random labels: most rows are mistakes.
-  const Columns rows(RandomRows(500, 10'000, 20'000));
-  {
-    MutexLock turn(&lone.producer.turn);
-    lone.Learn(rows.batch());
-  }
+  lone.Learn(Columns(RandomRows(500, 10'000, 20'000)).batch());
   ASSERT_GT(lone.model->revision(), 100U);
   const Columns row(RandomRows(1, 10'000, 20'000, 2));
   const CountChecks token;
@@ -297,61 +255,33 @@ TEST(Cost, AboveTheLimitIsRefused) {
   ExplainOutcome explained;
   EXPECT_EQ(ReasonOf(lone.model->Explain(rows.batch(), {}, {}, explained)), "MESSAGE_TOO_COSTLY");
   EXPECT_EQ(lone.model->revision(), 0U);
-}
-
-TEST(Cost, IsThatOfTheWholeMessageForAModelThatGrowsWithIt) {
-  v1::Model settings = testing::DenseSettings("models/kernel", 1000);
-  testing::SetLearner(*settings.mutable_learner(), "kernel-perceptron");
-  ASSERT_TRUE(testing::SetCount(*settings.mutable_learner(), "budget", 100'000));
-  LoneModel lone(settings);
-  // Nothing is kept yet, and each row may be.
-  const Columns rows(RandomRows(10'000, 50, 1000));
-  LearnCall call;
-  call.batch = rows.batch();
-  call.producer = &lone.producer;
-  LearnOutcome learned;
-  MutexLock turn(&lone.producer.turn);
-  EXPECT_EQ(ReasonOf(lone.model->Learn(call, learned)), "MESSAGE_TOO_COSTLY");
-}
-
-TEST(Analysis, OutOfTimeReturnsWhatIsProvenAndKeepsIt) {
-  v1::Model settings = testing::DenseSettings("m", 100);
-  settings.mutable_stored_examples()->set_max_sample(10'000);
-  LoneModel lone(settings);
-  const testing::SeparableData data = testing::MakeSeparable(11, 4000, 100, 0.01, 1);
-  {
-    MutexLock turn(&lone.producer.turn);
-    lone.Learn(Columns(data.examples).batch());
-  }
-  AnalysisOptions options;
-  // Passes once two rounds have made bounds.
-  options.relative_gap = 1e-9;
-  absl::StatusOr<ModelAnalysis> analysis = absl::UnknownError("not run");
-  for (std::chrono::milliseconds time(1);; time *= 2) {
-    options.deadline = AnalysisMonitor::Clock::now() + time;
-    analysis =
-        AnalyzeModel(*lone.model, options, [](const ModelAnalysisProgress&) { return true; });
-    ASSERT_OK(analysis.status());
-    if (analysis->analysis.end != AnalysisEnd::kOutOfTime || analysis->analysis.rounds > 0) break;
-    EXPECT_FALSE(MakeReport(*lone.model).has_analysis());
-  }
-  EXPECT_GE(analysis->analysis.margin_ceiling, data.margin);
-  EXPECT_TRUE(MakeReport(*lone.model).has_analysis());
+  // A budget that the message's own rows may fill costs as if they had.
+  v1::Model kernel = testing::DenseSettings("models/kernel", 1000);
+  testing::SetLearner(*kernel.mutable_learner(), "kernel-perceptron");
+  ASSERT_TRUE(testing::SetCount(*kernel.mutable_learner(), "budget", 100'000));
+  const Columns many(RandomRows(10'000, 50, 1000));
+  call.batch = many.batch();
+  EXPECT_EQ(ReasonOf(LoneModel(kernel).model->Learn(call, learned)), "MESSAGE_TOO_COSTLY");
 }
 
 TEST(Analysis, ThatIsStoppedLeavesNothing) {
   v1::Model settings = testing::DenseSettings("m", 100);
   settings.mutable_stored_examples()->set_max_sample(10'000);
   LoneModel lone(settings);
+  lone.Learn(Columns(testing::MakeSeparable(11, 1000, 100, 0.01, 1).examples).batch());
+  const auto analyze = [&](const AnalysisOptions& options) {
+    return AnalyzeModel(*lone.model, options, [](const ModelAnalysisProgress&) { return true; });
+  };
   {
-    MutexLock turn(&lone.producer.turn);
-    lone.Learn(Columns(testing::MakeSeparable(11, 4000, 100, 0.01, 1).examples).batch());
+    const StopAfter token(3, StopReason::kDraining);
+    const CancellationScope scope(&token, 1'000'000);
+    EXPECT_EQ(ReasonOf(analyze({}).status()), "DRAINING");
   }
-  const StopAfter token(3, StopReason::kDraining);
-  const CancellationScope scope(&token, 1'000'000);
-  const auto analysis =
-      AnalyzeModel(*lone.model, {}, [](const ModelAnalysisProgress&) { return true; });
-  EXPECT_EQ(ReasonOf(analysis.status()), "DRAINING");
+  AnalysisOptions options;
+  options.deadline = AnalysisMonitor::Clock::now();
+  const auto late = analyze(options);
+  ASSERT_OK(late.status());
+  EXPECT_EQ(late->analysis.end, AnalysisEnd::kOutOfTime);
   EXPECT_FALSE(MakeReport(*lone.model).has_analysis());
 }
 

@@ -1,10 +1,10 @@
 // Many streams learn one model at once while others predict, read reports and take snapshots. To be
 // run under ThreadSanitizer too.
 #include <atomic>
-#include <bit>
 #include <thread>
 
 #include "gtest/gtest.h"
+#include "tests/core/model/replayed_weights.h"
 #include "tests/support/recording_journal.h"
 #include "tests/support/separable.h"
 #include "tests/support/traffic.h"
@@ -24,34 +24,6 @@ constexpr int kLearners = 8;
 constexpr int kPasses = 6;
 constexpr size_t kExamples = 1600;
 constexpr size_t kMessage = 25;
-
-// Float32 weights, written anew: each update rounds once from float64.
-struct Replayed {
-  std::vector<float> weights = std::vector<float>(kDimension);
-  double bias = 0;
-  uint64_t revision = 0;
-  uint64_t no_mistakes = 0;
-
-  void Apply(const storage::UpdateRecord& record) {
-    EXPECT_EQ(record.first_revision(), revision + 1);
-    int at = 0;
-    for (int row = 0; row < record.labels_size(); ++row) {
-      double score = bias;
-      const int begin = at;
-      for (; at < static_cast<int>(record.row_ends(row)); ++at)
-        score += static_cast<double>(weights[record.indices(at)]) * record.values(at);
-      // The sum's order is another here: what it may differ by is no matter.
-      if (record.labels(row) * score > 1e-9) ++no_mistakes;
-      for (int i = begin; i < at; ++i) {
-        float& weight = weights[record.indices(i)];
-        weight = static_cast<float>(weight + static_cast<double>(record.labels(row)) *
-                                                 static_cast<double>(record.values(i)));
-      }
-      bias += record.labels(row);
-      ++revision;
-    }
-  }
-};
 
 class Concurrency : public ::testing::Test {
  protected:
@@ -156,20 +128,10 @@ TEST_F(Concurrency, EightStreamsAreOneRunOfThePerceptron) {
   EXPECT_GT(updates, 50U);
   EXPECT_LE(static_cast<double>(updates), data_.squared_radius / (data_.margin * data_.margin));
 
-  // A serial run over the journal's records ends at the same bits, and each was a mistake on the
-  // state it was applied to.
-  Replayed replayed;
+  // A serial run over the journal's records ends at the same bits.
+  testing::ReplayedWeights replayed(kDimension);
   for (const storage::UpdateRecord& record : journal_->records()) replayed.Apply(record);
-  EXPECT_EQ(replayed.no_mistakes, 0U);
-  EXPECT_EQ(replayed.revision, updates);
-  const WeightList list = ListWeights(*model_)[0];
-  std::vector<float> weights(kDimension);
-  for (size_t i = 0; i < list.indices.size(); ++i) weights[list.indices[i]] = list.values[i];
-  for (uint32_t i = 0; i < kDimension; ++i) {
-    EXPECT_EQ(std::bit_cast<uint32_t>(weights[i]), std::bit_cast<uint32_t>(replayed.weights[i]))
-        << i;
-  }
-  EXPECT_EQ(list.bias, replayed.bias);
+  replayed.ExpectEqual(*model_);
 
   // And so does the journal itself, snapshots and all.
   const std::string state = StateBytes(*model_);

@@ -1,4 +1,4 @@
-// Rows evaluated on a copy and counted later are worth what they are when they are learned.
+// Rows evaluated on a copy and counted later leave the model as if it had learned them.
 #include "core/model/correct_rows.h"
 
 #include <gtest/gtest.h>
@@ -35,28 +35,6 @@ Columns RandomRows(std::mt19937& random, int rows) {
   return columns;
 }
 
-// Evaluates what can be, counts it, and has the rest learned.
-void LearnInTwoParts(LoneModel& copy, LoneModel& writer, const Batch& batch) {
-  CorrectRows correct;
-  ASSERT_OK(EvaluateCorrectRows(*copy.model, batch, {}, true, correct));
-  const int64_t begin = PositionOf(writer.producer).next_offset;
-  {
-    MutexLock turn(&writer.producer.turn);
-    ASSERT_OK(CountCorrectRows(*writer.model, writer.producer, begin,
-                               static_cast<int64_t>(correct.rows),
-                               {{correct.outcome.revision, correct.tally}}));
-    if (correct.rows == batch.rows()) return;
-    LearnCall call;
-    call.batch = batch;
-    call.producer = &writer.producer;
-    call.first_offset = begin;
-    LearnOutcome outcome;
-    ASSERT_OK(writer.model->Learn(call, outcome));
-    EXPECT_EQ(outcome.duplicates, correct.rows);
-    EXPECT_EQ(outcome.updated_rows.at(0), correct.rows) << "the first that calls for an update";
-  }
-}
-
 TEST(CorrectRowsTest, CountedLaterTheyLeaveTheModelAsIfLearned) {
   std::mt19937 random(3);
   LoneModel one(DenseSettings("one", kDimension));
@@ -71,7 +49,20 @@ TEST(CorrectRowsTest, CountedLaterTheyLeaveTheModelAsIfLearned) {
       // Bits: NaN for rows with errors.
       EXPECT_EQ(std::memcmp(&correct.outcome.scores[row], &expected.scores[row], sizeof(float)), 0);
     }
-    LearnInTwoParts(two, two, columns.batch());
+    const int64_t begin = PositionOf(two.producer).next_offset;
+    MutexLock turn(&two.producer.turn);
+    ASSERT_OK(CountCorrectRows(*two.model, two.producer, begin, static_cast<int64_t>(correct.rows),
+                               {{correct.outcome.revision, correct.tally}}));
+    if (correct.rows == columns.batch().rows()) continue;
+    LearnCall call;
+    call.batch = columns.batch();
+    call.producer = &two.producer;
+    call.first_offset = begin;
+    LearnOutcome outcome;
+    ASSERT_OK(two.model->Learn(call, outcome));
+    EXPECT_EQ(outcome.duplicates, correct.rows);
+    // The first row that calls for an update was left.
+    EXPECT_EQ(outcome.updated_rows.at(0), correct.rows);
   }
   EXPECT_EQ(PositionOf(one.producer).next_offset, PositionOf(two.producer).next_offset);
   const ConvergenceReport report = MakeReport(*one.model);

@@ -1,8 +1,11 @@
-// A record whose replay does not come out as the record says is data loss: a model is loaded whole or not at all.
+// A record whose replay does not come out as the record says is data loss, and so is a snapshot that contradicts itself.
 #include <functional>
+#include <random>
 #include <string>
 #include <vector>
 
+#include "core/journal/snapshot_parts.h"
+#include "core/model/snapshot.h"
 #include "gtest/gtest.h"
 #include "tests/support/learners.h"
 #include "tests/support/models.h"
@@ -91,6 +94,62 @@ const std::vector<Damage> kDamages = {
 
 INSTANTIATE_TEST_SUITE_P(Damages, DamagedRecords, ::testing::ValuesIn(kDamages),
                          [](const auto& info) { return info.param.name; });
+
+RowStore RandomRows(uint32_t seed, size_t count, size_t features) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal;
+  RowStore rows;
+  for (size_t n = 0; n < count; ++n) {
+    std::vector<float> values(random() % (features + 1));
+    for (float& value : values) value = normal(random);
+    rows.Push({nullptr, values.data(), values.size()}, normal(random));
+    // Some that have gone: no trace of them is kept.
+    if (random() % 4 == 0) rows.Pop();
+  }
+  return rows;
+}
+
+storage::Snapshot Write(const RowStore& rows) {
+  LearnerStateView view;
+  view.scalars = {1, 2};
+  view.rows = &rows;
+  return WriteState(view);
+}
+
+TEST(SnapshotRows, AreCutIntoPartsAndPutTogether) {
+  // More features than are written together.
+  const RowStore rows = RandomRows(2, 200, 8000);
+  const storage::Snapshot snapshot = Write(rows);
+  ASSERT_GT(snapshot.rows_size(), 2);
+  int parts = 0;
+  storage::Snapshot whole;
+  ASSERT_OK(ForEachPart(snapshot, 1 << 20, [&](const storage::Snapshot& part) {
+    ++parts;
+    return AppendPart(part, whole);
+  }));
+  EXPECT_GT(parts, 2);
+  EXPECT_EQ(whole.SerializeAsString(), snapshot.SerializeAsString());
+}
+
+TEST(SnapshotRows, ThatContradictThemselvesAreDataLoss) {
+  const auto read = [](const std::function<void(storage::StateRows&)>& change) {
+    RowStore rows;
+    const std::vector<float> values = {1, 2, 3};
+    rows.Push({nullptr, values.data(), 3}, 1);
+    storage::Snapshot snapshot = Write(rows);
+    change(*snapshot.mutable_rows(0));
+    return ReadState(snapshot).status();
+  };
+  EXPECT_OK(read([](storage::StateRows&) {}));
+  EXPECT_TRUE(absl::IsDataLoss(read([](storage::StateRows& rows) { rows.set_row_ends(0, 4); })));
+  EXPECT_TRUE(absl::IsDataLoss(read([](storage::StateRows& rows) { rows.add_row_ends(1); })));
+  EXPECT_TRUE(absl::IsDataLoss(read([](storage::StateRows& rows) { rows.add_values(1); })));
+  EXPECT_TRUE(absl::IsDataLoss(read([](storage::StateRows& rows) { rows.set_indices(0, 1); })));
+  EXPECT_TRUE(absl::IsDataLoss(read([](storage::StateRows& rows) {
+    rows.add_row_ends(2);
+    rows.add_coefficients(1);
+  })));
+}
 
 }  // namespace
 }  // namespace perceptrond::damaged_records_test

@@ -1,13 +1,11 @@
-// A model's curves: what they say, that nothing but the updates decides where they have points, and
-// that they outlive whatever the model does.
+// Nothing but the updates decides where a model's learning curve has points, and the curve outlives restarts.
 #include "core/convergence/curve_points.h"
 
 #include <bit>
 
-#include "core/journal/rocksdb_journal.h"
 #include "gtest/gtest.h"
+#include "tests/core/store/store_fixture.h"
 #include "tests/support/recording_journal.h"
-#include "tests/support/temp_dir.h"
 #include "tests/support/traffic.h"
 
 namespace perceptrond::history_test {
@@ -103,6 +101,8 @@ TEST(LearningCurve, TheLastUpdateKeepsItsOwnPointBeforeThePresent) {
   const LearningCurvePoint updated = MakeLearningCurve(*lone.model).points.back();
   const uint64_t revision = lone.model->revision();
   ASSERT_GT(revision, 0U);
+  // Without more examples the present stands for the last update.
+  ASSERT_EQ(MakeLearningCurve(*lone.model).points.size(), revision);
   Columns right;
   for (int i = 0; i < 2000; ++i) right.AddDense({2, 0}, 1);
   lone.Learn(right.batch());
@@ -121,53 +121,20 @@ TEST(LearningCurve, TheLastUpdateKeepsItsOwnPointBeforeThePresent) {
   EXPECT_EQ(present.examples(), 2002U);
 }
 
-TEST(LearningCurve, WithoutMoreExamplesThePresentStandsForTheLastUpdate) {
-  LoneModel lone(testing::DenseSettings("m", 2));
-  lone.Learn(Columns().AddDense({1, 0}, 1).batch());
-  const LearningCurve curves = MakeLearningCurve(*lone.model);
-  ASSERT_EQ(curves.points.size(), 1U);
-  EXPECT_EQ(curves.points[0].revision(), 1);
-  EXPECT_EQ(curves.points[0].examples(), 1U);
-}
+class StoredCurve : public testing::StoreTest, public ::testing::WithParamInterface<uint64_t> {};
 
-TEST(LearningCurve, FiguresThatDoNotApplyAreAbsentAndNotZero) {
-  v1::Model settings = testing::DenseSettings("m", 3);
-  settings.mutable_learner()->mutable_arow();
-  LoneModel lone(settings);
-  lone.Learn(Columns(Noise(3, 50)).batch());
-  const LearningCurve curves = MakeLearningCurve(*lone.model);
-  ASSERT_GT(curves.points.size(), 10U);
-  for (const LearningCurvePoint& point : curves.points) {
-    EXPECT_FALSE(point.has_margin_ceiling());
-    EXPECT_FALSE(point.has_margin_floor());
-    EXPECT_GT(point.weight_norm(), 0);
-  }
-}
-
-class CurvesOnDisk : public ::testing::TestWithParam<uint64_t> {
- protected:
-  void Open() {
-    store_.reset();
-    RocksDbJournal::Options journal;
-    journal.directory = directory_.path();
-    Store::Options options;
-    options.snapshot_bytes = GetParam();
-    store_ = std::make_unique<Store>(RocksDbJournal::Open(journal).value(), options);
-  }
-  testing::TempDir directory_;
-  std::unique_ptr<Store> store_;
-};
-
-TEST_P(CurvesOnDisk, HaveTheErrorOfAWindowThatGoesOnAfterAStart) {
-  Open();
-  ASSERT_OK(store_->Create(testing::DenseSettings("models/m", 2), "", false).status());
+TEST_P(StoredCurve, HasTheErrorOfAWindowThatGoesOnAfterAStart) {
+  Store::Options options;
+  options.snapshot_bytes = GetParam();
+  Open(options);
+  Create("models/m");
   const auto learn = [this](int count, int label) {
     Columns rows;
     for (int i = 0; i < count; ++i) rows.AddDense({1, 0}, label);
     EXPECT_OK(testing::Send(*store_, "models/m", "p", rows.batch()).status);
   };
   learn(500, 1);
-  Open();
+  Open(options);
   learn(1, -1);
   const LearningCurvePoint latest = MakeLearningCurve(**store_->Acquire("models/m")).points.back();
   EXPECT_EQ(latest.examples(), 501U);
@@ -175,7 +142,7 @@ TEST_P(CurvesOnDisk, HaveTheErrorOfAWindowThatGoesOnAfterAStart) {
   EXPECT_EQ(latest.window_error(), 2.0 / 501);
 }
 
-INSTANTIATE_TEST_SUITE_P(Snapshots, CurvesOnDisk,
+INSTANTIATE_TEST_SUITE_P(Snapshots, StoredCurve,
                          ::testing::Values(uint64_t{1}, uint64_t{1} << 14, uint64_t{1} << 40));
 
 TEST(LearningCurve, TakeFewBytesOfTheJournal) {

@@ -1,5 +1,4 @@
-// Analyses of stored examples, of two labels and of several classes: their figures in reports, and weights replaced by
-// their separators.
+// Analyses of stored examples with two labels and with several classes enter reports, and their separators replace weights.
 #include "core/model/model_analysis.h"
 
 #include <cmath>
@@ -124,7 +123,6 @@ TEST_P(AnalysedRun, EveryFigureIsValidOrAbsent) {
   }
 }
 
-// The same data again change nothing of what is known of them.
 TEST_P(AnalysedRun, RepetitionsLeaveTheAnalysisCurrent) {
   if (GetParam().sample < kExamples) return;
   const std::vector<SvmExample> examples = Separable(GetParam(), 4);
@@ -182,7 +180,7 @@ TEST(ModelAnalysis, ExamplesThatCountOtherwiseEndWhatIsSaidOfUpdates) {
       // It has converged all the same, which is no bound.
       EXPECT_EQ(report.updates_left(), 0U);
       EXPECT_FALSE(report.has_update_bound());
-      // What they say of the data, or of the updates made, is as true as before.
+      // Claims about the data, and about the updates made, are as true as before.
       EXPECT_TRUE(report.has_margin_ceiling());
       EXPECT_TRUE(report.has_margin_floor());
       EXPECT_TRUE(report.has_bound_in_use());
@@ -190,7 +188,7 @@ TEST(ModelAnalysis, ExamplesThatCountOtherwiseEndWhatIsSaidOfUpdates) {
   }
 }
 
-// Of two labels, and of classes 1 and 3 of four whose numbers are known or come up.
+// The models have two labels, or learn classes 1 and 3 of four whose numbers are known or come up.
 TEST(ModelAnalysis, ACertificateIsAProofForEveryLearnerOfTheFeaturesSpace) {
   for (const CatalogueEntry& entry : Catalogue()) {
     for (const std::optional<ClassKind> kind :
@@ -236,8 +234,6 @@ TEST(ModelAnalysis, ACertificateIsAProofForEveryLearnerOfTheFeaturesSpace) {
   }
 }
 
-// Whatever the rule: no run is said to be bound by what it goes beyond, and the plain perceptron's
-// is.
 TEST(ModelAnalysis, BoundsUpdatesOnlyOfTheRulesThatTheTheoremSpeaksOf) {
   const Drawn drawn{.margin = 0.2};
   for (const CatalogueEntry& entry : Catalogue()) {
@@ -352,6 +348,9 @@ TEST(WeightReplacement, TheSeparatorOfEveryRuleAnswersAndEndsTheBounds) {
       EXPECT_EQ(lone.model->revision(), before + 1);
       const ConvergenceReport report = MakeReport(*lone.model);
       EXPECT_EQ(report.updates(), before + 1);
+      // The error of the latest examples begins again.
+      EXPECT_EQ(report.window_examples(), 0U);
+      EXPECT_FALSE(report.drift().has_window_examples());
       EXPECT_FALSE(report.has_bound_in_use());
       EXPECT_FALSE(report.has_update_bound());
       EXPECT_FALSE(report.has_updates_left());
@@ -375,18 +374,6 @@ TEST(WeightReplacement, RefusalsChangeNothing) {
   EXPECT_TRUE(
       absl::IsFailedPrecondition(lone.model->ReplaceWeights(weights, std::nullopt).status()));
   EXPECT_EQ(StateBytes(*lone.model), before);
-}
-
-TEST(WeightReplacement, TheErrorOfTheLatestExamplesBeginsAgain) {
-  LoneModel lone(SettingsOf({.dimension = 2}));
-  lone.Learn(Columns().AddDense({1, 2}, 1).AddDense({2, -3}, -1).batch());
-  ASSERT_GT(MakeReport(*lone.model).window_error(), 0);
-  const NewWeights weights{{{{0}, {1}, 0.5F}}, {}, ~0U};
-  ASSERT_OK(lone.model->ReplaceWeights(weights, std::nullopt).status());
-  EXPECT_EQ(MakeReport(*lone.model).window_examples(), 0U);
-  EXPECT_FALSE(MakeReport(*lone.model).drift().has_window_examples());
-  lone.Learn(Columns().AddDense({1, 2}, 1).batch());
-  EXPECT_EQ(MakeReport(*lone.model).window_examples(), 1U);
 }
 
 // Names that have no weight yet, on which the best separator leans: in every class, once, and up to the cap.

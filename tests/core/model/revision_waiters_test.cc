@@ -26,7 +26,7 @@ TEST(RevisionWaitersTest, EachIsCalledOnceWhenItsRevisionIsReached) {
   EXPECT_EQ(waiters.reached(), 10U);
 }
 
-TEST(RevisionWaitersTest, WhatIsReachedIsNotWaitedFor) {
+TEST(RevisionWaitersTest, ARevisionThatIsReachedIsNotWaitedFor) {
   RevisionWaiters waiters;
   int called = 0;
   waiters.Await(0, [&] { ++called; });
@@ -48,7 +48,7 @@ TEST(RevisionWaitersTest, NobodyWaitsAfterRelease) {
   EXPECT_EQ(waiters.reached(), RevisionWaiters::kEnded);
 }
 
-TEST(RevisionWaitersTest, WhoWasRemovedIsNotCalled) {
+TEST(RevisionWaitersTest, OneThatWasRemovedIsNotCalled) {
   RevisionWaiters waiters;
   int called = 0;
   const uint64_t first = waiters.Await(5, [&] { called += 1; });

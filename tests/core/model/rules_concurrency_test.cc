@@ -1,11 +1,12 @@
-// Every learner of the catalogue under several streams at once, while others predict and explain and
-// the store takes snapshots. To be run under ThreadSanitizer too.
+// Every learner of the catalogue under several streams at once, while others predict, explain, analyze and replace the
+// weights, and the store takes snapshots. To be run under ThreadSanitizer too.
 #include <atomic>
 #include <bit>
 #include <thread>
 
 #include "core/learner/catalogue.h"
 #include "core/model/explain.h"
+#include "core/model/model_analysis.h"
 #include "gtest/gtest.h"
 #include "tests/support/class_traffic.h"
 #include "tests/support/recording_journal.h"
@@ -105,6 +106,17 @@ class RulesConcurrency : public ::testing::TestWithParam<Case> {
     (void)model->Explain(asked, {}, {0, 1000, {}}, explained);
     EXPECT_EQ(MakeReport(*model).duplicates(), 0U);
   }
+  // Not every learner can be analyzed or has weights that can be replaced.
+  void AnalyzeOnce() {
+    const std::shared_ptr<Model> model = store_->Acquire("m").value();
+    const auto analysis =
+        AnalyzeModel(*model, {}, [](const ModelAnalysisProgress&) { return true; });
+    if (!analysis.ok()) return;
+    EXPECT_LE(CopyStoredExamples(*model).examples.sample.size(), 20U);
+    EXPECT_LE(analysis->record.revision(), static_cast<int64_t>(model->revision()));
+    if (analysis->separator.has_value())
+      (void)model->ReplaceWeights(*analysis->separator, std::nullopt);
+  }
 
   const std::shared_ptr<testing::RecordingJournal> journal_ =
       std::make_shared<testing::RecordingJournal>(std::make_shared<MemoryJournal>());
@@ -118,9 +130,14 @@ TEST_P(RulesConcurrency, WhatStreamsLearnedAtOnceIsThereAgainToTheBit) {
   std::thread reader([&] {
     for (uint64_t revision = 0; !done;) ReadOnce(revision);
   });
+  std::thread analyst([&] {
+    while (!done) AnalyzeOnce();
+  });
   for (std::thread& stream : streams) stream.join();
   done = true;
   reader.join();
+  analyst.join();
+  ASSERT_OK(store_->committer().Commit(store_->Acquire("m").value()));
   journal_->AwaitSnapshots(1);
 
   std::string state;
