@@ -3,20 +3,16 @@
 #include <atomic>
 #include <memory>
 #include <span>
-#include <utility>
+#include <thread>
 #include <vector>
 
+#include "absl/synchronization/notification.h"
 #include "core/journal/memory_journal.h"
-#include "core/store/store.h"
 #include "gtest/gtest.h"
-#include "tests/support/columns.h"
-#include "tests/support/journal_decorator.h"
-#include "tests/support/models.h"
+#include "tests/core/store/store_fixture.h"
 
 namespace perceptrond {
 namespace {
-
-using testing::DenseSettings;
 
 // Records its notifications, and can block the committer.
 class Waiter final : public CommitWaiter {
@@ -53,17 +49,16 @@ class Waiter final : public CommitWaiter {
   std::vector<size_t> notifications_ ABSL_GUARDED_BY(mutex_);
 };
 
-class CommitterTest : public ::testing::Test {
+class CommitterTest : public testing::StoreTest {
  protected:
   CommitterTest() {
-    EXPECT_TRUE(store_.Create(DenseSettings("a", 2), "", false).ok());
-    model_ = store_.Acquire("a").value();
+    Create("a");
+    model_ = store_->Acquire("a").value();
   }
   void Submit(const std::shared_ptr<Waiter>& waiter, absl::Duration delay) {
-    store_.committer().Submit(model_, waiter, delay);
+    store_->committer().Submit(model_, waiter, delay);
   }
 
-  Store store_{std::make_unique<MemoryJournal>(), Store::Options()};
   std::shared_ptr<Model> model_;
   const std::shared_ptr<Waiter> first_ = std::make_shared<Waiter>();
   const std::shared_ptr<Waiter> second_ = std::make_shared<Waiter>();
@@ -78,12 +73,12 @@ TEST_F(CommitterTest, WhatAWaiterSubmitsInARowIsOneCommitAndOneCall) {
   first_->Hold();
   Submit(first_, absl::ZeroDuration());
   first_->Await(1);
-  const uint64_t commits = store_.committer().commits();
+  const uint64_t commits = store_->committer().commits();
   for (int i = 0; i < 5; ++i)
     Submit(second_, i % 2 == 0 ? Committer::kLongDelay : absl::ZeroDuration());
   first_->LetGo();
   EXPECT_EQ(second_->Await(1), std::vector<size_t>{5});
-  EXPECT_EQ(store_.committer().commits(), commits + 1);
+  EXPECT_EQ(store_->committer().commits(), commits + 1);
 }
 
 TEST_F(CommitterTest, WaitersThatTakeTurnsAreNotifiedInTheOrderOfTheirSubmissions) {
@@ -100,141 +95,147 @@ TEST_F(CommitterTest, WaitersThatTakeTurnsAreNotifiedInTheOrderOfTheirSubmission
 }
 
 TEST_F(CommitterTest, ItsEndNotifiesEveryWaiter) {
-  const auto waiter = std::make_shared<Waiter>();
-  {
-    Store store(std::make_unique<MemoryJournal>(), Store::Options());
-    ASSERT_TRUE(store.Create(DenseSettings("a", 2), "", false).ok());
-    const std::shared_ptr<Model> model = store.Acquire("a").value();
-    for (int i = 0; i < 100; ++i) store.committer().Submit(model, waiter, Committer::kLongDelay);
-  }
+  for (int i = 0; i < 100; ++i) Submit(first_, Committer::kLongDelay);
+  model_.reset();
+  store_.reset();
   size_t committed = 0;
-  for (const size_t submissions : waiter->Await(1)) committed += submissions;
+  for (const size_t submissions : first_->Await(1)) committed += submissions;
   EXPECT_EQ(committed, 100U);
 }
 
-// A committer that lets counters wait, over a journal that counts what is written.
-class WaitingCountersTest : public ::testing::Test {
+// A committer that lets counters wait.
+class WaitingCountersTest : public testing::StoreTest {
  protected:
-  static Store::Options MakeOptions(absl::Duration delay) {
+  void OpenWith(absl::Duration delay) {
     Store::Options options;
     options.committer.counters_delay = delay;
-    return options;
+    Open(options);
+    Create("a", 1);
   }
   // A message of one row, which is right or wrong, acknowledged as a stream's is.
-  void Learn(Store& store, float value, int64_t completed_pass = 0) {
-    testing::Columns rows;
-    rows.AddDense({value}, 1);
-    const std::shared_ptr<Model> model = store.Acquire("a").value();
-    LearnCall call;
-    call.batch = rows.batch();
-    call.producer = &producer_;
-    call.completed_pass = completed_pass;
-    LearnOutcome outcome;
-    {
-      MutexLock turn(&producer_.turn);
-      ASSERT_OK(model->Learn(call, outcome));
-    }
+  void Learn(float value, int64_t completed_pass = 0) {
+    const std::shared_ptr<Model> model = store_->Acquire("a").value();
+    LearnAlone(*model, testing::Columns().AddDense({value}, 1), producer_, {}, completed_pass);
     const auto waiter = std::make_shared<Waiter>();
-    store.committer().Submit(model, waiter, absl::ZeroDuration());
+    store_->committer().Submit(model, waiter, absl::ZeroDuration());
     waiter->Await(1);
   }
-  // What the journal has.
-  storage::Counters Written(const Store& store) {
-    return journal_->LoadCounters(store.GetIfLoaded("a")->id()).value();
-  }
-  std::unique_ptr<Store> Open(absl::Duration delay) {
-    auto journal = std::make_unique<MemoryJournal>();
-    journal_ = journal.get();
-    auto store = std::make_unique<Store>(std::move(journal), MakeOptions(delay));
-    EXPECT_OK(store->Create(DenseSettings("a", 1), "", false).status());
-    return store;
+  // The number of examples that the journal has.
+  uint64_t Written() {
+    return journal_->LoadCounters(store_->GetIfLoaded("a")->id())->report().examples();
   }
 
-  MemoryJournal* journal_ = nullptr;
   Producer producer_{""};
 };
 
 TEST_F(WaitingCountersTest, WithoutAnUpdateNothingIsWrittenUntilTheyAreDue) {
-  const auto store = Open(absl::Hours(1));
-  Learn(*store, 1);
-  const uint64_t commits = store->committer().commits();
-  EXPECT_EQ(Written(*store).report().examples(), 1U);
-  for (int i = 0; i < 20; ++i) Learn(*store, 2);
-  EXPECT_EQ(store->committer().commits(), commits);
-  EXPECT_EQ(Written(*store).report().examples(), 1U);
+  OpenWith(absl::Hours(1));
+  Learn(1);
+  const uint64_t commits = store_->committer().commits();
+  EXPECT_EQ(Written(), 1U);
+  for (int i = 0; i < 20; ++i) Learn(2);
+  EXPECT_EQ(store_->committer().commits(), commits);
+  EXPECT_EQ(Written(), 1U);
   // The next update takes them along.
-  Learn(*store, -1);
-  EXPECT_EQ(store->committer().commits(), commits + 1);
-  EXPECT_EQ(Written(*store).report().examples(), 22U);
+  Learn(-1);
+  EXPECT_EQ(store_->committer().commits(), commits + 1);
+  EXPECT_EQ(Written(), 22U);
 }
 
 TEST_F(WaitingCountersTest, TheyAreWrittenByThemselvesWhenTheyAreDue) {
-  const auto store = Open(absl::Milliseconds(1));
-  Learn(*store, 1);
-  Learn(*store, 2);
-  while (Written(*store).report().examples() < 2) {
+  OpenWith(absl::Milliseconds(1));
+  Learn(1);
+  Learn(2);
+  while (Written() < 2) {
   }
 }
 
 TEST_F(WaitingCountersTest, AFlushWritesThemAndSoDoesAWholeCommit) {
-  const auto store = Open(absl::Hours(1));
-  Learn(*store, 1);
-  Learn(*store, 2);
-  store->committer().FlushPartitionOf(*store->GetIfLoaded("a"));
-  EXPECT_EQ(Written(*store).report().examples(), 2U);
-  Learn(*store, 2);
-  EXPECT_OK(store->committer().Commit(store->GetIfLoaded("a")));
-  EXPECT_EQ(Written(*store).report().examples(), 3U);
+  OpenWith(absl::Hours(1));
+  Learn(1);
+  Learn(2);
+  store_->committer().FlushPartitionOf(*store_->GetIfLoaded("a"));
+  EXPECT_EQ(Written(), 2U);
+  Learn(2);
+  EXPECT_OK(store_->committer().Commit(store_->GetIfLoaded("a")));
+  EXPECT_EQ(Written(), 3U);
 }
 
 TEST_F(WaitingCountersTest, TheEndOfAPassIsWrittenAtOnce) {
-  const auto store = Open(absl::Hours(1));
-  Learn(*store, 1);
-  Learn(*store, 2, 1);
-  EXPECT_EQ(Written(*store).report().examples(), 2U);
+  OpenWith(absl::Hours(1));
+  Learn(1);
+  Learn(2, 1);
+  EXPECT_EQ(Written(), 2U);
 }
 
-// Whether each commit was synced.
-class SyncRecorder final : public testing::JournalDecorator {
+// Notes whether the last commit was synced, and holds up the commits of one partition.
+class WatchedJournal final : public testing::JournalDecorator {
  public:
   using JournalDecorator::JournalDecorator;
   absl::StatusOr<CommitOutcome> Commit(std::span<const JournalEntry> entries,
                                        const CommitOptions& options) override {
     synced = options.sync;
+    const uint32_t partition = PartitionOf(entries.front().model_id);
+    for (const JournalEntry& entry : entries) EXPECT_EQ(PartitionOf(entry.model_id), partition);
+    if (partition == stalled) {
+      entered.Notify();
+      released.WaitForNotification();
+    }
     return JournalDecorator::Commit(entries, options);
   }
-  // Of the last commit.
+
   std::atomic<bool> synced = false;
+  std::atomic<uint32_t> stalled = ~0U;
+  absl::Notification entered;
+  absl::Notification released;
 };
 
-TEST(Committer, SyncsUpdatesAndLearnedPredictionsButNotCountersAlone) {
-  auto owned = std::make_unique<SyncRecorder>(std::make_shared<MemoryJournal>());
-  const SyncRecorder& journal = *owned;
-  Store store(std::move(owned), Store::Options());
-  ASSERT_OK(store.Create(DenseSettings("a", 2), "", false).status());
-  const std::shared_ptr<Model> model = store.Acquire("a").value();
+class WatchedCommits : public testing::StoreTest {
+ protected:
+  void Watch(uint32_t partitions) {
+    auto owned = std::make_unique<WatchedJournal>(
+        std::make_shared<MemoryJournal>(MemoryJournal::Options{.partitions = partitions}));
+    watched_ = owned.get();
+    store_ = std::make_unique<Store>(std::move(owned), Store::Options());
+  }
+  WatchedJournal* watched_ = nullptr;
+};
+
+TEST_F(WatchedCommits, SyncUpdatesAndLearnedPredictionsButNotCountersAlone) {
+  Watch(1);
+  Create("a");
+  const std::shared_ptr<Model> model = store_->Acquire("a").value();
   Producer producer("");
   const auto learn = [&](std::span<const PredictionOfRow> predictions) {
-    const testing::Columns row = testing::Columns().AddDense({1, 2}, 1);
-    LearnCall call;
-    call.batch = row.batch();
-    call.producer = &producer;
-    call.predictions = predictions;
-    LearnOutcome outcome;
-    {
-      MutexLock turn(&producer.turn);
-      EXPECT_OK(model->Learn(call, outcome));
-    }
-    EXPECT_OK(store.committer().Commit(model));
-    return outcome.updated_rows.size();
+    const size_t updates = LearnAlone(*model, row_, producer, predictions).updated_rows.size();
+    EXPECT_OK(store_->committer().Commit(model));
+    return updates;
   };
   EXPECT_EQ(learn({}), 1U);
-  EXPECT_TRUE(journal.synced);
+  EXPECT_TRUE(watched_->synced);
   EXPECT_EQ(learn({}), 0U);
-  EXPECT_FALSE(journal.synced);
+  EXPECT_FALSE(watched_->synced);
   const PredictionOfRow named[] = {{0, 7}};
   EXPECT_EQ(learn(named), 0U);
-  EXPECT_TRUE(journal.synced);
+  EXPECT_TRUE(watched_->synced);
+}
+
+TEST_F(WatchedCommits, APartitionThatDoesNotAnswerHoldsUpNoOther) {
+  constexpr uint32_t kPartitions = 4;
+  Watch(kPartitions);
+  for (uint32_t i = 0; i < kPartitions; ++i) Create(absl::StrCat("models/m", i));
+  watched_->stalled = watched_->PartitionOf(store_->catalogue().Find("models/m0").value().id());
+  const auto learn = [&](uint32_t i) {
+    EXPECT_OK(testing::Send(*store_, absl::StrCat("models/m", i), "p", row_.batch()).status);
+  };
+  std::thread stalled([&] { learn(0); });
+  watched_->entered.WaitForNotification();
+  for (uint32_t i = 1; i < kPartitions; ++i) learn(i);
+  EXPECT_GT(store_->committer().oldest_wait(), absl::ZeroDuration());
+  EXPECT_EQ(store_->committer().commits(), kPartitions - 1);
+  watched_->released.Notify();
+  stalled.join();
+  EXPECT_EQ(store_->committer().commits(), kPartitions);
 }
 
 }  // namespace

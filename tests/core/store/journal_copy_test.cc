@@ -12,6 +12,7 @@
 #include "core/store/model_history.h"
 #include "gtest/gtest.h"
 #include "tests/support/journal_decorator.h"
+#include "tests/support/journals.h"
 #include "tests/support/learners.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/traffic.h"
@@ -24,6 +25,7 @@ using testing::Space;
 using testing::StateBytes;
 namespace v1 = ::perceptron::v1;
 
+constexpr char kKept[] = "models/Named-perceptron";
 const char* const kLearners[] = {"perceptron", "arow", "voted-perceptron"};
 const ImportOptions kImport{.id = "of-the-source", .history_id = "history"};
 
@@ -66,6 +68,17 @@ class JournalCopyTest : public ::testing::Test {
       return absl::OkStatus();
     };
     EXPECT_OK(store.Change("models/Dense-perceptron", {}, freeze).status());
+    EXPECT_OK(ModelHistory(store).Keep(kKept, "k").status());
+    const auto set = [&](Alias& alias) {
+      alias.set_model(kKept);
+      return absl::OkStatus();
+    };
+    EXPECT_OK(store.catalogue().ChangeAlias("aliases/x", {.allow_missing = true}, set).status());
+    // Mistakes, after what is kept.
+    for (const int label : {1, -1, 1}) {
+      const testing::NamedColumns row({{{{"f1", 1000}}, label}});
+      EXPECT_OK(testing::Send(store, kKept, "another", row.batch()).status);
+    }
   }
   std::string directory() const { return dir_.path() + "/copy"; }
   absl::StatusOr<std::unique_ptr<RocksDbJournal>> Open(bool import) const {
@@ -88,7 +101,7 @@ class JournalCopyTest : public ::testing::Test {
   const std::shared_ptr<MemoryJournal> source_ = std::make_shared<MemoryJournal>();
 };
 
-TEST_F(JournalCopyTest, HasEachModelToTheBitAndItsHistory) {
+TEST_F(JournalCopyTest, HasEachModelToTheBitItsHistoryItsAliasesAndItsKeptSnapshots) {
   JournalCopy copy(nullptr);
   {
     const auto journal = Open(true);
@@ -113,6 +126,8 @@ TEST_F(JournalCopyTest, HasEachModelToTheBitAndItsHistory) {
   after.set_id(before.id());
   EXPECT_EQ(after.SerializeAsString(), before.SerializeAsString());
   EXPECT_EQ((*journal)->Find("models/new")->request_id(), "request");
+  EXPECT_EQ((*journal)->aliases().size(), 1U);
+  EXPECT_EQ((*journal)->aliases().ModelOf("aliases/x").value(), kKept);
   std::map<std::string, std::vector<std::string>> positions;
   const auto headers = (*journal)->List("", Models());
   ASSERT_OK(headers.status());
@@ -131,59 +146,9 @@ TEST_F(JournalCopyTest, HasEachModelToTheBitAndItsHistory) {
     EXPECT_EQ((*here)->ledger().examples(), (*there)->ledger().examples()) << name;
     EXPECT_EQ(positions.at(name), Positions(*source_, name)) << name;
   }
-}
-
-TEST_F(JournalCopyTest, HasAliasesAndKeptSnapshots) {
-  const std::string name = "models/Named-perceptron";
-  std::string kept;
-  {
-    Store store(std::make_unique<testing::JournalDecorator>(source_), Store::Options());
-    ASSERT_OK(ModelHistory(store).Keep(name, "k").status());
-    kept = StateBytes(**store.Acquire(name));
-    const auto set = [&](Alias& alias) {
-      alias.set_model(name);
-      return absl::OkStatus();
-    };
-    ASSERT_OK(store.catalogue().ChangeAlias("aliases/x", {.allow_missing = true}, set).status());
-    testing::TrafficOptions traffic;
-    traffic.space = Space::kNamed;
-    for (const Message& message : MakeTraffic(8, traffic)) {
-      EXPECT_OK(testing::Send(store, name, "another",
-                              testing::SpaceBatch(traffic.space, message.examples).batch())
-                    .status);
-    }
-    EXPECT_NE(StateBytes(**store.Acquire(name)), kept);
-  }
-  JournalCopy copy(nullptr);
-  {
-    const auto journal = Open(true);
-    ASSERT_OK(journal.status());
-    // An earlier copy, of a source that has changed since.
-    ASSERT_OK(JournalCopy(nullptr).Run(*source_, **journal));
-    Alias old;
-    old.set_name("aliases/old");
-    old.set_model(name);
-    ASSERT_OK((*journal)->PutAlias(old, ""));
-    JournalEntry entry;
-    entry.model_id = (*journal)->Find(name)->id();
-    entry.counters.mutable_report()->set_examples(1);
-    ASSERT_OK((*journal)->Commit({&entry, 1}, {}).status());
-    ASSERT_OK(copy.Run(*source_, **journal));
-    ASSERT_OK(copy.Verify(**journal));
-    ASSERT_OK((*journal)->FinishImport());
-  }
-  auto journal = Open(false);
-  ASSERT_OK(journal.status());
-  EXPECT_EQ((*journal)->aliases().size(), 1U);
-  EXPECT_EQ((*journal)->aliases().ModelOf("aliases/x").value(), name);
-  Store store(*std::move(journal), Store::Options());
-  ASSERT_OK(ModelHistory(store).RollBack(name, {"k"}, std::nullopt));
-  storage::Snapshot before;
-  storage::Snapshot after;
-  ASSERT_TRUE(before.ParseFromString(kept));
-  ASSERT_TRUE(after.ParseFromString(StateBytes(**store.Acquire(name))));
-  after.set_revision(before.revision());
-  EXPECT_EQ(after.SerializeAsString(), before.SerializeAsString());
+  for (Store* store : {&one, &other})
+    ASSERT_OK(ModelHistory(*store).RollBack(kKept, {"k"}, std::nullopt));
+  EXPECT_EQ(StateBytes(**other.Acquire(kKept)), StateBytes(**one.Acquire(kKept)));
 }
 
 TEST_F(JournalCopyTest, ThatWasInterruptedIsOpenedByNoServerAndGoesOn) {
@@ -199,15 +164,26 @@ TEST_F(JournalCopyTest, ThatWasInterruptedIsOpenedByNoServerAndGoesOn) {
   }
   EXPECT_TRUE(absl::IsFailedPrecondition(Open(false).status())) << Open(false).status();
   // The source goes on meanwhile.
-  ASSERT_OK(source_->Delete(source_->List("", 1)->front().model().name()));
+  const std::string deleted = source_->List("", 1)->front().model().name();
+  ASSERT_NE(deleted, kKept);
+  ASSERT_OK(source_->Delete(deleted));
   const auto journal = Open(true);
   ASSERT_OK(journal.status());
+  const storage::ModelHeader changed = (*journal)->List(deleted, 1)->front();
+  ASSERT_OK(
+      (*journal)->PutAlias(testing::MakeAlias("aliases/old", changed.model().name(), "1"), ""));
+  JournalEntry entry;
+  entry.model_id = changed.id();
+  entry.counters.mutable_report()->set_examples(1);
+  ASSERT_OK((*journal)->Commit({&entry, 1}, {}).status());
   JournalCopy copy(nullptr);
   ASSERT_OK(copy.Run(*source_, **journal));
   EXPECT_OK(copy.Verify(**journal));
   EXPECT_EQ(copy.statistics().models, Models());
   EXPECT_EQ((*journal)->Count().value(), Models());
-  EXPECT_EQ(copy.statistics().copied_before, kLoads - 1U);
+  EXPECT_EQ((*journal)->aliases().size(), 1U);
+  // One was deleted, and one changed.
+  EXPECT_EQ(copy.statistics().copied_before, kLoads - 2U);
 }
 
 TEST_F(JournalCopyTest, ThatIsNotWhatWasReadIsFound) {
@@ -216,7 +192,7 @@ TEST_F(JournalCopyTest, ThatIsNotWhatWasReadIsFound) {
   JournalCopy copy(nullptr);
   ASSERT_OK(copy.Run(*source_, **journal));
   ASSERT_OK(copy.Verify(**journal));
-  const auto header = (*journal)->Find("models/Named-perceptron");
+  const auto header = (*journal)->Find("models/Named-arow");
   JournalEntry entry;
   entry.model_id = header->id();
   entry.counters = (*journal)->LoadCounters(header->id()).value();
@@ -224,8 +200,8 @@ TEST_F(JournalCopyTest, ThatIsNotWhatWasReadIsFound) {
   ASSERT_OK((*journal)->Commit({&entry, 1}, {}).status());
   const absl::Status differs = copy.Verify(**journal);
   EXPECT_TRUE(absl::IsDataLoss(differs)) << differs;
-  EXPECT_TRUE(absl::StrContains(differs.message(), "models/Named-perceptron")) << differs;
-  ASSERT_OK((*journal)->Delete("models/Named-perceptron"));
+  EXPECT_TRUE(absl::StrContains(differs.message(), "models/Named-arow")) << differs;
+  ASSERT_OK((*journal)->Delete("models/Named-arow"));
   EXPECT_TRUE(absl::IsDataLoss(copy.Verify(**journal)));
 }
 

@@ -28,14 +28,16 @@ class LastCopiesTest : public StoreTest {
     Create(name);
     return store_->Acquire(name).value();
   }
-  // What attempts to load `name` come to.
+  // Attempts to load `name` come to this.
   void Decide(const std::string& name, absl::Status status) {
     MutexLock lock(&mutex_);
     outcomes_[name] = std::move(status);
   }
-  absl::Status Load(const std::string& name) {
-    MutexLock lock(&mutex_);
-    return outcomes_[name];
+  std::unique_ptr<LastCopies> MakeCopies() {
+    return std::make_unique<LastCopies>(budget_, [this](const std::string& name) {
+      MutexLock lock(&mutex_);
+      return outcomes_[name];
+    });
   }
   static void Keep(LastCopies& copies, const std::shared_ptr<const Model>& model,
                    const absl::Status& why = absl::OkStatus()) {
@@ -53,14 +55,14 @@ class LastCopiesTest : public StoreTest {
 TEST_F(LastCopiesTest, ACopyIsFoundAndCountedUntilItsModelIsLoaded) {
   const auto model = ModelOf("models/m");
   Decide("models/m", away_);
-  LastCopies copies(budget_, [this](const std::string& name) { return Load(name); });
+  const auto copies = MakeCopies();
   const size_t before = counted();
-  Keep(copies, model);
-  EXPECT_EQ(copies.Find("models/m"), model);
-  EXPECT_EQ(copies.Find("models/other"), nullptr);
+  Keep(*copies, model);
+  EXPECT_EQ(copies->Find("models/m"), model);
+  EXPECT_EQ(copies->Find("models/other"), nullptr);
   EXPECT_GT(counted(), before);
   Decide("models/m", absl::OkStatus());
-  EXPECT_TRUE(Eventually([&] { return copies.Find("models/m") == nullptr; }));
+  EXPECT_TRUE(Eventually([&] { return copies->Find("models/m") == nullptr; }));
   EXPECT_TRUE(Eventually([&] { return counted() == before; }));
 }
 
@@ -84,33 +86,24 @@ TEST_F(LastCopiesTest, AModelIsNotLoadedBeforeItHasLeftMemory) {
 TEST_F(LastCopiesTest, AModelWhoseJournalIsAwayIsUnavailableToLearners) {
   const auto model = ModelOf("models/m");
   Decide("models/m", away_);
-  LastCopies copies(budget_, [this](const std::string& name) { return Load(name); });
-  Keep(copies, model, away_);
-  EXPECT_EQ(copies.CheckReadable("models/m").code(), absl::StatusCode::kUnavailable);
-  EXPECT_OK(copies.CheckReadable("models/other"));
+  const auto copies = MakeCopies();
+  Keep(*copies, model, away_);
+  EXPECT_EQ(copies->CheckReadable("models/m").code(), absl::StatusCode::kUnavailable);
+  EXPECT_OK(copies->CheckReadable("models/other"));
   Decide("models/m", absl::OkStatus());
-  EXPECT_TRUE(Eventually([&] { return copies.CheckReadable("models/m").ok(); }));
+  EXPECT_TRUE(Eventually([&] { return copies->CheckReadable("models/m").ok(); }));
 }
 
-TEST_F(LastCopiesTest, AModelThatCannotBeLoadedForAnotherReasonSaysItItself) {
+TEST_F(LastCopiesTest, AModelThatCannotBeLoadedForAnotherReasonSaysItItselfAndKeepsNoOtherFromIt) {
   const auto model = ModelOf("models/m");
+  const auto other = ModelOf("models/other");
   Decide("models/m", absl::DataLossError("corrupt"));
-  LastCopies copies(budget_, [this](const std::string& name) { return Load(name); });
-  Keep(copies, model, away_);
-  EXPECT_TRUE(Eventually([&] { return copies.CheckReadable("models/m").ok(); }));
-  EXPECT_EQ(copies.Find("models/m"), model);
-}
-
-TEST_F(LastCopiesTest, OneThatCannotBeLoadedKeepsNoOtherFromIt) {
-  Decide("models/a", away_);
-  Decide("models/b", absl::OkStatus());
-  const auto a = ModelOf("models/a");
-  const auto b = ModelOf("models/b");
-  LastCopies copies(budget_, [this](const std::string& name) { return Load(name); });
-  Keep(copies, a);
-  Keep(copies, b);
-  EXPECT_TRUE(Eventually([&] { return copies.Find("models/b") == nullptr; }));
-  EXPECT_EQ(copies.Find("models/a"), a);
+  const auto copies = MakeCopies();
+  Keep(*copies, model, away_);
+  Keep(*copies, other);
+  EXPECT_TRUE(Eventually([&] { return copies->CheckReadable("models/m").ok(); }));
+  EXPECT_TRUE(Eventually([&] { return copies->Find("models/other") == nullptr; }));
+  EXPECT_EQ(copies->Find("models/m"), model);
 }
 
 TEST_F(LastCopiesTest, ADeletedModelHasNoCopy) {
@@ -118,20 +111,20 @@ TEST_F(LastCopiesTest, ADeletedModelHasNoCopy) {
   Decide("models/elsewhere", absl::NotFoundError("deleted"));
   const auto here = ModelOf("models/here");
   const auto elsewhere = ModelOf("models/elsewhere");
-  LastCopies copies(budget_, [this](const std::string& name) { return Load(name); });
-  Keep(copies, here);
-  Keep(copies, elsewhere);
-  copies.Remove("models/here");
-  EXPECT_EQ(copies.Find("models/here"), nullptr);
-  EXPECT_TRUE(Eventually([&] { return copies.Find("models/elsewhere") == nullptr; }));
+  const auto copies = MakeCopies();
+  Keep(*copies, here);
+  Keep(*copies, elsewhere);
+  copies->Remove("models/here");
+  EXPECT_EQ(copies->Find("models/here"), nullptr);
+  EXPECT_TRUE(Eventually([&] { return copies->Find("models/elsewhere") == nullptr; }));
 }
 
 TEST_F(LastCopiesTest, AfterTheEndNothingIsKept) {
   const auto model = ModelOf("models/m");
-  LastCopies copies(budget_, [this](const std::string& name) { return Load(name); });
-  copies.Stop();
-  Keep(copies, model);
-  EXPECT_EQ(copies.Find("models/m"), nullptr);
+  const auto copies = MakeCopies();
+  copies->Stop();
+  Keep(*copies, model);
+  EXPECT_EQ(copies->Find("models/m"), nullptr);
 }
 
 // A store of a fleet whose journal comes and goes.

@@ -1,4 +1,4 @@
-// What fits the memory budget, what it evicts for, and what it refuses.
+// The memory budget: what counts, which models leave memory, and what is refused.
 #include "core/store/memory_budget.h"
 
 #include <algorithm>
@@ -13,13 +13,19 @@
 #include "gtest/gtest.h"
 #include "tests/core/store/store_fixture.h"
 #include "tests/support/stop_after.h"
+#include "tests/support/textbook.h"
 
 namespace perceptrond {
 namespace {
 
+using testing::Columns;
 using testing::DenseSettings;
+using testing::IntegerExample;
 using testing::ReasonOf;
+using testing::Send;
 using testing::StoreTest;
+using testing::SvmExample;
+using testing::Textbook;
 
 constexpr MemoryUse kModels = MemoryUse::kModels;
 constexpr MemoryUse kRequests = MemoryUse::kRequests;
@@ -175,37 +181,19 @@ TEST_F(ModelMemoryTest, NamesEndWhereTheModelsMemoryDoes) {
   Store::Options options;
   options.limits.max_model_bytes = 1 << 20;
   Open(options);
-  ::perceptron::v1::Model settings;
-  settings.set_name("models/n");
-  settings.mutable_feature_space()->mutable_named()->set_max_features(1 << 20);
+  ::perceptron::v1::Model settings = testing::NamedSettings("models/n", 1 << 20);
   settings.mutable_stored_examples()->set_max_updates(0);
   ASSERT_OK(store_->Create(settings, "", false).status());
-  const std::shared_ptr<Model> model = store_->Acquire("models/n").value();
-  Producer producer("");
   LearnOutcome outcome;
-  for (int i = 0; i < 100'000 && outcome.row_errors.empty(); ++i) {
-    NameTable names;
-    const std::string name = absl::StrCat("name-", i);
-    const uint32_t length = static_cast<uint32_t>(name.size());
-    ASSERT_FALSE(names.Append(name, {&length, 1}));
-    const uint32_t row_end = 1;
-    const uint32_t number = 0;
-    const float value = 1;
-    const int32_t label = i % 2 == 0 ? 1 : -1;
-    LearnCall call;
-    call.batch.row_ends = {&row_end, 1};
-    call.batch.indices = {&number, 1};
-    call.batch.values = {&value, 1};
-    call.batch.labels = {&label, 1};
-    call.batch.names = &names;
-    call.producer = &producer;
-    MutexLock turn(&producer.turn);
-    ASSERT_OK(model->Learn(call, outcome));
-    if (i % 1000 == 0) ASSERT_OK(store_->committer().Commit(model));
+  for (int i = 0; i < 200 && outcome.row_errors.empty(); ++i) {
+    std::vector<testing::NamedExample> examples;
+    for (int k = 0; k < 500; ++k)
+      examples.push_back({{{absl::StrCat("name-", 500 * i + k), 1}}, k % 2 == 0 ? 1 : -1});
+    outcome = Send(*store_, "models/n", "p", testing::NamedColumns(examples).batch()).outcome;
   }
-  ASSERT_EQ(outcome.row_errors.size(), 1U);
+  ASSERT_FALSE(outcome.row_errors.empty());
   EXPECT_EQ(outcome.row_errors[0].error.code, ValidationCode::kFeatureCap);
-  EXPECT_GT(model->revision(), 5000U);
+  EXPECT_GT(store_->Acquire("models/n").value()->revision(), 5000U);
 }
 
 TEST_F(ModelMemoryTest, RowsThatARuleKeepsEndWhereTheModelsMemoryDoes) {
@@ -220,8 +208,8 @@ TEST_F(ModelMemoryTest, RowsThatARuleKeepsEndWhereTheModelsMemoryDoes) {
   for (int i = 0; i < 1000 && outcome.row_errors.empty(); ++i) {
     std::vector<float> row(1000, 1.0F);
     row[i] = 100;
-    const testing::Columns batch = testing::Columns().AddDense(row, i % 2 == 0 ? 1 : -1);
-    outcome = testing::Send(*store_, "k", "p", batch.batch()).outcome;
+    const Columns batch = Columns().AddDense(row, i % 2 == 0 ? 1 : -1);
+    outcome = Send(*store_, "k", "p", batch.batch()).outcome;
   }
   ASSERT_EQ(outcome.row_errors.size(), 1U);
   EXPECT_EQ(outcome.row_errors[0].error.code, ValidationCode::kFeatureCap);
@@ -230,45 +218,42 @@ TEST_F(ModelMemoryTest, RowsThatARuleKeepsEndWhereTheModelsMemoryDoes) {
   EXPECT_LT(bytes, 2 * options.limits.max_model_bytes);
 }
 
-TEST_F(ModelMemoryTest, ThereAreAtMostMaxModels) {
+TEST_F(ModelMemoryTest, ModelsBeyondALimitAreNotCreated) {
   Store::Options options;
   options.max_models = 2;
+  options.max_model_bytes = 1 << 20;
   Open(options);
-  Create("a");
+  Create("fits", 1 << 18);
+  const auto refusal = [&](uint32_t dimension, bool validate_only) {
+    const absl::Status status =
+        store_->Create(DenseSettings("c", dimension), "", validate_only).status();
+    EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+    return ReasonOf(status);
+  };
+  for (const bool validate_only : {false, true}) {
+    for (const uint32_t dimension : {(1U << 18) + 1, 1U << 28})
+      EXPECT_EQ(refusal(dimension, validate_only), "MODEL_TOO_LARGE");
+  }
   Create("b");
-  const absl::Status status = store_->Create(DenseSettings("c", 2), "", false).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
-  EXPECT_EQ(ReasonOf(status), "MODEL_LIMIT");
-  ASSERT_OK(store_->Delete("a", "", false));
+  EXPECT_EQ(refusal(2, false), "MODEL_LIMIT");
+  ASSERT_OK(store_->Delete("b", "", false));
   Create("c");
-}
-
-TEST_F(ModelMemoryTest, AModelWithMoreFeaturesThanAllowedIsNotCreated) {
-  Store::Options options;
   options.max_model_features = 100;
   Open(options);
-  Create("fits", 100);
-  const absl::Status status = store_->Create(DenseSettings("large", 101), "", false).status();
-  EXPECT_EQ(ReasonOf(status), "MODEL_TOO_LARGE");
+  ASSERT_OK(store_->Delete("c", "", false));
+  EXPECT_EQ(refusal(101, false), "MODEL_TOO_LARGE");
+  Create("d", 100);
 }
 
 // A torn ledger stands for an update that a failed allocation cut short.
 TEST_F(ModelMemoryTest, AModelWhoseUpdateWasCutShortIsLoadedAsTheJournalHasIt) {
   Create("a");
-  ASSERT_OK(testing::Send(*store_, "a", "p", row_.batch()).status);
+  ASSERT_OK(Send(*store_, "a", "p", row_.batch()).status);
   const std::shared_ptr<Model> torn = store_->Acquire("a").value();
-  {
-    // Learned, and not in the journal.
-    Producer producer("");
-    LearnCall call;
-    const testing::Columns other = testing::Columns().AddDense({-3, -1}, 1);
-    call.batch = other.batch();
-    call.producer = &producer;
-    LearnOutcome outcome;
-    MutexLock turn(&producer.turn);
-    ASSERT_OK(torn->Learn(call, outcome));
-    EXPECT_EQ(torn->revision(), 2U);
-  }
+  // Learned, and not in the journal.
+  Producer producer("");
+  LearnAlone(*torn, Columns().AddDense({-3, -1}, 1), producer);
+  EXPECT_EQ(torn->revision(), 2U);
   try {
     const TornByException mark(torn->ledger());
     throw std::bad_alloc();
@@ -282,8 +267,152 @@ TEST_F(ModelMemoryTest, AModelWhoseUpdateWasCutShortIsLoadedAsTheJournalHasIt) {
   EXPECT_EQ(again->revision(), 1U);
   EXPECT_EQ(ReasonOf(store_->committer().Commit(torn)), "OUT_OF_MEMORY");
   EXPECT_EQ(store_->Acquire("a").value(), again);
-  const testing::Sent sent = testing::Send(*store_, "a", "p", row_.batch(), 1);
+  const testing::Sent sent = Send(*store_, "a", "p", row_.batch(), 1);
   EXPECT_OK(sent.status);
+}
+
+TEST_F(ModelMemoryTest, ServesMoreModelsThanFitFromSeveralThreads) {
+  constexpr uint32_t kDimension = 1000;
+  constexpr size_t kModels = 40;
+  constexpr int kThreads = 4;
+  constexpr int kMessages = 300;
+  Store::Options options;
+  options.memory_budget = 8 * kDimension * sizeof(float);
+  options.snapshot_bytes = 2000;
+  Open(options);
+  struct Twin {
+    Mutex mutex;
+    Textbook textbook{kDimension};
+  };
+  std::vector<Twin> twins(kModels);
+  for (size_t i = 0; i < kModels; ++i) Create(absl::StrCat("model-", i), kDimension);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      std::mt19937 random(t);
+      for (int i = 0; i < kMessages; ++i) {
+        const size_t m = random() % kModels;
+        const SvmExample example = IntegerExample(random, kDimension);
+        MutexLock lock(&twins[m].mutex);  // so that both learn in the same order
+        const bool mistake = twins[m].textbook.Learn(example);
+        const testing::Sent sent = Send(*store_, absl::StrCat("model-", m),
+                                        absl::StrCat("producer-", t), Columns({example}).batch());
+        EXPECT_OK(sent.status);
+        EXPECT_EQ(sent.outcome.mistakes, mistake ? 1U : 0U);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  const Store::Stats stats = store_->stats();
+  EXPECT_GT(stats.evictions, kModels);
+  EXPECT_LE(stats.loads, stats.evictions + stats.models_in_memory);
+  EXPECT_LT(stats.models_in_memory, kModels / 2);
+  uint64_t examples = 0;
+  for (size_t m = 0; m < kModels; ++m) {
+    const std::shared_ptr<Model> model = store_->Acquire(absl::StrCat("model-", m)).value();
+    const WeightList list = ListWeights(*model)[0];
+    std::vector<double> weights(kDimension);
+    for (size_t i = 0; i < list.indices.size(); ++i) weights[list.indices[i]] = list.values[i];
+    EXPECT_EQ(weights, twins[m].textbook.weights) << m;
+    EXPECT_EQ(list.bias, twins[m].textbook.bias);
+    examples += MakeReport(*model).examples();
+  }
+  EXPECT_EQ(examples, static_cast<uint64_t>(kThreads * kMessages));
+}
+
+TEST_F(ModelMemoryTest, KeepsModelsThatAreHeldWhateverTheBudget) {
+  Store::Options options;
+  options.memory_budget = 1;
+  Open(options);
+  for (int i = 0; i < 10; ++i) Create(absl::StrCat("model-", i), 100);
+  const std::shared_ptr<Model> held = store_->Acquire("model-0").value();
+  for (int i = 1; i < 10; ++i) ASSERT_OK(store_->Acquire(absl::StrCat("model-", i)).status());
+  EXPECT_EQ(store_->Acquire("model-0").value(), held);
+  EXPECT_EQ(store_->stats().models_in_memory, 2U);  // the held one and the last
+  EXPECT_EQ(store_->stats().evictions, 8U);
+  EXPECT_EQ(store_->stats().loads, 10U);
+}
+
+TEST_F(ModelMemoryTest, TheLeastRecentlyUsedLeavesFirst) {
+  Create("probe", 1000);
+  const size_t each = MeasureMemory(*store_->Acquire("probe").value()).total;
+  Store::Options options;
+  options.memory_budget = 3 * each + each / 2;
+  Open(options);
+  for (const char* name : {"a", "b", "c", "d"}) Create(name, 1000);
+  for (const char* name : {"a", "b", "c", "a", "d"}) ASSERT_OK(store_->Acquire(name).status());
+  std::vector<std::string> in_memory;
+  const std::vector<ModelSummary> page = store_->List("", 10).value().models;
+  for (const ModelSummary& summary : page) {
+    if (summary.in_memory) in_memory.push_back(summary.settings.name());
+  }
+  EXPECT_EQ(in_memory, (std::vector<std::string>{"a", "c", "d"}));
+  EXPECT_LE(store_->stats().memory_bytes, options.memory_budget);
+}
+
+TEST_F(ModelMemoryTest, CopiesThatTakeMoreThanAllModelsLeaveNoneInMemory) {
+  Store::Options options;
+  options.memory_budget = 1 << 20;
+  Open(options);
+  Create("a", 10);
+  Create("b", 10);
+  {
+    const ModelCopyMemory copy(store_->memory(), 2 << 20);
+    EXPECT_EQ(store_->stats().models_in_memory, 0U);
+  }
+  EXPECT_OK(store_->Acquire("a").status());
+}
+
+TEST_F(ModelMemoryTest, ProducersCountAsMemoryAlsoIfAllTheySendIsRight) {
+  Create("a");
+  Create("b");
+  ASSERT_OK(Send(*store_, "a", "p", row_.batch()).status);
+  const size_t lone = store_->stats().memory_bytes;
+  Store::Options options;
+  options.memory_budget = 2 * lone + 400 * sizeof(Producer);
+  Open(options);
+  ASSERT_OK(store_->Acquire("b").status());
+  for (int i = 0; i < 500; ++i)
+    ASSERT_OK(Send(*store_, "a", absl::StrCat("producer", i), row_.batch()).status);
+  EXPECT_EQ(store_->Acquire("a").value()->revision(), 1U);
+  EXPECT_GT(MeasureMemory(*store_->Acquire("a").value()).total, lone + 500 * sizeof(Producer));
+  EXPECT_EQ(store_->stats().models_in_memory, 1U);  // "b" had to go
+  const size_t full = store_->stats().memory_bytes;
+  Open(Store::Options());
+  ASSERT_OK(store_->Acquire("a").status());
+  EXPECT_NEAR(store_->stats().memory_bytes, full, full / 10);
+}
+
+TEST_F(ModelMemoryTest, UpdatesThatWaitAndStoredExamplesCountAsMemory) {
+  constexpr size_t kRow = 10'000 * sizeof(float);
+  for (const uint32_t stored : {0, 2}) {
+    const std::string name = absl::StrCat("a", stored);
+    ::perceptron::v1::Model settings = DenseSettings(name, 10'000);
+    settings.mutable_stored_examples()->set_max_updates(stored);
+    ASSERT_OK(store_->Create(settings, "", false).status());
+    const std::shared_ptr<Model> model = store_->Acquire(name).value();
+    const size_t before = MeasureMemory(*model).total;
+    Producer producer("");
+    for (const float value : {1.0F, -2.0F, 3.0F})
+      LearnAlone(*model, Columns().AddDense(std::vector<float>(10'000, value), 1), producer);
+    EXPECT_EQ(model->revision(), 3U);
+    EXPECT_GE(MeasureMemory(*model).total, before + (stored + 3) * kRow);
+    ASSERT_OK(store_->committer().Commit(model));
+    EXPECT_GE(MeasureMemory(*model).total, before + stored * kRow);
+    EXPECT_LT(MeasureMemory(*model).total, before + stored * kRow + kRow / 4);
+  }
+}
+
+TEST_F(ModelMemoryTest, ConcurrentCallersShareOneLoad) {
+  Create("a", 100'000);
+  Open(Store::Options());
+  std::vector<std::shared_ptr<Model>> models(8);
+  std::vector<std::thread> threads;
+  for (std::shared_ptr<Model>& model : models)
+    threads.emplace_back([&] { model = store_->Acquire("a").value(); });
+  for (std::thread& thread : threads) thread.join();
+  for (const std::shared_ptr<Model>& model : models) EXPECT_EQ(model, models[0]);
+  EXPECT_EQ(store_->stats().loads, 1U);
 }
 
 }  // namespace

@@ -22,12 +22,12 @@ const absl::Duration kTenth = kTime / 10;
 // One server, or with another one at the same journal a fleet of two.
 class ModelExpiryTest : public ::testing::Test {
  protected:
-  // What servers have in common.
+  // The servers of a fleet have one catalogue.
   struct Catalogue {
     std::map<std::string, storage::ModelHeader> headers;
     int notes = 0;
     bool fails = false;
-    // It can be read, but not written; and how often that was tried.
+    // The catalogue can be read, but not written; and the number of attempts.
     bool is_read_only = false;
     int writes = 0;
   };
@@ -135,15 +135,105 @@ TEST_F(ModelExpiryTest, AModelThatIsNotUsedIsDeletedOnceAfterItsTimeAndAThird) {
   EXPECT_EQ(all_.notes, 0);
 }
 
-TEST_F(ModelExpiryTest, AUseGivesAModelItsWholeTime) {
-  Add();
-  for (int i = 0; i < 20; ++i) {
-    Pass(kTime * 0.9);
-    Use();
+TEST_F(ModelExpiryTest, AModelLivesForItsTimeAfterItsLastUseWhateverHappens) {
+  struct Course {
+    const char* what;
+    // Ends with the model in the catalogue.
+    std::function<void()> run;
+    // Until the model is deleted, in times of the model.
+    double least;
+    double most;
+  };
+  const auto set_clock = [this](absl::Duration jump) {
+    Pass(kTime / 2);
+    wall_ += jump;
+    Pass(kTime / 4);
+    EXPECT_TRUE(Exists());
+    Start();
+    Pass(kTenth);
+  };
+  const Course courses[] = {
+      {"used again and again",
+       [&] {
+         for (int i = 0; i < 20; ++i) {
+           Pass(kTime * 0.9);
+           Use();
+         }
+       },
+       1, 1.35},
+      {"killed just before a use is noted again",
+       [&] {
+         Pass(kTenth);
+         // The next start knows only of the note at this moment.
+         Use();
+         Pass(kTenth * 0.99);
+         Use();
+         Start();
+       },
+       1, 1.35},
+      {"down for a quarter of the time",
+       [&] {
+         Pass(kTime / 2);
+         wall_ += kTime / 4;
+         Start();
+       },
+       0.25, 0.6},
+      {"the wall clock is set forward", [&] { set_clock(100 * kTime); }, 0.125, 0.6},
+      {"the wall clock is set back", [&] { set_clock(-100 * kTime); }, 0.125, 0.6},
+      {"the wall clock was wrong for some time",
+       [&] {
+         wall_ += 100 * kTime;
+         Use();
+         Pass(kTime / 2);
+         wall_ -= 100 * kTime;
+         Pass(kTenth);
+         Start();
+       },
+       0.4, 0.8},
+      {"an open stream",
+       [&] {
+         streams_.insert(absl::StrCat("uid", kId));
+         Pass(10 * kTime);
+         streams_.clear();
+       },
+       1, 1.35},
+      {"a new time, as UpdateModel gives it",
+       [&] {
+         Pass(kTime);
+         Add("models/m", kId, 2 * kTime);
+       },
+       2, 2.7},
+      {"used, and evicted from memory",
+       [&] {
+         Pass(kTime * 0.9);
+         ModelExpiry::Mark mark = expiry_->MarkOf(kId);
+         mark->store(true);
+         mark = nullptr;
+       },
+       1, 1.35},
+      {"used by another server of a fleet",
+       [&] {
+         other_ = MakeServer(/*writes=*/false);
+         for (int i = 0; i < 500; ++i) {
+           other_->MarkOf(kId)->store(true);
+           Pass(kTime / 100);
+         }
+         EXPECT_LE(all_.notes, 50);
+       },
+       1, 1.5},
+  };
+  for (const Course& course : courses) {
+    SCOPED_TRACE(course.what);
+    all_ = Catalogue();
+    Start();
+    Add();
+    course.run();
+    EXPECT_TRUE(Exists());
+    const absl::Duration left = TimeUntilDeletion();
+    EXPECT_GE(left, course.least * kTime);
+    EXPECT_LE(left, course.most * kTime);
   }
-  const absl::Duration left = TimeUntilDeletion();
-  EXPECT_GE(left, kTime);
-  EXPECT_LE(left, kTime * 1.35);
+  EXPECT_THAT(other_->UsedHere(), IsEmpty());
 }
 
 TEST_F(ModelExpiryTest, AModelThatIsAlwaysUsedIsNotedAtMostOnceInATenthOfItsTime) {
@@ -157,27 +247,6 @@ TEST_F(ModelExpiryTest, AModelThatIsAlwaysUsedIsNotedAtMostOnceInATenthOfItsTime
   EXPECT_GE(all_.notes, 60);
 }
 
-TEST_F(ModelExpiryTest, AServerThatIsKilledAtTheWorstMomentDeletesNothingEarly) {
-  Add();
-  Pass(kTenth);
-  // What was noted at this moment is all that the next start has.
-  Use();
-  Pass(kTenth * 0.99);
-  Use();
-  Start();
-  EXPECT_GE(TimeUntilDeletion(), kTime);
-}
-
-TEST_F(ModelExpiryTest, TheTimeThatAServerIsDownCounts) {
-  Add();
-  Pass(kTime / 2);
-  wall_ += kTime / 4;
-  Start();
-  const absl::Duration left = TimeUntilDeletion();
-  EXPECT_GE(left, kTime / 4);
-  EXPECT_LE(left, kTime * 0.6);
-}
-
 TEST_F(ModelExpiryTest, AfterALongPauseUsersHaveATenthOfTheTimeToUseTheModel) {
   Add();
   Add("models/unused", 8);
@@ -189,45 +258,6 @@ TEST_F(ModelExpiryTest, AfterALongPauseUsersHaveATenthOfTheTimeToUseTheModel) {
   Pass(kTime / 2);
   EXPECT_TRUE(Exists());
   EXPECT_FALSE(Exists("models/unused"));
-}
-
-TEST_F(ModelExpiryTest, AWallClockThatIsSetWhileTheServerRunsDeletesNothingEarlyNorLate) {
-  for (const absl::Duration jump : {100 * kTime, -100 * kTime}) {
-    Add();
-    Pass(kTime / 2);
-    wall_ += jump;
-    Pass(kTime / 4);
-    EXPECT_TRUE(Exists());
-    // Nor after the next start.
-    Start();
-    Pass(kTenth);
-    EXPECT_TRUE(Exists());
-    const absl::Duration left = TimeUntilDeletion();
-    EXPECT_GE(left, kTime / 8) << jump;
-    EXPECT_LE(left, kTime * 0.6) << jump;
-  }
-}
-
-TEST_F(ModelExpiryTest, AClockThatWasWrongForSomeTimeIsForgottenOnceItIsRight) {
-  Add();
-  wall_ += 100 * kTime;
-  Use();
-  Pass(kTime / 2);
-  wall_ -= 100 * kTime;
-  Pass(kTenth);
-  Start();
-  const absl::Duration left = TimeUntilDeletion();
-  EXPECT_GE(left, kTime * 0.4);
-  EXPECT_LE(left, kTime * 0.8);
-}
-
-TEST_F(ModelExpiryTest, AModelWithAnOpenStreamStays) {
-  Add();
-  streams_.insert(absl::StrCat("uid", kId));
-  Pass(10 * kTime);
-  EXPECT_TRUE(Exists());
-  streams_.clear();
-  EXPECT_GE(TimeUntilDeletion(), kTime);
 }
 
 TEST_F(ModelExpiryTest, AModelThatAnAliasNamesStaysAndHasItsWholeTimeAfterwards) {
@@ -306,26 +336,6 @@ TEST_F(ModelExpiryTest, TheTimeOfDeletionFollowsFromTheLastUse) {
   EXPECT_FALSE(expiry_->ExpireTime(all_.headers["models/m"]).has_value());
 }
 
-TEST_F(ModelExpiryTest, ANewTimeBeginsWhenItIsGiven) {
-  Add();
-  Pass(kTime);
-  // As UpdateModel does.
-  Add("models/m", kId, 2 * kTime);
-  const absl::Duration left = TimeUntilDeletion();
-  EXPECT_GE(left, 2 * kTime);
-  EXPECT_LE(left, 2.7 * kTime);
-}
-
-TEST_F(ModelExpiryTest, AModelThatLeavesMemoryStaysUsed) {
-  Add();
-  Pass(kTime * 0.9);
-  ModelExpiry::Mark mark = expiry_->MarkOf(kId);
-  mark->store(true);
-  mark = nullptr;
-  Pass(kTime / 2);
-  EXPECT_TRUE(Exists());
-}
-
 TEST_F(ModelExpiryTest, OtherServersOfAFleetNoteAndDeleteNothing) {
   other_ = MakeServer(/*writes=*/false);
   expiry_ = MakeServer(/*writes=*/false);
@@ -334,21 +344,6 @@ TEST_F(ModelExpiryTest, OtherServersOfAFleetNoteAndDeleteNothing) {
   Pass(10 * kTime);
   EXPECT_TRUE(Exists());
   EXPECT_EQ(all_.notes, 0);
-}
-
-TEST_F(ModelExpiryTest, UsesByAnotherServerOfAFleetKeepTheModelUntilTheyEnd) {
-  other_ = MakeServer(/*writes=*/false);
-  Add();
-  for (int i = 0; i < 500; ++i) {
-    other_->MarkOf(kId)->store(true);
-    Pass(kTime / 100);
-  }
-  EXPECT_TRUE(Exists());
-  EXPECT_LE(all_.notes, 50);
-  const absl::Duration left = TimeUntilDeletion();
-  EXPECT_GE(left, kTime);
-  EXPECT_LE(left, kTime * 1.5);
-  EXPECT_THAT(other_->UsedHere(), IsEmpty());
 }
 
 TEST_F(ModelExpiryTest, AUseIsAnnouncedToTheWriterFromWhenANoteIsDueUntilItIsNoted) {

@@ -13,12 +13,15 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/store/store_fixture.h"
+#include "tests/support/eventually.h"
 #include "tests/support/status.h"
 
 namespace perceptrond::model_history_test {
 namespace {
 
 using google::protobuf::util::MessageDifferencer;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using testing::StoreTest;
 namespace v1 = ::perceptron::v1;
 
@@ -26,17 +29,13 @@ constexpr char kName[] = "models/a";
 
 class HistoryTest : public StoreTest {
  protected:
-  void Reopen() {
-    store_.reset();
-    Open(Store::Options());
-  }
   ModelHistory History() { return ModelHistory(*store_); }
   absl::StatusOr<std::string> Export(const std::string& name) {
     const absl::StatusOr<ModelFilePieces> pieces = History().Export(name);
     if (!pieces.ok()) return pieces.status();
     return absl::StrJoin(*pieces, "");
   }
-  // In pieces of this many bytes.
+  // Imports the file in pieces of this many bytes.
   absl::Status Import(const std::string& file, const std::string& name, size_t piece = 1 << 20) {
     ModelFileReader reader = History().ReadFile();
     for (size_t at = 0; at < file.size(); at += piece) {
@@ -139,11 +138,11 @@ TEST_F(HistoryTest, ACopyIsEqualAndLearnsByItself) {
   LearnRow("models/b", testing::Columns().AddDense({-5, 1}, 1));
   EXPECT_EQ(Get("models/b")->revision(), 2U);
   EXPECT_EQ(Get(kName)->revision(), 1U);
-  // The same request is answered from what it made.
+  // A repeated request is answered with the model that it made.
   EXPECT_OK(History().Copy(kName, "models/b", "request").status());
   EXPECT_EQ(testing::ReasonOf(History().Copy(kName, "models/b", "another").status()),
             "MODEL_EXISTS");
-  Reopen();
+  Open(Store::Options());
   EXPECT_EQ(Get("models/b")->revision(), 2U);
 }
 
@@ -220,7 +219,7 @@ TEST_F(HistoryTest, ARenamedModelKeepsWhatItIs) {
   LearnRow("models/b", testing::Columns().AddDense({-5, 1}, 1));
   ASSERT_OK(History().RollBack("models/b", {"k"}, std::nullopt));
   Create(kName);
-  Reopen();
+  Open(Store::Options());
   EXPECT_EQ(Get("models/b")->revision(), 3U);
   EXPECT_EQ(Get(kName)->revision(), 0U);
 }
@@ -237,6 +236,89 @@ TEST_F(HistoryTest, AnAliasKeepsItsModelFromBeingDeleted) {
   EXPECT_EQ(store_->catalogue().aliases().ModelOf("aliases/x").value(), "models/b");
   ASSERT_OK(store_->catalogue().DeleteAlias("aliases/x", ""));
   EXPECT_OK(store_->Delete("models/b", "", false));
+}
+
+// Rollbacks to revisions, for which the journal holds records.
+class RevisionRollback : public HistoryTest {
+ protected:
+  // The server writes a snapshot of the model, as when its journal has grown.
+  void TakeSnapshot() {
+    const uint64_t before = store_->stats().snapshots;
+    ASSERT_OK(History().Keep(kName, "passing").status());
+    ASSERT_OK(History().Delete(kName, "passing"));
+    ASSERT_TRUE(testing::Eventually([&] { return store_->stats().snapshots > before; }));
+  }
+  // The perceptron makes one update: an example that is right is wrong with the other label.
+  void Update() {
+    const uint64_t before = Get(kName)->revision();
+    const auto x = static_cast<float>(100 * (before + 1));
+    for (const int label : {1, -1}) {
+      if (Get(kName)->revision() == before)
+        LearnRow(kName, testing::Columns().AddDense({x, 1}, label));
+    }
+    ASSERT_EQ(Get(kName)->revision(), before + 1);
+  }
+  absl::Status RollBack(uint64_t revision) {
+    return History().RollBack(kName, {"", revision}, std::nullopt);
+  }
+};
+
+TEST_F(RevisionRollback, IsRefusedWithTheRevisionsThatThereAre) {
+  Create(kName);
+  Update();
+  EXPECT_EQ(testing::ReasonOf(RollBack(1)), "REVISION_NOT_KEPT");
+  Update();
+  TakeSnapshot();
+  ASSERT_OK(History().Keep(kName, "two").status());
+  Update();
+  TakeSnapshot();
+  Update();
+  for (const uint64_t revision : {0, 1, 5}) {
+    const absl::Status status = RollBack(revision);
+    EXPECT_EQ(testing::ReasonOf(status), "REVISION_NOT_KEPT");
+    EXPECT_THAT(status.message(), HasSubstr("it keeps 2 to 4")) << revision;
+  }
+  EXPECT_EQ(Get(kName)->revision(), 4U);
+  ASSERT_OK(RollBack(3));
+}
+
+TEST_F(RevisionRollback, TheOldestRecordsAreDroppedBeyondTheLimit) {
+  Store::Options options;
+  options.max_history_bytes = 1;
+  Open(options);
+  Create(kName);
+  ASSERT_OK(History().Keep(kName, "first").status());
+  Update();
+  Update();
+  TakeSnapshot();
+  Update();
+  ASSERT_OK(History().Keep(kName, "third").status());
+  Update();
+  const absl::Status status = RollBack(1);
+  EXPECT_EQ(testing::ReasonOf(status), "REVISION_NOT_KEPT");
+  EXPECT_THAT(status.message(), HasSubstr("it keeps 0, 3 to 4"));
+  ASSERT_OK(RollBack(4));
+  ASSERT_OK(RollBack(0));
+}
+
+TEST_F(RevisionRollback, RecordsGoWithTheSnapshotThatTheyWereHeldFor) {
+  Create(kName);
+  ASSERT_OK(History().Keep(kName, "k").status());
+  Update();
+  Update();
+  TakeSnapshot();
+  const auto held = [&] {
+    std::vector<uint64_t> revisions;
+    EXPECT_OK(journal_->Replay(store_->catalogue().Find(kName)->id(), 0,
+                               [&](const storage::UpdateRecord& record, size_t /*bytes*/) {
+                                 revisions.push_back(LastRevision(record));
+                                 return absl::OkStatus();
+                               }));
+    return revisions;
+  };
+  EXPECT_THAT(held(), ElementsAre(1, 2));
+  ASSERT_OK(History().Delete(kName, "k"));
+  EXPECT_TRUE(testing::Eventually([&] { return held().empty(); }));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Which streams end, and with what reason.
+// Streams end with a reason.
 #include "core/store/open_streams.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ struct Stream {
   std::unique_ptr<OpenStreams::Ticket> ticket;
 };
 
-// One that another server has received, which ends once it is asked for its rest.
+// A stream that another server has received ends once it is asked for its rest.
 struct AskedStream {
   AskedStream(OpenStreams& streams, const std::string& model, bool answers = true)
       : ticket(streams.Open(
@@ -36,8 +36,12 @@ struct AskedStream {
   std::unique_ptr<OpenStreams::Ticket> ticket;
 };
 
-TEST(OpenStreams, TheNewestOfAProducerEndsTheOneBefore) {
+TEST(OpenStreams, TheNewestOfAProducerEndsTheOneBeforeAndNoOther) {
   OpenStreams streams;
+  Stream closed(streams, "model", "p");
+  closed.ticket.reset();
+  const Stream others[] = {
+      {streams, "model", ""}, {streams, "model", "q"}, {streams, "model 2", "p"}};
   Stream first(streams, "model", "p");
   Stream second(streams, "model", "p");
   ASSERT_EQ(first.ended.size(), 1U);
@@ -47,20 +51,8 @@ TEST(OpenStreams, TheNewestOfAProducerEndsTheOneBefore) {
   Stream third(streams, "model", "p");
   EXPECT_EQ(second.ended.size(), 1U);
   EXPECT_TRUE(third.ended.empty());
-}
-
-TEST(OpenStreams, OthersGoOn) {
-  OpenStreams streams;
-  Stream closed(streams, "model", "p");
-  closed.ticket.reset();
-  Stream one(streams, "model", "p");
-  Stream nameless(streams, "model", "");
-  const Stream other_producer(streams, "model", "q");
-  const Stream other_model(streams, "model 2", "p");
-  const Stream also_nameless(streams, "model", "");
   EXPECT_TRUE(closed.ended.empty());
-  EXPECT_TRUE(one.ended.empty());
-  EXPECT_TRUE(nameless.ended.empty());
+  for (const Stream& other : others) EXPECT_TRUE(other.ended.empty());
 }
 
 TEST(OpenStreams, TheEndOfAModelNotifiesItsStreamsAlone) {

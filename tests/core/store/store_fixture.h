@@ -1,8 +1,9 @@
-// What the tests of the store share: a store over a journal in memory that outlives it.
+// A store over a journal in memory that outlives it.
 #pragma once
 
 #include <memory>
 #include <random>
+#include <span>
 #include <string>
 
 #include "gtest/gtest.h"
@@ -25,6 +26,21 @@ class StoreTest : public ::testing::Test {
     const auto created = store_->Create(DenseSettings(name, dimension), "", false);
     EXPECT_OK(created.status());
     return created.value();
+  }
+
+  // Learns without a commit.
+  static LearnOutcome LearnAlone(Model& model, const Columns& rows, Producer& producer,
+                                 std::span<const PredictionOfRow> predictions = {},
+                                 int64_t completed_pass = 0) {
+    LearnCall call;
+    call.batch = rows.batch();
+    call.producer = &producer;
+    call.predictions = predictions;
+    call.completed_pass = completed_pass;
+    LearnOutcome outcome;
+    MutexLock turn(&producer.turn);
+    EXPECT_OK(model.Learn(call, outcome));
+    return outcome;
   }
 
   const std::shared_ptr<Journal> journal_ = std::make_shared<MemoryJournal>();

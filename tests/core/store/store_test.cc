@@ -1,11 +1,12 @@
-// The store: names, etags, deletion, and its end.
-#include <google/protobuf/descriptor.h>
-#include <google/protobuf/message.h>
+// The store: names, searches, etags, damage, and deletion.
+#include <google/protobuf/text_format.h>
 
 #include <atomic>
-#include <set>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "core/features/words.h"
+#include "core/journal/memory_journal.h"
 #include "gtest/gtest.h"
 #include "tests/core/store/store_fixture.h"
 #include "tests/support/learners.h"
@@ -39,59 +40,25 @@ TEST_F(StoreTest, CreatesOnceUnlessTheSameRequestComesAgain) {
   EXPECT_EQ(store_->catalogue().Count().value(), 1U);
 }
 
-// Sets the field to what no model has by itself.
-void SetAny(v1::Model& model, const google::protobuf::FieldDescriptor& field) {
-  using google::protobuf::FieldDescriptor;
-  const google::protobuf::Reflection& reflection = *model.GetReflection();
-  if (field.is_repeated()) {
-    reflection.AddMessage(&model, &field);
-  } else if (field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
-    reflection.MutableMessage(&model, &field);
-  } else if (field.cpp_type() == FieldDescriptor::CPPTYPE_STRING) {
-    reflection.SetString(&model, &field, "any");
-  } else if (field.cpp_type() == FieldDescriptor::CPPTYPE_ENUM) {
-    reflection.SetEnumValue(&model, &field, v1::MODEL_STATE_FROZEN);
-  } else {
-    ASSERT_EQ(field.cpp_type(), FieldDescriptor::CPPTYPE_INT64) << field.name();
-    reflection.SetInt64(&model, &field, 7);
-  }
-}
-
-// Every field of a model is a setting or is set by the server; what a client sends of the latter,
-// for example in a model that it read, is ignored.
 TEST_F(StoreTest, OutputOnlyFieldsOfASentModelAreIgnored) {
-  const std::set<std::string> settings = {
-      "name",        "description",        "feature_space",   "learner",
-      "label_names", "margin_of_interest", "stored_examples", "stored_predictions",
-      "expire_after"};
   Create("part");
   v1::Model plain;
-  plain.mutable_feature_space()->mutable_composition()->add_inputs()->set_model("part");
   plain.set_name("plain");
-  v1::Model filled = plain;
-  filled.set_name("filled");
-  const google::protobuf::Descriptor& model = *v1::Model::descriptor();
-  for (int i = 0; i < model.field_count(); ++i) {
-    if (!settings.contains(model.field(i)->name())) SetAny(filled, *model.field(i));
-  }
-  // No space can have this dimension.
-  filled.mutable_feature_space()
-      ->mutable_composition()
-      ->mutable_example_space()
-      ->mutable_dense()
-      ->set_dimension(0);
-  v1::StoredExamples& stored = *filled.mutable_stored_examples();
-  stored.set_updates(7);
-  stored.set_sample(7);
-  stored.set_memory_bytes(7);
-  stored.set_complete(true);
+  plain.mutable_feature_space()->mutable_composition()->add_inputs()->set_model("part");
+  v1::Model filled;
+  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(R"(
+    name: "filled" uid: "any" etag: "any" state: MODEL_STATE_FROZEN revision: 7 epoch: 7
+    weights {} learning_curve { revision: 7 } stale_since { seconds: 7 }
+    create_time { seconds: 7 } update_time { seconds: 7 } expire_time { seconds: 7 }
+    members { mistakes: 7 } report { examples: 7 }
+    feature_space { composition { inputs { model: "part" } example_space { dense { dimension: 0 } } } }
+    stored_examples { updates: 7 sample: 7 memory_bytes: 7 complete: true })",
+                                                            &filled));
   v1::Model expected = store_->Create(plain, "", false).value();
-  const auto created = store_->Create(filled, "", false);
-  ASSERT_OK(created.status());
-  v1::Model got = *created;
+  v1::Model got = store_->Create(filled, "", false).value();
   EXPECT_NE(got.uid(), "any");
   EXPECT_NE(got.etag(), "any");
-  EXPECT_GT(got.create_time().seconds(), 0);
+  EXPECT_GT(got.create_time().seconds(), 7);
   for (v1::Model* each : {&expected, &got}) {
     each->clear_name();
     each->clear_uid();
@@ -102,20 +69,37 @@ TEST_F(StoreTest, OutputOnlyFieldsOfASentModelAreIgnored) {
   EXPECT_EQ(got.DebugString(), expected.DebugString());
 }
 
-// The counters of one model are damaged.
-class DamagedCounters final : public testing::JournalDecorator {
+TEST_F(StoreTest, AListLeavesOutStartingWeights) {
+  v1::Model settings = DenseSettings("a", 2);
+  testing::StartingVector(*settings.mutable_learner()).set_bias(3);
+  ASSERT_OK(store_->Create(settings, "", false).status());
+  EXPECT_FALSE(store_->List("", 10)->models.at(0).settings.learner().has_starting_weights());
+  EXPECT_EQ(store_->Get("a")->settings.learner().starting_weights().vectors_size(), 1);
+}
+
+// Damages the counters and the committed state of one model, and lets no model be deleted.
+class DamagedJournal final : public testing::JournalDecorator {
  public:
   using JournalDecorator::JournalDecorator;
   absl::StatusOr<storage::Counters> LoadCounters(uint64_t model_id) override {
     if (model_id == damaged_id) return absl::DataLossError("block checksum mismatch");
     return JournalDecorator::LoadCounters(model_id);
   }
+  absl::StatusOr<CommittedState> LoadCommittedState(uint64_t model_id) override {
+    if (model_id == damaged_id) return absl::DataLossError("block checksum mismatch");
+    return JournalDecorator::LoadCommittedState(model_id);
+  }
   std::atomic<uint64_t> damaged_id = 0;
+
+ private:
+  absl::Status DeleteModel(absl::string_view /*name*/, const ModelGuard& /*guard*/) override {
+    return absl::UnavailableError("injected");
+  }
 };
 
 TEST_F(StoreTest, AListNamesADamagedModelAmongTheOthers) {
   for (const char* name : {"a", "b", "c", "d"}) Create(name);
-  auto damaged = std::make_unique<DamagedCounters>(journal_);
+  auto damaged = std::make_unique<DamagedJournal>(journal_);
   damaged->damaged_id = journal_->Find("b")->id();
   store_ = std::make_unique<Store>(std::move(damaged), Store::Options());
   const Store::Found first = store_->List("", 3).value();
@@ -130,18 +114,6 @@ TEST_F(StoreTest, AListNamesADamagedModelAmongTheOthers) {
   EXPECT_EQ(rest.next, "");
 }
 
-// The committed state of one model is damaged for as long as damaged_id names it.
-class DamagedJournal final : public testing::JournalDecorator {
- public:
-  using JournalDecorator::JournalDecorator;
-  absl::StatusOr<CommittedState> LoadCommittedState(uint64_t model_id) override {
-    if (model_id == damaged_id) return absl::DataLossError("block checksum mismatch");
-    return JournalDecorator::LoadCommittedState(model_id);
-  }
-  std::atomic<uint64_t> damaged_id = 0;
-};
-
-// Who is on call has the alert, which names no model, and the log.
 TEST_F(StoreTest, ADamagedModelIsNamedInTheErrorAndReportedOnceUntilItCanBeLoaded) {
   Create("a");
   Create("b");
@@ -205,13 +177,11 @@ TEST_F(StoreTest, WhatIsNotThereIsNotFound) {
 
 TEST_F(StoreTest, AFrozenModelStaysFrozenAfterARestart) {
   Create("a");
-  ASSERT_OK(store_
-                ->Change("a", {"", {}, false},
-                         [](v1::Model& model) {
-                           model.set_state(v1::MODEL_STATE_FROZEN);
-                           return absl::OkStatus();
-                         })
-                .status());
+  const auto freeze = [](v1::Model& model) {
+    model.set_state(v1::MODEL_STATE_FROZEN);
+    return absl::OkStatus();
+  };
+  ASSERT_OK(store_->Change("a", {"", {}, false}, freeze).status());
   EXPECT_EQ(ReasonOf(Send(*store_, "a", "p", row_.batch()).status), "MODEL_FROZEN");
   Open(Store::Options());
   EXPECT_EQ(ReasonOf(Send(*store_, "a", "p", row_.batch()).status), "MODEL_FROZEN");
@@ -234,20 +204,9 @@ TEST_F(StoreTest, ADeletedModelIsClosedToThoseWhoHoldItAndItsSuccessorIsAnother)
   EXPECT_EQ(sent.outcome.duplicates, 0U);
 }
 
-// Deletes nothing.
-class UndeletingJournal final : public testing::JournalDecorator {
- public:
-  using JournalDecorator::JournalDecorator;
-
- private:
-  absl::Status DeleteModel(absl::string_view /*name*/, const ModelGuard& /*guard*/) override {
-    return absl::UnavailableError("injected");
-  }
-};
-
 TEST_F(StoreTest, AModelWhoseDeletionFailedIsThereAsItWas) {
   store_.reset();
-  store_ = std::make_unique<Store>(std::make_unique<UndeletingJournal>(journal_), Store::Options());
+  store_ = std::make_unique<Store>(std::make_unique<DamagedJournal>(journal_), Store::Options());
   Create("a");
   ASSERT_OK(Send(*store_, "a", "p", row_.batch(), 0).status);
   EXPECT_TRUE(absl::IsUnavailable(store_->Delete("a", "", false)));
@@ -255,48 +214,6 @@ TEST_F(StoreTest, AModelWhoseDeletionFailedIsThereAsItWas) {
   ASSERT_OK(again.status);
   EXPECT_EQ(again.outcome.duplicates, 1U);
   EXPECT_EQ(store_->catalogue().Count().value(), 1U);
-}
-
-TEST_F(StoreTest, AListLeavesOutStartingWeights) {
-  v1::Model settings = DenseSettings("a", 2);
-  testing::StartingVector(*settings.mutable_learner()).add_indices(1);
-  testing::StartingVector(*settings.mutable_learner()).add_values(3);
-  ASSERT_OK(store_->Create(settings, "", false).status());
-  const ModelSummary listed = store_->List("", 10).value().models.at(0);
-  EXPECT_FALSE(listed.settings.learner().has_starting_weights());
-  EXPECT_EQ(store_->Get("a").value().settings.learner().starting_weights().vectors_size(), 1);
-}
-
-TEST_F(StoreTest, EverythingSubmittedIsAnsweredBeforeTheStoreEnds) {
-  // Commits that ask for snapshots while the store goes.
-  for (int round = 0; round < 30; ++round) {
-    Store::Options options;
-    options.snapshot_bytes = 1;
-    Open(options);
-    const std::string name = absl::StrCat("model-", round);
-    Create(name, 20'000);
-    int answered = 0;
-    {
-      std::shared_ptr<Model> model = store_->Acquire(name).value();
-      Producer producer("");
-      LearnOutcome outcome;
-      for (int i = 0; i < 4; ++i) {
-        const Columns columns =
-            Columns().AddDense(std::vector<float>(20'000, 1), i % 2 == 0 ? 1 : -1);
-        LearnCall call;
-        call.batch = columns.batch();
-        call.producer = &producer;
-        ASSERT_OK(model->Learn(call, outcome));
-        ASSERT_EQ(outcome.mistakes, 1U);
-        store_->committer().Submit(model, [&](const absl::Status& status) {
-          EXPECT_OK(status);
-          ++answered;
-        });
-      }
-    }
-    store_.reset();
-    EXPECT_EQ(answered, 4);
-  }
 }
 
 TEST_F(StoreTest, ADeletedModelEndsItsStreams) {
@@ -332,6 +249,139 @@ TEST_F(StoreTest, ASnapshotShortensTheJournalAndIsReported) {
   uint64_t all = 0;
   for (const storage::UpdateRecord& record : recording->records()) all += record.ByteSizeLong();
   EXPECT_LT(summary.journal->bytes, all);
+}
+
+TEST(StoreCreation, SaysThatAModelWasCreatedWithAnotherVersionOfIcu) {
+  auto owned = std::make_unique<MemoryJournal>();
+  MemoryJournal& journal = *owned;
+  std::vector<std::string> reports;
+  Store::Options options;
+  options.on_other_icu = [&reports](const std::string& model, const std::string& version) {
+    reports.push_back(model + " " + version);
+  };
+  Store store(std::move(owned), options);
+  for (const char* name : {"models/same", "models/other"}) {
+    v1::Model settings;
+    settings.set_name(name);
+    settings.mutable_feature_space()->mutable_text()->set_bits(4);
+    const auto created = store.Create(settings, "", false);
+    ASSERT_OK(created.status());
+    EXPECT_EQ(created->feature_space().text().icu_version(), IcuVersion());
+  }
+  auto header = journal.Find("models/other");
+  ASSERT_OK(header.status());
+  const storage::ModelHeader before = *header;
+  header->mutable_model()->mutable_feature_space()->mutable_text()->set_icu_version("1.0");
+  ASSERT_OK(journal.Replace(*header, before));
+  ASSERT_OK(store.Acquire("models/same").status());
+  ASSERT_OK(store.Acquire("models/other").status());
+  EXPECT_EQ(reports, std::vector<std::string>{"models/other 1.0"});
+}
+
+TEST(StoreReports, MemberVotesAreOfTheModelsWithMembersAloneAndNotTakenFromRequests) {
+  Store store(std::make_unique<MemoryJournal>(), {});
+  for (const std::string learner : {"auto", "arow"}) {
+    v1::Model settings = testing::DenseSettings(learner, 2);
+    testing::SetLearner(*settings.mutable_learner(), learner);
+    settings.add_members()->set_mistakes(7);
+    ASSERT_OK(store.Create(settings, "", false).status());
+    const testing::Columns rows =
+        testing::Columns().AddDense({1, 0}, 1).AddDense({0, 1}, -1).AddDense({1, 0.5}, 1);
+    ASSERT_OK(testing::Send(store, learner, "", rows.batch()).status);
+    const ModelSummary summary = store.Get(settings.name()).value();
+    const bool votes = learner == "auto";
+    EXPECT_EQ(summary.report.has_majority_bound(), votes);
+    ASSERT_EQ(summary.settings.members_size(), votes ? 8 : 0);
+    if (!votes) continue;
+    double all = 0;
+    for (const v1::Member& member : summary.settings.members()) {
+      EXPECT_FALSE(member.retired());
+      EXPECT_LE(member.mistakes(), 3U);
+      all += member.vote();
+    }
+    EXPECT_NEAR(all, 1, 1e-9);
+    EXPECT_LE(static_cast<double>(summary.report.mistakes()), summary.report.majority_bound());
+  }
+}
+
+bool All(const v1::Model&) { return true; }
+bool Even(const v1::Model& model) { return (model.name().back() - '0') % 2 == 0; }
+
+class SearchTest : public StoreTest {
+ protected:
+  static constexpr int kModels = 700;
+
+  SearchTest() {
+    for (int i = 0; i < kModels; ++i) Create(Name(i), 1);
+  }
+  static std::string Name(int i) { return absl::StrFormat("models/m%03d", i); }
+
+  // The names of all pages.
+  std::vector<std::string> Names(size_t limit, size_t most_read,
+                                 const std::function<bool(const v1::Model&)>& wanted) {
+    std::vector<std::string> names;
+    std::string after;
+    do {
+      const absl::StatusOr<Store::Found> found = store_->Search(after, limit, most_read, wanted);
+      if (!found.ok() || found->models.size() > limit ||
+          (!after.empty() && found->next <= after && !found->next.empty())) {
+        ADD_FAILURE() << found.status();
+        break;
+      }
+      for (const ModelSummary& model : found->models) names.push_back(model.settings.name());
+      after = found->next;
+    } while (!after.empty());
+    return names;
+  }
+};
+
+TEST_F(SearchTest, FindsEveryModelOnceInTheOrderOfNamesWhateverThePagesAndTheReading) {
+  std::vector<std::string> all;
+  std::vector<std::string> even;
+  for (int i = 0; i < kModels; ++i) {
+    all.push_back(Name(i));
+    if (i % 2 == 0) even.push_back(Name(i));
+  }
+  for (const size_t limit : {1, 7, 256, 350, 700, 1000}) {
+    for (const size_t most_read : {1, 10, 256, 257, 700, 10'000}) {
+      if (limit * 100 < kModels && most_read > 1000) continue;
+      EXPECT_EQ(Names(limit, most_read, All), all) << limit << " " << most_read;
+      EXPECT_EQ(Names(limit, most_read, Even), even) << limit << " " << most_read;
+    }
+  }
+}
+
+TEST_F(SearchTest, LooksAtNoMoreThanItMay) {
+  int looked_at = 0;
+  const auto none = [&](const v1::Model&) {
+    ++looked_at;
+    return false;
+  };
+  const absl::StatusOr<Store::Found> found = store_->Search("", 10, 300, none);
+  ASSERT_OK(found.status());
+  EXPECT_EQ(looked_at, 300);
+  EXPECT_TRUE(found->models.empty());
+  EXPECT_EQ(found->next, Name(299));
+  // There is nothing after the last.
+  EXPECT_EQ(store_->Search(Name(399), 10, 300, none)->next, "");
+  EXPECT_EQ(store_->Search(Name(kModels - 1), 10, 300, none)->next, "");
+}
+
+TEST_F(SearchTest, LookingAndPeekingLoadNothing) {
+  EXPECT_OK(Send(*store_, Name(1), "p", Columns().AddDense({1}, 1).batch()).status);
+  Open(Store::Options());
+  const absl::StatusOr<ModelSummary> stored = store_->GetSummary(Name(1));
+  ASSERT_OK(stored.status());
+  EXPECT_FALSE(stored->in_memory);
+  EXPECT_EQ(stored->report.examples(), 1U);
+  EXPECT_EQ(store_->GetIfLoaded(Name(1)), nullptr);
+  EXPECT_EQ(store_->GetIfLoaded("models/none"), nullptr);
+  EXPECT_TRUE(absl::IsNotFound(store_->GetSummary("models/none").status()));
+  ASSERT_OK(store_->Search("", 100, 100, All).status());
+  EXPECT_EQ(store_->stats().loads, 0U);
+  const std::shared_ptr<Model> model = *store_->Acquire(Name(1));
+  EXPECT_EQ(store_->GetIfLoaded(Name(1)), model);
+  EXPECT_TRUE(store_->GetSummary(Name(1))->in_memory);
 }
 
 }  // namespace

@@ -92,30 +92,22 @@ TEST_F(WaitingPredictionsTest, FeaturesAreFoundByTheIdOnceAndThenTheIdIsUnknown)
   EXPECT_EQ(Claim(ids[0]).example, "first");
 }
 
-TEST_F(WaitingPredictionsTest,
-       WhatIsClaimedIsUnknownToOthersUntilItIsReleasedAndExpiresIfItNeverIs) {
+TEST_F(WaitingPredictionsTest, AClaimedIdIsUnknownUntilItIsReleasedAndEachExpiresWithItsTime) {
   Open();
-  const std::string id = Add({"one"})[0];
-  EXPECT_EQ(Claim(id).code, kFound);
-  EXPECT_EQ(Claim(id).code, kUnknown);
-  Settle(id, /*joined=*/false);
-  EXPECT_EQ(Claim(id).code, kFound);
+  const std::vector<std::string> ids = Add({"one", "two"});
+  EXPECT_EQ(Claim(ids[0]).code, kFound);
+  EXPECT_EQ(Claim(ids[0]).code, kUnknown);
+  Settle(ids[0], /*joined=*/false);
+  EXPECT_EQ(Claim(ids[0]).code, kFound);
   Pass(absl::Seconds(10) - absl::Microseconds(1));
-  EXPECT_EQ(Claim(id).code, kUnknown);
-  Pass(absl::Microseconds(1));
-  EXPECT_EQ(Claim(id).code, kExpired);
-}
-
-TEST_F(WaitingPredictionsTest, AnIdExpiresWithItsTimeAndIsCounted) {
-  Open();
-  const std::string id = Add({"one"})[0];
-  Pass(absl::Seconds(10) - absl::Microseconds(1));
-  EXPECT_EQ(Claim(id).code, kFound);
-  Settle(id, /*joined=*/false);
-  Pass(absl::Microseconds(1));
-  EXPECT_EQ(Claim(id).code, kExpired);
+  EXPECT_EQ(Claim(ids[0]).code, kUnknown);
+  EXPECT_EQ(Claim(ids[1]).code, kFound);
+  Settle(ids[1], /*joined=*/false);
+  // The second id is a microsecond younger.
+  Pass(absl::Microseconds(2));
+  for (const std::string& id : ids) EXPECT_EQ(Claim(id).code, kExpired);
   Add({"another"});
-  EXPECT_EQ(all_->stats().expired, 1U);
+  EXPECT_EQ(all_->stats().expired, 2U);
   EXPECT_EQ(all_->stats().waiting, 1U);
 }
 
@@ -150,9 +142,10 @@ TEST_F(WaitingPredictionsTest, DurableOnesAreThereAfterARestartWithTheirIds) {
   Open(/*durable=*/true);
   const std::vector<std::string> ids = Add({"joined", "waiting"});
   const std::vector<uint64_t> numbers = {Claim(ids[0]).number};
-  // As the commit of its row does.
-  ASSERT_OK(journal_.DropPredictions(kModel, numbers));
   Settle(ids[0], /*joined=*/true);
+  // The commit of its row alone drops it from the journal.
+  EXPECT_EQ(journal_.kept.count({kModel, numbers[0]}), 1U);
+  ASSERT_OK(journal_.DropPredictions(kModel, numbers));
   Start();
   Open(/*durable=*/true);
   EXPECT_EQ(Claim(ids[0]).code, kUnknown);
@@ -163,14 +156,10 @@ TEST_F(WaitingPredictionsTest, DurableOnesAreThereAfterARestartWithTheirIds) {
   Pass(absl::Seconds(20));
   Add({"last"});
   EXPECT_EQ(journal_.kept.size(), 1U);
-}
-
-TEST_F(WaitingPredictionsTest, TheCommitAloneDropsALearnedOneFromTheJournal) {
-  Open(/*durable=*/true);
-  const std::string id = Add({"learned"})[0];
-  EXPECT_EQ(journal_.kept.count({kModel, Claim(id).number}), 1U);
-  Settle(id, /*joined=*/true);
-  EXPECT_EQ(journal_.kept.size(), 1U);
+  // A prediction that the journal refuses is not kept.
+  journal_.fails = true;
+  EXPECT_TRUE(absl::IsUnavailable(all_->Add(kModel, {"one"}).status()));
+  EXPECT_EQ(all_->stats().waiting, 1U);
 }
 
 TEST_F(WaitingPredictionsTest, OthersAreLostWithTheServer) {
@@ -180,13 +169,6 @@ TEST_F(WaitingPredictionsTest, OthersAreLostWithTheServer) {
   Start();
   Open();
   EXPECT_EQ(Claim(id).code, kUnknown);
-}
-
-TEST_F(WaitingPredictionsTest, WhatTheJournalRefusesIsNotKept) {
-  Open(/*durable=*/true);
-  journal_.fails = true;
-  EXPECT_TRUE(absl::IsUnavailable(all_->Add(kModel, {"one"}).status()));
-  EXPECT_EQ(all_->stats().waiting, 0U);
 }
 
 TEST_F(WaitingPredictionsTest, IdsOfOthersAndGuessesAreUnknown) {
