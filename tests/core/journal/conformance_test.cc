@@ -1,7 +1,8 @@
-// The journals that one server opens.
+// The journals that one server opens, and those in memory that several open.
 #include "core/journal/memory_journal.h"
 #include "core/journal/rocksdb_journal.h"
 #include "tests/core/journal/history_conformance.h"
+#include "tests/core/journal/journal_openers.h"
 #include "tests/core/journal/tail_conformance.h"
 
 namespace perceptrond {
@@ -23,6 +24,18 @@ std::unique_ptr<Journal> OpenRocksDb(const std::string& directory) {
 INSTANTIATE_TEST_SUITE_P(Homes, JournalConformance,
                          ::testing::Values(Home{"Memory", OpenMemory},
                                            Home{"RocksDb", OpenRocksDb}),
+                         [](const auto& info) { return info.param.name; });
+
+std::vector<std::unique_ptr<Journal>> OpenInMemory(int openers) {
+  std::vector<std::unique_ptr<Journal>> journals;
+  auto first = std::make_unique<MemoryJournal>(
+      MemoryJournal::Options{.partitions = 2, .tail_bytes = 1 << 20});
+  for (int i = 1; i < openers; ++i) journals.push_back(first->OpenAgain());
+  journals.push_back(std::move(first));
+  return journals;
+}
+
+INSTANTIATE_TEST_SUITE_P(Homes, Openers, ::testing::Values(SharedHome{"Memory", OpenInMemory}),
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace

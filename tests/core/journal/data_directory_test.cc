@@ -1,7 +1,5 @@
-// Whose directory the journal writes to: its own, or an empty one.
+// A journal writes to its own directory, or to an empty one.
 #include "core/journal/data_directory.h"
-
-#include <rocksdb/db.h>
 
 #include <filesystem>
 #include <fstream>
@@ -31,7 +29,7 @@ class DataDirectoryTest : public OnDisk {
     std::ifstream file(path, std::ios::binary);
     return {std::istreambuf_iterator<char>(file), {}};
   }
-  // All files with their content.
+  // Returns all files with their content.
   static std::map<std::string, std::string> Content(const std::string& directory) {
     std::map<std::string, std::string> content;
     for (const auto& entry : fs::directory_iterator(directory)) {
@@ -79,35 +77,22 @@ TEST_F(DataDirectoryTest, AJournalWithoutItsCurrentFileIsRefusedAndKeepsItsTable
   }
 }
 
-TEST_F(DataDirectoryTest, ADirectoryThatLostAllButItsMarkerIsRefused) {
+TEST_F(DataDirectoryTest, ADirectoryWithItsMarkerAloneOrWithOtherFilesIsRefused) {
   const std::string directory = Empty();
   fs::copy_file(home() + "/JOURNAL", directory + "/JOURNAL");
   ExpectRefused(directory, "CURRENT is gone");
-}
-
-TEST_F(DataDirectoryTest, ADirectoryWithOtherFilesIsRefused) {
-  const std::string directory = Empty();
+  fs::remove(directory + "/JOURNAL");
   Write(directory + "/notes.txt", "mine");
   ExpectRefused(directory, "notes.txt");
 }
 
 TEST_F(DataDirectoryTest, ADatabaseOfAnotherProgramIsRefused) {
   const std::string directory = Empty();
-  {
-    rocksdb::Options options;
-    options.create_if_missing = true;
-    rocksdb::DB* db = nullptr;
-    ASSERT_TRUE(rocksdb::DB::Open(options, directory, &db).ok());
-    EXPECT_TRUE(db->Put(rocksdb::WriteOptions(), "theirs", "1").ok());
-    delete db;
-  }
+  EXPECT_TRUE(testing::OpenRaw(directory)->Put(rocksdb::WriteOptions(), "theirs", "1").ok());
   const absl::Status status = Open(directory).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
-  rocksdb::DB* db = nullptr;
-  ASSERT_TRUE(rocksdb::DB::Open(rocksdb::Options(), directory, &db).ok());
   std::string value;
-  EXPECT_TRUE(db->Get(rocksdb::ReadOptions(), "theirs", &value).ok());
-  delete db;
+  EXPECT_TRUE(testing::OpenRaw(directory)->Get(rocksdb::ReadOptions(), "theirs", &value).ok());
 }
 
 TEST_F(DataDirectoryTest, AnEmptyVolumeIsTakenAndSoIsWhatACrashLeftOfAFirstStart) {
@@ -146,16 +131,12 @@ TEST_F(DataDirectoryTest, AMarkerOfANewerVersionOrOfNoneIsRefused) {
   }
 }
 
-TEST_F(DataDirectoryTest, AnExistingDirectoryIsItsUsersAloneOnceItIsUsed) {
+TEST_F(DataDirectoryTest, ADirectoryIsForItsUserAlone) {
   fs::permissions(home(), fs::perms(0755));
-  ASSERT_OK(Open(home()).status());
-  EXPECT_EQ(fs::status(home()).permissions(), fs::perms(0700));
-}
-
-TEST_F(DataDirectoryTest, ANewDirectoryIsForItsUserAlone) {
-  const std::string directory = home() + "-new/below";
-  ASSERT_OK(Open(directory).status());
-  EXPECT_EQ(fs::status(directory).permissions(), fs::perms::owner_all);
+  for (const std::string& directory : {home(), home() + "-new/below"}) {
+    ASSERT_OK(Open(directory).status());
+    EXPECT_EQ(fs::status(directory).permissions(), fs::perms::owner_all);
+  }
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What every home of the journal must do with aliases, other names and kept snapshots of models.
+// Every home of the journal keeps aliases, other names and snapshots of models.
 #pragma once
 
 #include "tests/core/journal/journal_conformance.h"

@@ -1,5 +1,7 @@
-// A journal on disk with something in it, for tests of what survives there.
+// A journal on disk with something in it.
 #pragma once
+
+#include <rocksdb/db.h>
 
 #include <filesystem>
 #include <memory>
@@ -15,13 +17,22 @@ namespace perceptrond::testing {
 
 constexpr uint64_t kRecords = 400;
 constexpr int kRows = 20;
-// What RocksDB's log is written in.
+// The block size of RocksDB's log.
 constexpr uintmax_t kBlock = 32 << 10;
 
 inline absl::StatusOr<std::unique_ptr<RocksDbJournal>> Open(const std::string& directory) {
   RocksDbJournal::Options options;
   options.directory = directory;
   return RocksDbJournal::Open(options);
+}
+
+// The database below the journal.
+inline std::unique_ptr<rocksdb::DB> OpenRaw(const std::string& directory) {
+  rocksdb::Options options;
+  options.create_if_missing = true;
+  rocksdb::DB* db = nullptr;
+  EXPECT_TRUE(rocksdb::DB::Open(options, directory, &db).ok());
+  return std::unique_ptr<rocksdb::DB>(db);
 }
 
 class OnDisk : public ::testing::Test {

@@ -1,7 +1,5 @@
-// What the journal on disk must do besides: survive a restart, and tell damage from an end.
+// A journal on disk survives a restart, and tells damage from an end.
 #include "core/journal/rocksdb_journal.h"
-
-#include <rocksdb/db.h>
 
 #include <filesystem>
 #include <fstream>
@@ -260,9 +258,7 @@ TEST_F(OnDisk, ADirectoryThatCannotBeMadeIsUnavailable) {
 
 TEST_F(OnDisk, AJournalOfANewerFormatIsRefused) {
   {
-    rocksdb::DB* raw = nullptr;
-    ASSERT_TRUE(rocksdb::DB::Open(rocksdb::Options(), home(), &raw).ok());
-    const std::unique_ptr<rocksdb::DB> db(raw);
+    const std::unique_ptr<rocksdb::DB> db = testing::OpenRaw(home());
     std::string version;
     keys::AppendNumber(version, keys::kFormatVersion + 1);
     const rocksdb::Slice key(keys::kFormat.data(), keys::kFormat.size());

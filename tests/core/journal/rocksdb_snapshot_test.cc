@@ -1,7 +1,4 @@
-// What snapshots on disk must do besides: be whole or not there, in parts, through the log or past
-// it.
-#include <rocksdb/db.h>
-
+// Snapshots on disk are whole or not there, in parts, through the log or past it.
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
@@ -27,30 +24,9 @@ using testing::OnDisk;
 using testing::Open;
 using testing::ReadRecords;
 
-TEST_F(OnDisk, AMissingPieceOfASnapshotIsDataLoss) {
-  uint64_t id = 0;
-  {
-    auto journal = Open(home());
-    id = (*journal)->Find("a")->id();
-    storage::Snapshot snapshot;
-    snapshot.set_revision(3);
-    for (int i = 0; i < 700'000; ++i) snapshot.add_scalars(i);
-    ASSERT_OK((*journal)->SaveSnapshot(id, snapshot));
-  }
-  rocksdb::DB* raw = nullptr;
-  ASSERT_TRUE(rocksdb::DB::Open(rocksdb::Options(), home(), &raw).ok());
-  const std::unique_ptr<rocksdb::DB> db(raw);
-  ASSERT_TRUE(db->Delete(rocksdb::WriteOptions(), keys::SnapshotChunk(id, 3, 2)).ok());
-  ASSERT_TRUE(db->Close().ok());
-  auto journal = Open(home());
-  EXPECT_TRUE(absl::IsDataLoss((*journal)->LoadSnapshot(id).status()));
-}
-
 // The number of keys that begin so.
 int CountKeys(const std::string& directory, const std::string& prefix) {
-  rocksdb::DB* raw = nullptr;
-  EXPECT_TRUE(rocksdb::DB::OpenForReadOnly(rocksdb::Options(), directory, &raw).ok());
-  const std::unique_ptr<rocksdb::DB> db(raw);
+  const std::unique_ptr<rocksdb::DB> db = testing::OpenRaw(directory);
   const std::unique_ptr<rocksdb::Iterator> it(db->NewIterator(rocksdb::ReadOptions()));
   int count = 0;
   for (it->Seek(prefix); it->Valid() && it->key().starts_with(prefix); it->Next()) ++count;
@@ -81,7 +57,7 @@ TEST_F(OnDisk, TheStateOfACopyThatAKillCutsShortIsDroppedByTheNextStart) {
     EXPECT_TRUE(absl::IsNotFound((*journal)->Find("copy").status()));
     ASSERT_OK((*journal)->CreateWith(header, state, {}));
   }
-  // Those of the second, of which a start drops nothing.
+  // A start drops nothing of the second copy.
   for (const std::string& directory : {killed, home()}) {
     auto journal = Open(directory);
     ASSERT_OK(journal.status());
@@ -100,7 +76,7 @@ uintmax_t SizeOf(const std::string& directory, const std::string& extension) {
   return size;
 }
 
-// What the files hold when SaveSnapshot returns, as a kill would leave it.
+// The files are copied when SaveSnapshot returns, as a kill would leave them.
 TEST_F(OnDisk, ALargeSnapshotIsOnTheDiskWhenItIsSavedAndInNoLog) {
   const std::string fresh = home() + "-fresh";
   RocksDbJournal::Options options;
@@ -184,50 +160,43 @@ TEST_F(OnDisk, ASnapshotOfTheStoredRevisionReplacesItWithoutWritingOverIt) {
     EXPECT_EQ((*journal)->LoadSnapshot(id).value()->SerializeAsString(),
               snapshot.SerializeAsString());
   }
-  ASSERT_OK((*journal)->SaveSnapshot(id, LargeSnapshot(2 * kRows)));
-  EXPECT_EQ((*journal)->LoadSnapshot(id).value()->revision(), 2 * kRows);
+  snapshot.Clear();
+  snapshot.set_revision(2 * kRows);
+  ASSERT_OK((*journal)->SaveSnapshot(id, snapshot));
+  EXPECT_EQ((*journal)->LoadSnapshot(id).value()->SerializeAsString(),
+            snapshot.SerializeAsString());
   journal->reset();
   // Nothing of the earlier ones is left.
-  rocksdb::DB* raw = nullptr;
-  ASSERT_TRUE(rocksdb::DB::Open(rocksdb::Options(), home(), &raw).ok());
-  const std::unique_ptr<rocksdb::DB> db(raw);
-  const std::unique_ptr<rocksdb::Iterator> it(db->NewIterator(rocksdb::ReadOptions()));
   const std::string wanted = keys::SnapshotChunk(id, 2 * kRows, 0).substr(0, 17);
-  for (it->Seek(keys::OfModel('c', id)); it->Valid() && it->key()[0] == 'c'; it->Next())
-    EXPECT_TRUE(it->key().starts_with(wanted));
+  EXPECT_EQ(CountKeys(home(), "c"), CountKeys(home(), wanted));
 }
 
-TEST_F(OnDisk, ASmallerSnapshotReplacesOneInParts) {
-  auto journal = RocksDbJournal::Open(SmallParts(home()));
-  const uint64_t id = (*journal)->Find("a")->id();
-  ASSERT_OK((*journal)->SaveSnapshot(id, LargeSnapshot(kRows)));
-  storage::Snapshot small;
-  small.set_revision(2 * kRows);
-  small.add_scalars(1);
-  ASSERT_OK((*journal)->SaveSnapshot(id, small));
-  EXPECT_EQ((*journal)->LoadSnapshot(id).value()->SerializeAsString(), small.SerializeAsString());
-}
-
-TEST_F(OnDisk, AMissingPartOfASnapshotIsDataLoss) {
-  auto journal = RocksDbJournal::Open(SmallParts(home()));
-  const uint64_t id = (*journal)->Find("a")->id();
-  ASSERT_OK((*journal)->SaveSnapshot(id, LargeSnapshot(kRows)));
-  journal->reset();
-  {
-    rocksdb::DB* raw = nullptr;
-    ASSERT_TRUE(rocksdb::DB::Open(rocksdb::Options(), home(), &raw).ok());
-    const std::unique_ptr<rocksdb::DB> db(raw);
-    ASSERT_TRUE(db->Delete(rocksdb::WriteOptions(), keys::SnapshotChunk(id, kRows, 20)).ok());
+TEST_F(OnDisk, AMissingPieceOrPartOfASnapshotIsDataLoss) {
+  for (const bool in_parts : {false, true}) {
+    RocksDbJournal::Options options = SmallParts(home());
+    if (!in_parts) options.snapshot_part_bytes = RocksDbJournal::Options().snapshot_part_bytes;
+    const uint64_t revision = in_parts ? 2 * kRows : kRows;
+    storage::Snapshot snapshot = LargeSnapshot(revision);
+    if (!in_parts) snapshot.mutable_scalars()->Resize(700'000, 1);
+    auto journal = RocksDbJournal::Open(options);
+    const uint64_t id = (*journal)->Find("a")->id();
+    ASSERT_OK((*journal)->SaveSnapshot(id, snapshot));
+    journal->reset();
+    {
+      const std::unique_ptr<rocksdb::DB> db = testing::OpenRaw(home());
+      const std::string key = keys::SnapshotChunk(id, revision, in_parts ? 20 : 2);
+      std::string value;
+      ASSERT_TRUE(db->Get(rocksdb::ReadOptions(), key, &value).ok());
+      ASSERT_TRUE(db->Delete(rocksdb::WriteOptions(), key).ok());
+    }
+    journal = Open(home());
+    EXPECT_TRUE(absl::IsDataLoss((*journal)->LoadSnapshot(id).status()));
   }
-  journal = Open(home());
-  EXPECT_TRUE(absl::IsDataLoss((*journal)->LoadSnapshot(id).status()));
 }
 
 TEST_F(OnDisk, OnlyASnapshotInPartsKeepsServersOfTheFirstFormatOut) {
   const auto format = [&] {
-    rocksdb::DB* raw = nullptr;
-    EXPECT_TRUE(rocksdb::DB::OpenForReadOnly(rocksdb::Options(), home(), &raw).ok());
-    const std::unique_ptr<rocksdb::DB> db(raw);
+    const std::unique_ptr<rocksdb::DB> db = testing::OpenRaw(home());
     std::string value;
     EXPECT_TRUE(db->Get(rocksdb::ReadOptions(), std::string(keys::kFormat), &value).ok());
     return keys::ReadNumber(value);

@@ -10,6 +10,7 @@
 #include "core/report/figures.h"
 #include "core/report/format.h"
 #include "core/report/learner_text.h"
+#include "core/report/suggestion.h"
 #include "perceptron/v1/learner.pb.h"
 #include "perceptron/v1/report.pb.h"
 #include "server/metrics/family.h"
@@ -43,7 +44,7 @@ test::TestReport FullTestReport() {
   return report;
 }
 
-// "name{label=value,...} value" of each sample.
+// Returns "name label=value ... value" for each sample.
 std::vector<std::string> Samples(const pb::Message& report) {
   MetricFamilies families;
   AppendReportFamilies({{"m", report}}, families);
@@ -120,11 +121,9 @@ TEST(Figures, ATimeThatIsNoneIsTheNearestThatIs) {
 TEST(Figures, AFalseThatIsKnownIsAMetricOfZero) {
   test::TestReport report;
   report.set_ripe(false);
-  EXPECT_THAT(Samples(report), ::testing::Contains("perceptrond_model_ripe model_name=m 0"));
-  EXPECT_THAT(FormatReport(report), Not(::testing::Contains(HasSubstr("ripe"))));
+  EXPECT_THAT(Samples(report), Contains("perceptrond_model_ripe model_name=m 0"));
+  EXPECT_THAT(FormatReport(report), Not(Contains(HasSubstr("ripe"))));
 }
-
-// ---- The definitions of the convergence report ----
 
 bool IsMentioned(const Figure& figure) {
   const std::string name = figure.field().name();
@@ -143,6 +142,9 @@ TEST(ConvergenceReport, EveryFigureHasAMetricOrAReasonAndATextAndATitle) {
     EXPECT_NE(figure.options->metric().empty(), figure.options->no_metric().empty()) << name;
     if (!figure.options->metric().empty()) {
       EXPECT_TRUE(metrics.insert(figure.metric).second) << name << " shares " << figure.metric;
+      const v1::FigureUnit unit = figure.options->unit();
+      EXPECT_EQ(unit == v1::FIGURE_UNIT_RATIO, absl::EndsWith(figure.metric, "_ratio")) << name;
+      EXPECT_EQ(unit == v1::FIGURE_UNIT_TIME, absl::EndsWith(figure.metric, "_seconds")) << name;
     }
     EXPECT_TRUE(!figure.options->text().empty() || IsMentioned(figure)) << name;
     EXPECT_FALSE(figure.title.empty()) << name;
@@ -154,17 +156,6 @@ TEST(ConvergenceReport, EveryFigureHasAMetricOrAReasonAndATextAndATitle) {
     if (figure.field().cpp_type() == pb::FieldDescriptor::CPPTYPE_BOOL) {
       EXPECT_TRUE(figure.options->has_zero_text()) << name;
     }
-  }
-}
-
-TEST(ConvergenceReport, AMetricsNameEndsWithTheUnitOfItsFigure) {
-  for (const Figure& figure : ListFigures(*v1::ConvergenceReport::descriptor())) {
-    if (figure.options->metric().empty()) continue;
-    const v1::FigureUnit unit = figure.options->unit();
-    EXPECT_EQ(unit == v1::FIGURE_UNIT_RATIO, absl::EndsWith(figure.metric, "_ratio"))
-        << figure.metric;
-    EXPECT_EQ(unit == v1::FIGURE_UNIT_TIME, absl::EndsWith(figure.metric, "_seconds"))
-        << figure.metric;
   }
 }
 
@@ -203,6 +194,25 @@ TEST(Percent, KeepsTheFirstDigitsOfASmallRatio) {
   EXPECT_EQ(Percent(0), "0.00 %");
   EXPECT_EQ(Percent(0.12345), "12.35 %");
   EXPECT_EQ(Percent(1.2e-6), "0.00012 %");
+}
+
+TEST(SuggestWord, FindsTheNearestWordOfATypingErrorAndNothingThatIsFarOff) {
+  const std::vector<std::string> commands = {"create", "learn", "list", "predict"};
+  EXPECT_EQ(SuggestWord("lern", commands), "learn");
+  EXPECT_EQ(SuggestWord("laern", commands), "learn");
+  EXPECT_EQ(SuggestWord("predikt", commands), "predict");
+  EXPECT_EQ(SuggestWord("creates", commands), "create");
+  EXPECT_EQ(SuggestWord("--pases", {"--producer", "--passes-before", "--passes"}), "--passes");
+  // Equally near words: the first.
+  EXPECT_EQ(SuggestWord("card", {"care", "card"}), "card");
+  EXPECT_EQ(SuggestWord("cart", {"card", "care"}), "card");
+  EXPECT_EQ(SuggestWord("frobnicate", commands), "");
+  EXPECT_EQ(SuggestWord("x", {"y", "xyz"}), "");
+  EXPECT_EQ(SuggestWord("", {"a", ""}), "");
+  EXPECT_EQ(SuggestWord("learn", {}), "");
+  // An exchange of neighbours is one edit, of letters apart two.
+  EXPECT_EQ(SuggestWord("abc", {"acb"}), "acb");
+  EXPECT_EQ(SuggestWord("abc", {"cba"}), "");
 }
 
 }  // namespace

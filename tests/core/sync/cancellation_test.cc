@@ -1,4 +1,3 @@
-// When work is stopped, and by what; and what may not be stopped.
 #include "core/sync/cancellation.h"
 
 #include <gtest/gtest.h>
@@ -48,36 +47,16 @@ TEST(Cancellation, ADeadlineStopsTheWork) {
   EXPECT_FALSE(KeepGoing(1));
 }
 
-TEST(Cancellation, WhatStopsAllStopsOne) {
+TEST(Cancellation, AParentStopsItsChildAndTheFirstReasonStays) {
   CancellationToken all;
   const CancellationToken one(&all, Clock::time_point::max());
   EXPECT_EQ(one.reason(), StopReason::kNone);
   all.Cancel(StopReason::kDraining);
+  all.Cancel(StopReason::kCancelled);
   EXPECT_EQ(one.reason(), StopReason::kDraining);
 }
 
-TEST(Cancellation, TheFirstReasonStays) {
-  CancellationToken token;
-  token.Cancel(StopReason::kDraining);
-  token.Cancel(StopReason::kCancelled);
-  EXPECT_EQ(token.reason(), StopReason::kDraining);
-}
-
-TEST(Cancellation, WhatMustBeWholeIsNotStopped) {
-  CancellationToken token;
-  token.Cancel();
-  const CancellationScope scope(&token, 1);
-  EXPECT_TRUE(Stopped());
-  {
-    const CancellationScope whole(nullptr);
-    EXPECT_FALSE(Stopped());
-    EXPECT_TRUE(KeepGoing(size_t{1} << 40));
-  }
-  EXPECT_TRUE(Stopped());
-  EXPECT_FALSE(KeepGoing(1));
-}
-
-TEST(Cancellation, AScopeHasATokenOfItsOwn) {
+TEST(Cancellation, AScopeHasATokenOfItsOwnOrNone) {
   CancellationToken outer;
   const CancellationToken inner;
   const CancellationScope scope(&outer);
@@ -89,6 +68,14 @@ TEST(Cancellation, AScopeHasATokenOfItsOwn) {
   }
   EXPECT_EQ(CurrentToken(), &outer);
   EXPECT_FALSE(Stopped());
+  EXPECT_FALSE(KeepGoing());
+  EXPECT_TRUE(Stopped());
+  {
+    // This must not be stopped.
+    const CancellationScope whole(nullptr);
+    EXPECT_FALSE(Stopped());
+    EXPECT_TRUE(KeepGoing(size_t{1} << 40));
+  }
   EXPECT_FALSE(KeepGoing());
 }
 

@@ -1,4 +1,5 @@
-// A stream on real servers: conditional appends of which one wins, also while servers die, and readers that miss nothing.
+// A stream on real servers: one of equal appends wins while servers die, and readers miss nothing. The journal's conformance
+// suite has appends without faults.
 #include "core/journal/jetstream/stream.h"
 
 #include <nats/nats.h>
@@ -27,7 +28,7 @@ using testing::NatsCluster;
 
 constexpr absl::Duration kTimeout = absl::Seconds(5);
 
-// Of one nats-server that all tests share, each with a stream of its own.
+// All tests share one nats-server, each with a stream of its own.
 class StreamTest : public ::testing::Test {
  protected:
   explicit StreamTest(NatsCluster& nats = testing::SharedNats(1)) : nats_(nats) {}
@@ -77,63 +78,6 @@ class StreamTest : public ::testing::Test {
   NatsCluster& nats_;
   const std::string name_ = testing::NewFleet();
 };
-
-TEST_F(StreamTest, MessagesAreAppendedInOrderFromAnEmptyStreamOn) {
-  const auto stream = Open();
-  EXPECT_EQ(stream->LastSequence().value(), 0U);
-  EXPECT_FALSE(stream->Last(name_ + ".p0.a")->has_value());
-  const std::vector<NewMessage> messages = {MessageOf("one"), MessageOf("two", "b"),
-                                            MessageOf(std::string("t\0x", 3))};
-  const auto outcome = stream->Append(messages, 0, kTimeout);
-  ASSERT_OK(outcome.status());
-  EXPECT_EQ(outcome->written, 3U);
-  EXPECT_EQ(outcome->first, 1U);
-  EXPECT_EQ(outcome->sequence, 3U);
-  EXPECT_EQ(stream->LastSequence().value(), 3U);
-  EXPECT_THAT(Read(*stream, 0, 3), ElementsAre("one", "two", std::string("t\0x", 3)));
-  EXPECT_THAT(Read(*stream, 2, 1), ElementsAre(std::string("t\0x", 3)));
-  const auto last = stream->Last(name_ + ".p0.b");
-  ASSERT_OK(last.status());
-  ASSERT_TRUE(last->has_value());
-  EXPECT_EQ((*last)->data, "two");
-  EXPECT_EQ((*last)->sequence, 2U);
-}
-
-TEST_F(StreamTest, AStaleAppendChangesNothingNorDoThoseAfterIt) {
-  const auto stream = Open();
-  ASSERT_EQ(Append(*stream, "one", 0)->written, 1U);
-  for (const uint64_t expected : {uint64_t{0}, uint64_t{2}, uint64_t{7}}) {
-    const auto outcome = Append(*stream, "late", expected);
-    ASSERT_OK(outcome.status());
-    EXPECT_TRUE(outcome->stale) << expected;
-    EXPECT_EQ(outcome->written, 0U);
-  }
-  EXPECT_EQ(stream->LastSequence().value(), 1U);
-}
-
-TEST_F(StreamTest, OfEightEqualAppendsOneWins) {
-  constexpr int kWriters = 8;
-  std::vector<std::unique_ptr<Stream>> streams;
-  for (int i = 0; i < kWriters; ++i) streams.push_back(Open());
-  for (uint64_t round = 0; round < 20; ++round) {
-    std::atomic<int> written = 0;
-    std::atomic<int> stale = 0;
-    std::barrier start(kWriters);
-    std::vector<std::thread> threads;
-    for (int i = 0; i < kWriters; ++i) {
-      threads.emplace_back([&, i] {
-        start.arrive_and_wait();
-        const auto outcome = Append(*streams[i], absl::StrCat("round ", round), round);
-        EXPECT_OK(outcome.status());
-        if (outcome.ok()) ++(outcome->stale ? stale : written);
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
-    ASSERT_EQ(written, 1) << round;
-    ASSERT_EQ(stale, kWriters - 1) << round;
-  }
-  EXPECT_EQ(streams[0]->LastSequence().value(), 20U);
-}
 
 TEST_F(StreamTest, APipelineIsWrittenUpToItsFirstStaleMessage) {
   const auto stream = Open();
@@ -203,7 +147,7 @@ TEST_F(StreamTest, SettingsThatLoseEntriesAreRefused) {
   EXPECT_OK(Stream::Open(connection, options).status());
   options.in_memory = !options.in_memory;
   EXPECT_TRUE(absl::IsFailedPrecondition(Stream::Open(connection, options).status()));
-  // Of streams that somebody else made.
+  // Somebody else made these streams.
   using Change = void (*)(jsStreamConfig&);
   constexpr Change kWrong[] = {
       [](jsStreamConfig& config) { config.MaxAge = int64_t{1'000'000'000'000}; },
@@ -272,7 +216,7 @@ struct OwnNats {
   NatsCluster own;
 };
 
-// Of servers that the test kills.
+// The test kills its own servers.
 class StreamFaultTest : private OwnNats,
                         public StreamTest,
                         public ::testing::WithParamInterface<int> {
