@@ -18,14 +18,11 @@ class HeldJournal final : public JournalDecorator {
   void Release() { state_->held = false; }
   // The log cannot be read at all.
   void BreakOff() { state_->broken = true; }
-  // How often the log of a partition was opened.
-  int tails() const { return state_->tails; }
 
   absl::StatusOr<std::unique_ptr<JournalTail>> Tail(uint32_t partition, uint64_t after) override {
     if (state_->broken) return absl::UnavailableError("it cannot be read");
     absl::StatusOr<std::unique_ptr<JournalTail>> tail = JournalDecorator::Tail(partition, after);
     if (!tail.ok()) return tail;
-    ++state_->tails;
     return std::make_unique<HeldTail>(*std::move(tail), state_);
   }
 
@@ -33,7 +30,6 @@ class HeldJournal final : public JournalDecorator {
   struct State {
     std::atomic<bool> held = false;
     std::atomic<bool> broken = false;
-    std::atomic<int> tails = 0;
   };
 
   class HeldTail final : public JournalTail {

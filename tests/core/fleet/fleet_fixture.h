@@ -36,6 +36,7 @@ class FleetTest : public ::testing::Test {
     // Owned by the store. Null of a newer server.
     PausedJournal* journal = nullptr;
     std::unique_ptr<Store> store;
+    Members::Clock::time_point started;
   };
 
   FleetTest() {
@@ -63,10 +64,11 @@ class FleetTest : public ::testing::Test {
     fleet_options_.address = address.empty() ? absl::StrCat("server", ++started_) : address;
     options.fleet = std::make_shared<FleetOptions>(fleet_options_);
     server.store = std::make_unique<Store>(std::move(journal), options);
+    server.started = Members::Clock::now();
     if (is_first) ReleaseAll();
     return server;
   }
-  // As the last server of a fleet that ends: the next one need not wait for its silence.
+  // Does what the last server of a fleet that ends does: the next one need not wait for its silence.
   void ReleaseAll() {
     ::perceptron::fleet::v1::Heartbeat heartbeat;
     heartbeat.set_server_id("before");
@@ -84,9 +86,9 @@ class FleetTest : public ::testing::Test {
   void Start(int servers) {
     servers_.reserve(8);
     for (int i = 0; i < servers; ++i) Start();
-    ASSERT_TRUE(Eventually([&] { return WrittenOnce(); }));
+    ASSERT_TRUE(Eventually([&] { return WrittenOnce() && AllHaveReadTheLog(); }));
   }
-  // Whether each partition has one writer among the servers.
+  // True if each partition has one writer among the servers.
   bool WrittenOnce() {
     std::vector<int> writers(kPartitions);
     for (const Server& server : servers_) {
@@ -96,6 +98,18 @@ class FleetTest : public ::testing::Test {
     }
     return writers == std::vector<int>(kPartitions, 1);
   }
+  // True if every server has opened and read the log of each partition. One that opens it later loads models
+  // with the updates before, and never lacks them.
+  bool AllHaveReadTheLog() {
+    return std::all_of(servers_.begin(), servers_.end(), [](const Server& server) {
+      if (server.store == nullptr) return true;
+      const absl::Duration age = absl::FromChrono(Members::Clock::now() - server.started);
+      const auto stats = server.store->fleet()->stats();
+      return std::all_of(stats.begin(), stats.end(), [age](const PartitionRole::Stats& partition) {
+        return partition.since_contact < age;
+      });
+    });
+  }
   static int Written(const Server& server) {
     int written = 0;
     for (const PartitionRole::Stats& stats : server.store->fleet()->stats())
@@ -103,7 +117,7 @@ class FleetTest : public ::testing::Test {
     return written;
   }
   uint64_t IdOf(const std::string& name) { return journal_.Find(name)->id(); }
-  // Waits for the next one, where partitions change hands.
+  // Waits for the next writer where partitions change hands.
   Server* WriterOf(const std::string& name) {
     const uint64_t id = IdOf(name);
     const auto writes = [id](const Server& one) {
@@ -151,7 +165,7 @@ class FleetTest : public ::testing::Test {
     const auto model = server.store->Acquire(name);
     return model.ok() ? StateBytes(**model) : std::string(model.status().message());
   }
-  // Whether all servers have this state of the model.
+  // True if all servers have this state of the model.
   bool AllHave(const std::string& name, const std::string& state) {
     return std::all_of(servers_.begin(), servers_.end(), [&](Server& server) {
       return server.store == nullptr || State(server, name) == state;
@@ -159,7 +173,7 @@ class FleetTest : public ::testing::Test {
   }
 
   testing::TrafficOptions traffic_;
-  // Of servers that are started from now on, but for their addresses.
+  // Options of servers that are started from now on, but for their addresses.
   FleetOptions fleet_options_;
   MemoryJournal journal_{MemoryJournal::Options{.partitions = kPartitions, .tail_bytes = 64 << 20}};
   std::vector<Server> servers_;

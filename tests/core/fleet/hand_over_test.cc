@@ -1,4 +1,4 @@
-// What a writer has learned while it hands its partitions over.
+// A writer that learns while it hands its partitions over.
 #include <atomic>
 #include <functional>
 #include <thread>
@@ -54,7 +54,7 @@ TEST_F(FleetTest, CorrectRowsThatAreAcknowledgedWhileAWriterHandsOverAreCounted)
   ASSERT_OK(writer.store->committer().Commit(model));
   learn();
   ASSERT_EQ(acknowledged, 4U);
-  // What comes after the last commit must not be acknowledged.
+  // Rows that come after the last commit must not be acknowledged.
   journal.after_commit = learn;
   writer.store->fleet()->Leave();
   Server& next = Start();

@@ -1,4 +1,4 @@
-// Servers whose copies are late, and what these say of themselves.
+// Servers whose copies are late, and the figures that say so.
 #include "tests/core/fleet/fleet_fixture.h"
 #include "tests/support/held_journal.h"
 
@@ -19,15 +19,9 @@ class LateServersTest : public FleetTest {
       journals_.push_back(journal.get());
       Start(std::move(journal));
     }
-    // A server that opens the log after an update loads the model with it, and lacks nothing.
-    const auto read_all = [&] {
-      return std::all_of(journals_.begin(), journals_.end(), [](const HeldJournal* journal) {
-        return journal->tails() >= int{kPartitions};
-      });
-    };
-    ASSERT_TRUE(Eventually([&] { return read_all() && WrittenOnce(); }));
+    ASSERT_TRUE(Eventually([&] { return AllHaveReadTheLog() && WrittenOnce(); }));
     ASSERT_NO_FATAL_FAILURE(Create("models/m"));
-    // Everyone has read what was written until here.
+    // All copies are in memory before anything is learned, and follow.
     ASSERT_TRUE(AllHave("models/m", Expected({})));
     ASSERT_NO_FATAL_FAILURE(LearnNext());
     ASSERT_TRUE(Eventually([&] { return AllHave("models/m", Expected({messages_[0]})); }));

@@ -47,7 +47,7 @@ TEST(LogLagTest, AReaderThatStaysAsFarBehindHasAsMuchLagWhateverHasPassed) {
     lag.OnEnd(static_cast<uint64_t>(i), now);
     if (i <= kLate) continue;
     lag.OnApplied(static_cast<uint64_t>(i - kLate));
-    // What is forgotten of the ends takes something off it, not more than lay between two of them.
+    // Ends that are forgotten take something off it, not more than lay between two of them.
     EXPECT_LE(lag.At(now), milliseconds(kLate));
     EXPECT_GT(lag.At(now), milliseconds(kLate - 50)) << i;
   }

@@ -1,4 +1,4 @@
-// Who is alive, and who should write, by what servers tell of themselves.
+// Living servers and writers, known from heartbeats.
 #include "core/fleet/members.h"
 
 #include <gtest/gtest.h>

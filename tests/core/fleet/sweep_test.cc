@@ -1,4 +1,4 @@
-// When a server has its journal delete what failed deletions have left.
+// A server has its journal delete the remains of failed deletions.
 #include <atomic>
 #include <memory>
 #include <utility>
