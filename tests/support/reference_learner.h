@@ -66,7 +66,7 @@ struct ReferenceView {
   // How far scores and margins are from a value at which the learner does something else: another
   // prediction, another rival, an update or none.
   double clearance = std::numeric_limits<double>::infinity();
-  // The same where learning is continuous: a margin that calls for an update of almost 0.
+  // Its counterpart where learning is continuous: a margin that calls for an update of almost 0.
   double update_clearance = std::numeric_limits<double>::infinity();
   // The sum of the sizes of the terms that the scores are sums of: what rounding is relative to.
   double scale = 0;
@@ -90,7 +90,7 @@ struct ReferenceRule {
   v1::LogisticRegression::Steps steps = v1::LogisticRegression::STEPS_CONSTANT;
   uint64_t mini_batch = 0;
   std::vector<double> class_weights;
-  // Of the kernel perceptron.
+  // The kernel perceptron's.
   v1::Kernel kernel;
 };
 
@@ -104,7 +104,7 @@ class ReferenceForgetron {
   void Add(const Vector& x, int label);
   // ||f||^2, by its definition.
   double SquaredNorm() const;
-  // Whether whole numbers have whole scores: nothing is kept, or none was forgotten, which shrinks the
+  // True if whole numbers have whole scores: nothing is kept, or none was forgotten, which shrinks the
   // others.
   bool IsExact() const {
     return kept_.empty() || (!kernel_.has_rbf() && mistakes_ == kept_.size());
@@ -208,13 +208,13 @@ class ReferenceLearner {
   // 1 for every weight that ever moved.
   Weights moved_;
   Weights variance_;
-  // Of logistic regression: the sums of squared gradients, and the updates that moved weights.
+  // Logistic regression: the sums of squared gradients, and the updates that moved weights.
   Weights squares_;
   double steps_made_ = 0;
-  // Of the batch perceptron: the mistakes since its last step.
+  // The batch perceptron: the mistakes since its last step.
   Weights batch_;
   bool pending_ = false;
-  // Of the margin perceptron.
+  // The margin perceptron's.
   double k_ = 1;
   // The sum of the weights after each example; the pocket's weights, and their run.
   Weights sum_;

@@ -1,5 +1,5 @@
-// What every learner must do, under each of its settings, with two labels and with several classes,
-// there from the start or appearing mid-stream: state, evaluations, updates, predictions.
+// Every learner, under each of its settings, with two labels and with several classes, there from the
+// start or appearing mid-stream: state, evaluations, updates, predictions.
 #include <algorithm>
 #include <cmath>
 #include <limits>

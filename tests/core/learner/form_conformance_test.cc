@@ -1,5 +1,5 @@
-// What every learner must do, under each of its settings, with two labels and with several classes: in
-// whatever form the features come, with weights, and written out as terms.
+// Every learner, under each of its settings, with two labels and with several classes: features in any
+// form, weights, and scores written out as terms.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -139,7 +139,7 @@ TEST_P(FormConformance, TheOrderFeaturesAreSentInIsIrrelevant) {
   }
 }
 
-// Of rules that take weights of examples.
+// Rules that take weights of examples.
 class WeightConformance : public LearnerConformance {};
 
 TEST_P(WeightConformance, AnExampleOfWeightTwoCountsAsMuchAsItsRuleSays) {
@@ -164,7 +164,7 @@ TEST_P(WeightConformance, AnExampleOfWeightTwoCountsAsMuchAsItsRuleSays) {
   }
 }
 
-// What perceptron.v1.ScoreTerm says.
+// Scores as perceptron.v1.ScoreTerm defines them.
 class ScoresOfTerms {
  public:
   ScoresOfTerms(const LearnerSettings& settings, const Learner& learner, uint64_t age)

@@ -138,7 +138,7 @@ TEST(RowStore, KeepsDenseRowsAlsoInBlocksWhateverComesAndGoes) {
 }
 
 TEST(RowStore, BlocksAreForDenseRowsOnlyAndTakeAtMostAsMuchAgain) {
-  // Of 40 features, the last always; rows with fewer than 20 are sparse.
+  // Rows have the last of 40 features; those with fewer than 20 are sparse.
   for (const uint32_t features : {1, 19, 20, 40}) {
     RowStore plain;
     RowStore blocks;
@@ -162,53 +162,6 @@ TEST(RowStore, BlocksAreForDenseRowsOnlyAndTakeAtMostAsMuchAgain) {
   const std::vector<float> row(RowStore::kWidestBlock + 1, 1.0F);
   for (size_t n = 0; n < simd::kRowsInBlock; ++n) wide.Push({nullptr, row.data(), row.size()}, 1);
   EXPECT_EQ(CheckBlocks(wide), 0U);
-}
-
-TEST(RowStore, ABlockThatIsNotCompleteIsForNarrowRowsAndForHalfOfTheBlocksNumbers) {
-  for (const uint32_t features : {1U, uint32_t{RowStore::kNarrowBlock}, 33U, 100U}) {
-    RowStore plain;
-    RowStore blocks;
-    blocks.KeepBlocks();
-    const std::vector<float> row(101, 1.0F);
-    const auto push = [&](size_t size) {
-      plain.Push({nullptr, row.data(), size}, 1);
-      blocks.Push({nullptr, row.data(), size}, 1);
-    };
-    // A wide block before it changes nothing.
-    for (size_t n = 0; n < simd::kRowsInBlock; ++n) push(101);
-    const size_t before = blocks.memory_bytes() - plain.memory_bytes();
-    for (size_t n = 1; n <= simd::kRowsInBlock; ++n) {
-      push(features);
-      const bool in_columns = features <= RowStore::kNarrowBlock || 2 * n >= simd::kRowsInBlock;
-      EXPECT_EQ(InColumns(blocks), simd::kRowsInBlock + (in_columns ? n : 0)) << features;
-      EXPECT_EQ(blocks.memory_bytes() - plain.memory_bytes(),
-                before + (in_columns ? features * simd::kRowsInBlock * sizeof(float) : 0));
-    }
-  }
-}
-
-TEST(RowStore, ABlockLosesItsColumnsToSparseRowsAndHasThemAgainWithDenseOnes) {
-  RowStore plain;
-  RowStore blocks;
-  blocks.KeepBlocks();
-  const std::vector<float> dense(20, 1.0F);
-  const std::vector<uint32_t> last = {19};
-  const auto push = [&](const Row& row) {
-    plain.Push(row, 1);
-    blocks.Push(row, 1);
-  };
-  // 20 of 20 features, 22 of 60, then 42 of 80 and more.
-  push({nullptr, dense.data(), dense.size()});
-  EXPECT_EQ(CheckBlocks(blocks), 1U);
-  for (int n = 0; n < 2; ++n) push({last.data(), dense.data(), 1});
-  EXPECT_EQ(CheckBlocks(blocks), 0U);
-  EXPECT_EQ(blocks.memory_bytes(), plain.memory_bytes());
-  for (size_t n = 4; n < 10; ++n) {
-    push({nullptr, dense.data(), dense.size()});
-    EXPECT_EQ(CheckBlocks(blocks), n);
-    EXPECT_EQ(blocks.memory_bytes() - plain.memory_bytes(),
-              20 * simd::kRowsInBlock * sizeof(float));
-  }
 }
 
 TEST(RowStore, WhatIsNoNumberOrLiesOutsideIsNotSound) {

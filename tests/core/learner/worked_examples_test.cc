@@ -182,6 +182,22 @@ TEST(WorkedExamples, TheVotedPerceptronOnTwoPoints) {
   EXPECT_TRUE(outcome.distances.empty());
 }
 
+TEST(WorkedExamples, StartingWeightsOfWords) {
+  v1::Model settings = testing::NamedSettings("named");
+  v1::WeightVector& start = *settings.mutable_learner()->mutable_starting_weights()->add_vectors();
+  start.add_names("spam");
+  start.add_names("ham");
+  start.add_values(2);
+  start.add_values(-3);
+  start.set_bias(0.5);
+  const LoneModel lone(settings);
+  const testing::NamedColumns columns(
+      {{{{"spam", 1}}, 0}, {{{"ham", 2}}, 0}, {{{"ham", 1}, {"spam", 1}, {"other", 9}}, 0}});
+  Batch batch = columns.batch();
+  batch.labels = {};
+  EXPECT_EQ(lone.Predict(batch).scores, (std::vector<float>{2.5, -5.5, -0.5}));
+}
+
 // theta = (1, -1), theta_0 = 1
 v1::Model Started() {
   v1::Model settings = DenseSettings("worked", 2);
@@ -221,31 +237,6 @@ TEST(WorkedExamples, Margins) {
   EXPECT_NEAR(smallest, -root / 2, 1e-6);
 }
 
-TEST(WorkedExamples, OneDimensionThroughTheOriginNeverConverges) {
-  LoneModel lone(Settings(1, false, v1::TIE_RULE_MISTAKE));
-  const Columns columns = ToColumns(kLine);
-  for (int64_t pass = 1; pass <= 200; ++pass) {
-    const LearnOutcome outcome = lone.Learn(columns.batch(), pass);
-    ASSERT_FALSE(outcome.pass->converged());
-    ASSERT_GT(outcome.pass->updates(), 0U);
-  }
-}
-
-TEST(WorkedExamples, TheAugmentedRunKeepsToItsBound) {
-  LoneModel lone(Settings(2, false, v1::TIE_RULE_MISTAKE));
-  const Columns columns = ToColumns({{{1, 1}, 1}, {{2, 1}, 1}, {{3, 1}, -1}, {{4, 1}, -1}});
-  for (int64_t pass = 1; pass <= 11; ++pass) lone.Learn(columns.batch(), pass);
-  const ConvergenceReport report = MakeReport(*lone.model);
-  EXPECT_DOUBLE_EQ(report.radius(), std::sqrt(17.0));
-  EXPECT_LE(static_cast<double>(report.updates()), std::pow(report.radius() / 0.18569, 2));  // 493
-  // theta = (-3, 7): the floor is its margin, attained at x = 2 (7 - 6 = 1); gamma* lies above it.
-  EXPECT_NEAR(report.margin_floor(), 1 / std::sqrt(58.0), 1e-11);
-  EXPECT_LE(report.margin_floor(), 1 / std::sqrt(58.0));
-  EXPECT_LE(report.margin_floor(), 0.18569 + 1e-5);
-  EXPECT_LE(report.margin_ceiling(), std::sqrt(58.0) / 25 * (1 + 1e-9));
-  EXPECT_GE(report.margin_ceiling(), 0.18569);
-}
-
 TEST(WorkedExamples, XorIsSeparableByTheProductOfItsFeatures) {
   v1::Model settings = Settings(2, true, v1::TIE_RULE_MISTAKE);
   settings.mutable_feature_space()->mutable_map()->mutable_polynomial()->set_degree(2);
@@ -256,22 +247,6 @@ TEST(WorkedExamples, XorIsSeparableByTheProductOfItsFeatures) {
   EXPECT_TRUE(lone.Learn(ToColumns(kXor).batch(), 2).pass->converged());
   EXPECT_EQ(lone.Weights(3), (std::vector<float>{0, 0, 4}));
   EXPECT_EQ(lone.Offset(), 0);
-}
-
-TEST(WorkedExamples, XorComesBackToZeroAfterEveryPass) {
-  LoneModel lone(Settings(2, true, v1::TIE_RULE_MISTAKE));
-  const Columns columns = ToColumns(kXor);
-  for (int64_t pass = 1; pass <= 10; ++pass) {
-    const LearnOutcome outcome = lone.Learn(columns.batch(), pass);
-    EXPECT_EQ(outcome.pass->updates(), 4U);
-    EXPECT_FALSE(outcome.pass->converged());
-    EXPECT_EQ(lone.Weights(2), (std::vector<float>{0, 0}));
-    EXPECT_EQ(lone.Offset(), 0);
-    // No separator exists, whatever its margin.
-    EXPECT_EQ(MakeReport(*lone.model).margin_ceiling(), 0.0);
-    EXPECT_EQ(MakeReport(*lone.model).not_separable(), true);
-    EXPECT_EQ(MakeReport(*lone.model).state(), ::perceptron::v1::CONVERGENCE_STATE_NOT_SEPARABLE);
-  }
 }
 
 }  // namespace
