@@ -11,30 +11,10 @@
 namespace perceptrond {
 namespace {
 
-struct Seen {
-  int cuts = 0;
-  // The answer at which the first came.
-  int first = -1;
-  Adwin::Change last;
-};
-
-// Feeds answers that are wrong with the probability `error` has at each.
-template <typename Error>
-Seen Feed(Adwin& adwin, std::mt19937& random, int answers, Error error) {
-  Seen seen;
-  std::uniform_real_distribution<double> uniform;
-  for (int i = 0; i < answers; ++i) {
-    const bool mistake = uniform(random) < error(i);
-    if (!adwin.Add(mistake ? 0 : 1, mistake, &seen.last)) continue;
-    if (seen.cuts++ == 0) seen.first = i;
-  }
-  return seen;
-}
-
 // The banner's window as it is written there: one answer at a time, looked at in every clock.
 class WrittenOut {
  public:
-  // Whether the window was cut.
+  // True if the window was cut.
   bool Add(bool mistake) {
     buckets_.push_back({1, mistake ? 1.0 : 0.0});
     for (double size = 1; Merge(size); size *= 2) {
@@ -60,7 +40,7 @@ class WrittenOut {
     double mistakes;
   };
 
-  // Of more than six of a size the oldest two become one.
+  // The oldest two of more than six of a size become one.
   bool Merge(double size) {
     const auto oldest = std::find_if(buckets_.begin(), buckets_.end(),
                                      [&](const Bucket& bucket) { return bucket.answers == size; });
@@ -117,37 +97,21 @@ TEST(Adwin, CutsWhereItsBannerSaysItDoes) {
   EXPECT_GT(cuts, 5);
 }
 
-TEST(Adwin, KeepsEverythingWhileTheErrorStandsStill) {
-  std::mt19937 random(1);
-  for (const double error : {0.0, 0.01, 0.2, 0.5}) {
-    Adwin adwin;
-    const Seen seen = Feed(adwin, random, 20000, [&](int) { return error; });
-    EXPECT_EQ(seen.cuts, 0) << error;
-    EXPECT_EQ(adwin.size(), 20000U);
-    EXPECT_NEAR(adwin.error(), error, 5 * std::sqrt(error / 20000) + 1e-12);
-  }
-}
-
-TEST(Adwin, FindsAJumpSoonAndForgetsWhatCameBefore) {
-  std::mt19937 random(2);
-  Adwin adwin;
-  Feed(adwin, random, 10000, [](int) { return 0.05; });
-  const Seen seen = Feed(adwin, random, 3000, [](int) { return 0.4; });
-  ASSERT_GT(seen.cuts, 0);
-  EXPECT_LT(seen.first, 300);
-  EXPECT_LT(seen.last.error_before, seen.last.error_after);
-  EXPECT_LT(adwin.size(), 3500U);
-  EXPECT_NEAR(adwin.error(), 0.4, 0.05);
-}
-
 TEST(Adwin, FalseAlarmsAreAsRareAsTheTheoremSays) {
   // delta bounds the probability at any one look; over 300 streams of 1000 answers (31 looks each)
   // the expected number is far below 1 % of the looks.
   int cuts = 0;
   for (uint32_t seed = 0; seed < 300; ++seed) {
     std::mt19937 random(seed);
+    std::uniform_real_distribution<double> uniform;
     Adwin adwin;
-    cuts += Feed(adwin, random, 1000, [](int) { return 0.3; }).cuts > 0 ? 1 : 0;
+    Adwin::Change change;
+    bool was_cut = false;
+    for (int i = 0; i < 1000; ++i) {
+      const bool mistake = uniform(random) < 0.3;
+      was_cut |= adwin.Add(mistake ? 0 : 1, mistake, &change);
+    }
+    cuts += was_cut ? 1 : 0;
   }
   EXPECT_LE(cuts, 300 * 31 * Adwin::kDelta);
 }

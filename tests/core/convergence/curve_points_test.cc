@@ -74,16 +74,6 @@ TEST(CurvePoints, TakesARevisionOnceAndInOrder) {
   EXPECT_EQ(history.points().size(), 2U);
 }
 
-// A model from before there was a history.
-TEST(CurvePoints, MayBeginLate) {
-  CurvePoints history;
-  for (uint64_t revision = 1'000'001; revision <= 1'003'000; ++revision) history.Add(At(revision));
-  EXPECT_EQ(history.spacing(), 8U);
-  EXPECT_EQ(history.points().size(), 375U);
-  EXPECT_EQ(history.points().front().revision(), 1'000'008);
-  EXPECT_EQ(history.points().back().revision(), 1'003'000);
-}
-
 TEST(CurvePoints, WhatIsNoHistoryIsNotTaken) {
   EXPECT_TRUE(Stored(1, {}).has_value());
   EXPECT_TRUE(Stored(4, {At(4), At(12)}).has_value());

@@ -125,8 +125,15 @@ TEST(Progress, AStoredWindowThatCannotBeIsAsGoodAsItMayBe) {
   counters.set_window_end(150);
   counters.add_window_mistakes(7);
   EXPECT_EQ(Progress(counters).MakeReport(0, TheoremContext()).window_examples(), 0U);
+  // One mistake right after a start is no error of 100 % on the learning curve.
+  Progress later(counters);
+  Tally mistake;
+  Evaluate(mistake, -1);
+  later.Add(mistake);
+  const ConvergenceReport short_window = later.MakeReport(0, TheoremContext());
+  EXPECT_FALSE(MakePoint(short_window, absl::UnixEpoch()).has_window_error());
   counters.set_window_start(10);
-  // Left as it was by an older server, which kept the fields that it does not know.
+  // An older server kept the fields that it does not know as they were.
   counters.set_window_end(100);
   EXPECT_EQ(Progress(counters).MakeReport(0, TheoremContext()).window_examples(), 0U);
   counters.set_window_end(150);
@@ -136,36 +143,6 @@ TEST(Progress, AStoredWindowThatCannotBeIsAsGoodAsItMayBe) {
   const ConvergenceReport report = Progress(counters).MakeReport(0, TheoremContext());
   EXPECT_EQ(report.window_error(), 1);
   EXPECT_EQ(report.window_risk(), 0);
-}
-
-// As an older server's, without the window.
-TEST(Progress, AfterARestartWithoutAStoredWindowCountsOnAndBeginsItAnew) {
-  std::mt19937 random(1);
-  Progress before;
-  BruteForce all;
-  for (int i = 0; i < 100; ++i) before.Add(Stretch(random, all, 5));
-  Progress after(before.counters());
-  EXPECT_EQ(after.MakeReport(0, TheoremContext()).window_examples(), 0U);
-  EXPECT_FALSE(after.MakeReport(0, TheoremContext()).has_window_error());
-  // Else one mistake right after a start would be an error of 100 % on the learning curve.
-  Tally mistake;
-  Evaluate(mistake, -1);
-  Progress later = after;
-  later.Add(mistake);
-  EXPECT_FALSE(
-      MakePoint(later.MakeReport(0, TheoremContext()), absl::UnixEpoch()).has_window_error());
-  BruteForce since;
-  for (int i = 0; i < 20; ++i) {
-    const Tally tally = Stretch(random, since, 5);
-    before.Add(tally);
-    after.Add(tally);
-  }
-  const ConvergenceReport report = after.MakeReport(0, TheoremContext());
-  EXPECT_EQ(report.window_examples(), since.size());
-  EXPECT_NEAR(report.window_error(), since.WindowError(), 1e-12);
-  EXPECT_EQ(report.examples(), before.counters().report().examples());
-  EXPECT_EQ(report.mistakes(), before.counters().report().mistakes());
-  EXPECT_EQ(report.streak(), before.counters().report().streak());
 }
 
 TEST(Progress, CountsRefusalsAndReplaysApart) {
@@ -253,7 +230,7 @@ TEST(Progress, HasConvergedUntilTheNextUpdateOrAMistakeThatCouldNotBeLearned) {
     progress.AddPass(pass, 0);
     EXPECT_EQ(state(), ::perceptron::v1::CONVERGENCE_STATE_CONVERGED);
   }
-  // What is malformed says nothing of the weights.
+  // A malformed row says nothing of the weights.
   Tally malformed;
   malformed.AddRowError(ValidationCode::kNonFiniteValue);
   progress.Add(malformed);

@@ -1,5 +1,4 @@
-// What the tests of progress share: an update as a tally, and a context to which the theorem
-// applies.
+// An update as a tally, and a context to which the theorem applies.
 #pragma once
 
 #include "core/convergence/progress.h"

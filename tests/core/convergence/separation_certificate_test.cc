@@ -1,4 +1,4 @@
-// The exact part of a certificate by itself: what the solvers before it may hand it by mistake.
+// The exact part of a certificate alone, with rows that the solvers before it may hand it by mistake.
 #include <cmath>
 #include <limits>
 
@@ -13,38 +13,17 @@ using testing::GoOn;
 using testing::Point;
 using testing::RowsOf;
 
-AnalysisOptions ThroughTheOrigin() {
-  AnalysisOptions options;
-  options.bias_input = 0;
-  return options;
-}
-
 // The multipliers of all examples, through the origin.
 std::vector<CertificateEntry> Combine(const Examples& examples,
                                       AnalysisCallback keep_going = GoOn) {
+  AnalysisOptions options;
+  options.bias_input = 0;
   AnalysisMonitor building(GoOn);
-  const SignedRows rows(RowsOf(examples), ThroughTheOrigin(), building);
+  const SignedRows rows(RowsOf(examples), options, building);
   std::vector<size_t> all;
   for (size_t i = 0; i < examples.size(); ++i) all.push_back(i);
   AnalysisMonitor monitor(keep_going);
   return FindExactCombination(rows, all, monitor);
-}
-
-std::vector<size_t> Vertex(const Examples& examples) {
-  AnalysisMonitor monitor(GoOn);
-  const SignedRows rows(RowsOf(examples), ThroughTheOrigin(), monitor);
-  std::vector<size_t> all;
-  for (size_t i = 0; i < examples.size(); ++i) all.push_back(i);
-  return FindVanishingVertex(rows, all, monitor);
-}
-
-TEST(ExactCombination, FindsTheSmallestIntegers) {
-  // 3 (1, 0) + 2 (0, 1.5) + 3 (-1, -1).
-  const auto entries = Combine({Point({1, 0}, 1), Point({0, 1.5}, 1), Point({1, 1}, -1)});
-  ASSERT_EQ(entries.size(), 3U);
-  EXPECT_EQ(entries[0].multiplier, "3");
-  EXPECT_EQ(entries[1].multiplier, "2");
-  EXPECT_EQ(entries[2].multiplier, "3");
 }
 
 TEST(ExactCombination, LeavesOutRowsThatAddNothing) {
@@ -61,7 +40,7 @@ TEST(ExactCombination, IsNotFooledByRowsThatNearlyVanish) {
   EXPECT_TRUE(Combine({Point({1, 1}, 1), Point({1, next}, -1)}).empty());
   EXPECT_TRUE(Combine({Point({1, 1, 1}, 1), Point({1, 1, next}, -1)}).empty());
   EXPECT_TRUE(Combine({Point({1}, 1)}).empty());
-  // What one column lacks is 2^-149.
+  // One column lacks 2^-149.
   const float least = std::numeric_limits<float>::denorm_min();
   EXPECT_TRUE(Combine({Point({1, least}, 1), Point({1, 0}, -1)}).empty());
 }
@@ -78,25 +57,13 @@ TEST(ExactCombination, RefusesRowsOfSeveralCombinations) {
 }
 
 TEST(ExactCombination, EndsWhenCancelled) {
-  const Examples noise = testing::Noise(1, 101, 100);
   int calls = 0;
   const auto cancel = [&](const AnalysisProgress&) {
     ++calls;
     return false;
   };
-  EXPECT_TRUE(Combine(noise, cancel).empty());
+  EXPECT_TRUE(Combine(testing::Noise(1, 101, 100), cancel).empty());
   EXPECT_EQ(calls, 1);
-}
-
-TEST(VanishingVertex, IsNoLargerThanItsRankAllows) {
-  const Examples noise = testing::Noise(2, 300, 10);
-  const std::vector<size_t> vertex = Vertex(noise);
-  EXPECT_GE(vertex.size(), 2U);
-  EXPECT_LE(vertex.size(), 11U);
-}
-
-TEST(VanishingVertex, IsEmptyForSeparableRows) {
-  EXPECT_TRUE(Vertex({Point({1, 0}, 1), Point({0, 1}, 1), Point({1, 1}, 1)}).empty());
 }
 
 }  // namespace

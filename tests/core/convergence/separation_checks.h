@@ -34,7 +34,7 @@ inline std::vector<LabelledRow> RowsOf(const Examples& examples) {
 inline Analysis AnalyzeWith(const Examples& examples, const AnalysisOptions& options) {
   return Analyze(RowsOf(examples), options, GoOn);
 }
-// What is separated: examples of two labels, or of K classes, with the constant input b.
+// Examples of two labels, or of K classes, with the constant input b, are to be separated.
 struct Problem {
   // Implicit: two labels.
   Problem(double bias_input, uint32_t number_of_classes = 0)  // NOLINT

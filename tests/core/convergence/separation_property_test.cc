@@ -1,5 +1,5 @@
-// What holds of every analysis, of two labels and of several classes, on random sets; and of
-// runs of the perceptron.
+// Properties of every analysis, of two labels and of several classes, on random sets; and of runs of the
+// perceptron.
 #include <algorithm>
 #include <cmath>
 #include <limits>

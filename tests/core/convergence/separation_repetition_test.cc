@@ -23,11 +23,6 @@ void ExpectSameBits(const Analysis& a, const Analysis& b) {
     EXPECT_EQ(a.separator->vectors[0].weights[k].weight, b.separator->vectors[0].weights[k].weight);
 }
 
-TEST(Repetition, GivesTheSameBits) {
-  const SeparableData data = MakeSeparable(13, 1000, 30, 0.02, 1);
-  ExpectSameBits(AnalyzeAll(data.examples, 1), AnalyzeAll(data.examples, 1));
-}
-
 TEST(Threads, AnalyzeAtOnceAsEachWouldAlone) {
   const SeparableData data = MakeSeparable(14, 1000, 30, 0.02, 1);
   const auto noise = Noise(15, 120, 20);

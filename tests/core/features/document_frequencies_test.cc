@@ -20,7 +20,7 @@ TEST(DeterministicLog, IsTheLogarithm) {
     EXPECT_NEAR(DeterministicLog(x), std::log(x), 1e-15 * std::max(1.0, std::abs(std::log(x))));
 }
 
-// Of scikit-learn 1.2.1: TfidfTransformer().fit([[1, 0, 0], [1, 1, 0], [1, 0, 2], [0, 0, 1]]).
+// By scikit-learn 1.2.1: TfidfTransformer().fit([[1, 0, 0], [1, 1, 0], [1, 0, 2], [0, 0, 1]]).
 TEST(InverseDocumentFrequencies, AreScikitLearns) {
   const InverseDocumentFrequencies frequencies(4, {4, {0, 1, 2}, {3, 1, 2}});
   EXPECT_FLOAT_EQ(frequencies.of(0), 1.2231436F);

@@ -33,30 +33,6 @@ TEST(FeatureMap, IsTheIdentityUnlessSaidOtherwise) {
   }
 }
 
-TEST(FeatureMap, ChecksDegrees) {
-  for (const Kind kind : kKinds) {
-    EXPECT_EQ(Wrong(Polynomial(kind, 16, 1)), "degree");
-    EXPECT_EQ(Wrong(Polynomial(kind, 16, 2)), "");
-    EXPECT_EQ(Wrong(Polynomial(kind, 16, 4)), "");
-    EXPECT_EQ(Wrong(Polynomial(kind, 16, 5)), "degree");
-  }
-}
-
-// C(d + 2, 2) - 1 reaches 2^28 between d = 23168 and 23169.
-TEST(FeatureMap, ADensePolynomialHasAtMostAsManyWeightsAsAModelMay) {
-  EXPECT_EQ(Wrong(Polynomial(Kind::kDense, 23168, 2)), "");
-  EXPECT_LE(Polynomial(Kind::kDense, 23168, 2).initial_weights(), FeatureSpace::kMaxFeatures);
-  EXPECT_EQ(Wrong(Polynomial(Kind::kDense, 23169, 2)), "degree");
-  for (const uint32_t degree : {2U, 3U, 4U}) {
-    for (const bool interactions : {false, true}) {
-      EXPECT_EQ(Wrong(Polynomial(Kind::kDense, FeatureSpace::kMaxFeatures, degree, interactions)),
-                "degree");
-      EXPECT_EQ(Wrong(Polynomial(Kind::kHashed, FeatureSpace::kMaxFeatures, degree, interactions)),
-                "");
-    }
-  }
-}
-
 TEST(FeatureMap, CountsItsWeights) {
   EXPECT_EQ(Polynomial(Kind::kDense, 10, 3).initial_weights(), 285U);
   EXPECT_EQ(Polynomial(Kind::kDense, 10, 3, true).initial_weights(), 175U);
@@ -72,25 +48,40 @@ TEST(FeatureMap, CountsItsWeights) {
   }
 }
 
-TEST(FeatureMap, ChecksPairsOfGroups) {
+TEST(FeatureMap, NamesTheFieldThatIsWrong) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  for (const Kind kind : kKinds) {
+    for (const uint32_t degree : {1U, 5U}) EXPECT_EQ(Wrong(Polynomial(kind, 16, degree)), "degree");
+    for (const uint32_t degree : {2U, 4U}) EXPECT_EQ(Wrong(Polynomial(kind, 16, degree)), "");
+    EXPECT_EQ(Wrong(Fourier(kind, 16, 100, 1, 0)), "");
+    for (const uint32_t dimension : {0U, FeatureMap::kMaxFourierDimension + 1})
+      EXPECT_EQ(Wrong(Fourier(kind, 16, dimension, 1, 0)), "dimension");
+    for (const double gamma : {0.0, -1.0, 1e13, kInfinity, kInfinity - kInfinity})
+      EXPECT_EQ(Wrong(Fourier(kind, 16, 100, gamma, 0)), "gamma");
+  }
   EXPECT_EQ(Wrong(Products(Kind::kDense, 16, {{"a", "b"}})), "kind");
-  EXPECT_EQ(Wrong(Products(Kind::kHashed, 16, {})), "pairs");
   EXPECT_EQ(Wrong(Products(Kind::kNamed, 16, {{"a", "b"}, {"a", "a"}, {"", "a"}})), "");
-  EXPECT_EQ(Wrong(Products(Kind::kNamed, 16, {{"a", "b"}, {"b", "a"}})), "pairs");
-  EXPECT_EQ(Wrong(Products(Kind::kNamed, 16, {{"a", "b^"}})), "pairs");
-  EXPECT_EQ(Wrong(Products(Kind::kNamed, 16, {{"a", std::string(1024, 'b')}})), "pairs");
-  const std::vector<GroupPair> too_many(FeatureMap::kMaxPairs + 1, {"a", "b"});
-  EXPECT_EQ(Wrong(Products(Kind::kNamed, 16, too_many)), "pairs");
+  const std::vector<GroupPair> bad[] = {
+      {},
+      {{"a", "b"}, {"b", "a"}},
+      {{"a", "b^"}},
+      {{"a", std::string(1024, 'b')}},
+      std::vector<GroupPair>(FeatureMap::kMaxPairs + 1, {"a", "b"})};
+  for (const std::vector<GroupPair>& pairs : bad)
+    EXPECT_EQ(Wrong(Products(Kind::kNamed, 16, pairs)), "pairs");
 }
 
-TEST(FeatureMap, ChecksFourierSettings) {
-  for (const Kind kind : kKinds) {
-    EXPECT_EQ(Wrong(Fourier(kind, 16, 100, 1, 0)), "");
-    EXPECT_EQ(Wrong(Fourier(kind, 16, 0, 1, 0)), "dimension");
-    EXPECT_EQ(Wrong(Fourier(kind, 16, FeatureMap::kMaxFourierDimension + 1, 1, 0)), "dimension");
-    for (const double gamma : {0.0, -1.0, 1e13, std::numeric_limits<double>::infinity(),
-                               std::numeric_limits<double>::quiet_NaN()})
-      EXPECT_EQ(Wrong(Fourier(kind, 16, 100, gamma, 0)), "gamma");
+// C(d + 2, 2) - 1 reaches 2^28 between d = 23168 and 23169.
+TEST(FeatureMap, ADensePolynomialHasAtMostAsManyWeightsAsAModelMay) {
+  EXPECT_EQ(Wrong(Polynomial(Kind::kDense, 23168, 2)), "");
+  EXPECT_LE(Polynomial(Kind::kDense, 23168, 2).initial_weights(), FeatureSpace::kMaxFeatures);
+  EXPECT_EQ(Wrong(Polynomial(Kind::kDense, 23169, 2)), "degree");
+  for (const uint32_t degree : {2U, 3U, 4U}) {
+    for (const bool interactions : {false, true}) {
+      constexpr uint32_t kMost = FeatureSpace::kMaxFeatures;
+      EXPECT_EQ(Wrong(Polynomial(Kind::kDense, kMost, degree, interactions)), "degree");
+      EXPECT_EQ(Wrong(Polynomial(Kind::kHashed, kMost, degree, interactions)), "");
+    }
   }
 }
 

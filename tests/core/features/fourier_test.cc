@@ -64,7 +64,7 @@ Errors KernelErrors(const FeatureSpace& space) {
   return errors;
 }
 
-// A standard deviation of at most 1 / sqrt(D) a pair, so that of 820 pairs few leave 3 of them.
+// The standard deviation of a pair is at most 1 / sqrt(D), so that of 820 pairs few leave 3 of them.
 TEST(Fourier, ApproximatesTheKernelWithinABoundThatShrinksAsTheRootOfTheDimension) {
   for (const double gamma : {0.05, 0.25, 2.0}) {
     for (const uint32_t dimension : {64U, 256U, 1024U, 4096U}) {
@@ -77,31 +77,6 @@ TEST(Fourier, ApproximatesTheKernelWithinABoundThatShrinksAsTheRootOfTheDimensio
       EXPECT_LT(std::sqrt(mean_square), 1 / std::sqrt(dimension)) << dimension;
     }
   }
-}
-
-// Frequencies that were not independent and normal would show here as a bias that stays.
-TEST(Fourier, IsUnbiasedOverManySeeds) {
-  const std::vector<float> x = {1, 0, -1, 0.5F, 0, 0, 0.25F, 1};
-  const std::vector<float> z = {0, 0.5F, -1, 1, 0, 0, 0.25F, 0};
-  constexpr int kSeeds = 10000;
-  double sum = 0;
-  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
-    const FeatureSpace space = Space(4, seed);
-    sum += Inner(Values(space, Columns().AddDense(x, 1).batch()),
-                 Values(space, Columns().AddDense(z, 1).batch()));
-  }
-  const double kernel = std::exp(-0.25 * SquaredDistance(x, z));
-  EXPECT_NEAR(sum / kSeeds, kernel, 4 / std::sqrt(4.0 * kSeeds));
-}
-
-TEST(Fourier, TheSeedAloneChoosesTheValues) {
-  const Columns columns = Columns().AddDense({1, 2, 3, 4, 5, 6, 7, 8}, 1);
-  const std::vector<float> one = Values(Space(100, 7), columns.batch());
-  EXPECT_EQ(Values(Space(100, 7), columns.batch()), one);
-  const std::vector<float> other = Values(Space(100, 8), columns.batch());
-  int equal = 0;
-  for (size_t i = 0; i < one.size(); ++i) equal += one[i] == other[i] ? 1 : 0;
-  EXPECT_LE(equal, 1);
 }
 
 // The banner's recipe, step by step.

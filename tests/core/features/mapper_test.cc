@@ -57,7 +57,6 @@ TEST(Mapper, RefusesRowsThatAreNotWellFormed) {
   EXPECT_EQ(mapper.Check(1, &squared_norm), ValidationCode::kIndexOutOfRange);
   const ValidationError error = mapper.Describe(2, ValidationCode::kTooManyFeatures);
   EXPECT_EQ(error.field, "indices");
-  EXPECT_EQ(error.description, "2 features; the server takes at most 1 (--max-example-features)");
 }
 
 TEST(Mapper, RefusesNamesWhoseSumInASlotLeavesFloat32) {
@@ -69,8 +68,7 @@ TEST(Mapper, RefusesNamesWhoseSumInASlotLeavesFloat32) {
   ASSERT_FALSE(mapper.Begin(columns.batch()));
   double squared_norm = 0;
   ASSERT_EQ(mapper.Check(0, &squared_norm), ValidationCode::kNonFiniteValue);
-  EXPECT_EQ(mapper.Describe(0, ValidationCode::kNonFiniteValue).description,
-            "names that share a slot add up to no finite number");
+  EXPECT_EQ(mapper.Describe(0, ValidationCode::kNonFiniteValue).field, "values");
   EXPECT_EQ(mapper.Check(1, &squared_norm), ValidationCode::kNone);
   EXPECT_EQ(squared_norm, 1);
 }

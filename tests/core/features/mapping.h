@@ -40,7 +40,7 @@ inline FeatureSpace Fourier(FeatureSpace::Kind kind, uint32_t size, uint32_t dim
   return space;
 }
 
-// What row i maps to, by index. Fails the test on a fault, or on a row that breaks the invariants.
+// Row i after the map, by index. Fails the test on a fault, or on a row that breaks the invariants.
 inline std::map<uint32_t, float> ByIndex(const FeatureSpace& space, const Batch& batch,
                                          size_t i = 0) {
   Mapper mapper(space);
@@ -58,7 +58,7 @@ inline std::map<uint32_t, float> ByIndex(const FeatureSpace& space, const Batch&
   return features;
 }
 
-// What row i maps to in a named space, by name.
+// Row i after the map of a named space, by name.
 inline std::map<std::string, float> ByName(const FeatureSpace& space, const Batch& batch,
                                            size_t i = 0) {
   Mapper mapper(space);

@@ -1,5 +1,5 @@
-// What every feature map keeps to, in every space it can have: beside a naive map, which multiplies
-// out what the API says; and what is special of polynomials and products of groups.
+// Every feature map, in every space it can have, beside a naive map, which multiplies out what the API
+// says; polynomials and products of groups.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -98,7 +98,7 @@ std::vector<std::vector<size_t>> Monomials(const FeatureMap& map, const Features
   return all;
 }
 
-// What the features map to: by name in a named space, by slot or index elsewhere.
+// The mapped features: by name in a named space, by slot or index elsewhere.
 std::map<std::string, double> Naive(const FeatureSpace& space, Features features) {
   std::vector<uint32_t> places;
   if (space.kind == Kind::kHashed && space.map.kind == FeatureMap::Kind::kPolynomial) {
@@ -155,7 +155,7 @@ class EveryMap : public ::testing::TestWithParam<Case> {
     }
     return example;
   }
-  // The same by index, for dense spaces.
+  // By index, for dense spaces.
   static Columns IndexedColumns(const std::vector<NamedExample>& examples) {
     Columns columns;
     for (const NamedExample& example : examples) {
@@ -172,7 +172,7 @@ class EveryMap : public ::testing::TestWithParam<Case> {
     }
     return columns;
   }
-  // What the row maps to, under names in a named space and numbers elsewhere.
+  // The mapped row, under names in a named space and numbers elsewhere.
   std::map<std::string, float> Map(const Batch& batch, size_t i) const {
     if (space().mapped().kind == Kind::kNamed) return ByName(space(), batch, i);
     std::map<std::string, float> features;
@@ -219,9 +219,10 @@ TEST_P(EveryMap, IsTheNaiveOne) {
   }
 }
 
-TEST_P(EveryMap, GivesTheSameRowWhateverBatchItCameInAndWhateverOrderItsNamesWereSentIn) {
+TEST_P(EveryMap, GivesTheSameRowWhateverBatchAndOrderItCameInAndKeepsNothingOfTheRowBefore) {
   std::vector<NamedExample> examples(20);
   for (NamedExample& example : examples) example = Draw();
+  examples[7].features.clear();
   const Columns columns = IndexedColumns(examples);
   const NamedColumns named(examples, {"a", "a^", "ab^10", "zzz"});
   const Batch batch = dense() ? columns.batch() : named.batch();
@@ -230,16 +231,8 @@ TEST_P(EveryMap, GivesTheSameRowWhateverBatchItCameInAndWhateverOrderItsNamesWer
     if (!dense()) std::shuffle(shuffled.features.begin(), shuffled.features.end(), random_);
     EXPECT_EQ(MapAlone(shuffled), Map(batch, i));
   }
-}
-
-TEST_P(EveryMap, KeepsItsMemoryButNothingOfTheRowBefore) {
-  std::vector<NamedExample> examples(20);
-  for (NamedExample& example : examples) example = Draw();
-  examples[7].features.clear();
-  const Columns columns = IndexedColumns(examples);
-  const NamedColumns named(examples);
   Mapper mapper(space());
-  ASSERT_FALSE(mapper.Begin(dense() ? columns.batch() : named.batch()));
+  ASSERT_FALSE(mapper.Begin(batch));
   const Dictionary dictionary;
   mapper.Resolve(dictionary);
   for (const size_t i : {3U, 7U, 3U, 11U, 7U, 0U, 19U, 3U}) {
@@ -256,7 +249,7 @@ TEST_P(EveryMap, KeepsItsMemoryButNothingOfTheRowBefore) {
   }
 }
 
-TEST_P(EveryMap, KnowsItsExtentAndRefusesOneFeatureTooMany) {
+TEST_P(EveryMap, RefusesOneFeatureTooMany) {
   // Slots enough that no two names share one.
   FeatureSpace space = this->space();
   if (space.kind == Kind::kHashed) space.size = 1U << 20;
@@ -264,28 +257,12 @@ TEST_P(EveryMap, KnowsItsExtentAndRefusesOneFeatureTooMany) {
   for (const char* group : {"a", "ab", "c"}) {
     for (int i = 0; i < 4; ++i) example.features.emplace_back(absl::StrCat(group, "^", i), 1.0F);
   }
+  const uint64_t count = space.map.kind == FeatureMap::Kind::kFourier
+                             ? space.map.dimension
+                             : Monomials(space.map, example.features).size();
   const Columns columns = IndexedColumns({example});
   const NamedColumns named({example});
   const Batch batch = dense() ? columns.batch() : named.batch();
-  Mapped mapped;
-  const auto expansion = MakeExpansion(space);
-  std::vector<absl::string_view> names;
-  std::vector<uint32_t> slots;
-  for (uint32_t i = 0; batch.names != nullptr && i < batch.names->end(); ++i) {
-    names.push_back(batch.names->name(i));
-    slots.push_back(i);
-  }
-  ASSERT_EQ(expansion->Expand({batch.row(0), names, slots}, 10000, mapped), ValidationCode::kNone);
-  const uint64_t count = mapped.extent.features;
-  if (space.kind == Kind::kNamed && space.mapped().kind == Kind::kNamed) {
-    uint64_t bytes = 0;
-    for (size_t i = 0; i < mapped.names.size(); ++i) bytes += mapped.names[i].size();
-    EXPECT_EQ(mapped.extent.name_bytes, bytes);
-  }
-  if (space.kind != Kind::kHashed) {
-    EXPECT_EQ(mapped.row.size, count);
-  }
-
   double squared_norm = 0;
   Mapper enough(space, count);
   ASSERT_FALSE(enough.Begin(batch));
@@ -296,7 +273,6 @@ TEST_P(EveryMap, KnowsItsExtentAndRefusesOneFeatureTooMany) {
   const ValidationError error = too_few.Describe(0, ValidationCode::kTooManyFeatures);
   EXPECT_EQ(error.field, "indices");
   EXPECT_EQ(error.code, ValidationCode::kTooManyFeatures);
-  EXPECT_NE(error.description.find(absl::StrCat(count - 1)), std::string::npos);
   EXPECT_EQ(too_few.Map(0).size, 0U);
 }
 
@@ -322,9 +298,7 @@ TEST(Expansion, RefusesNamesThatTakeTooManyBytes) {
   Mapper mapper(testing::Polynomial(Kind::kNamed, 1U << 20, 2));
   ASSERT_FALSE(mapper.Begin(columns.batch()));
   double squared_norm = 0;
-  ASSERT_EQ(mapper.Check(0, &squared_norm), ValidationCode::kTooManyFeatures);
-  EXPECT_NE(mapper.Describe(0, ValidationCode::kTooManyFeatures).description.find("20300 products"),
-            std::string::npos);
+  EXPECT_EQ(mapper.Check(0, &squared_norm), ValidationCode::kTooManyFeatures);
 }
 
 TEST(Expansion, RefusesProductsThatOverflow) {
@@ -449,28 +423,19 @@ void PrintTo(const Shape& shape, std::ostream* out) {
        << (shape.interactions_only ? " interactions" : "");
 }
 
-class PolynomialOf : public ::testing::TestWithParam<Shape> {
- protected:
-  FeatureSpace space() const {
-    return testing::Polynomial(Kind::kDense, GetParam().dimension, GetParam().degree,
-                               GetParam().interactions_only);
-  }
-  std::vector<float> Draw() {
-    std::vector<float> row(GetParam().dimension);
-    for (float& value : row) value = normal_(random_);
-    return row;
-  }
-
-  std::mt19937 random_{GetParam().dimension * 8 + GetParam().degree};
-  std::normal_distribution<float> normal_;
-};
+class PolynomialOf : public ::testing::TestWithParam<Shape> {};
 
 TEST_P(PolynomialOf, HasEveryMonomialAtItsDocumentedIndex) {
-  const FeatureSpace space = this->space();
+  const Shape& shape = GetParam();
+  const FeatureSpace space =
+      testing::Polynomial(Kind::kDense, shape.dimension, shape.degree, shape.interactions_only);
   const auto monomials = AllMonomials(space.size, space.map);
   ASSERT_EQ(space.mapped().size, monomials.size());
   ASSERT_EQ(MonomialCount(space.size, space.map), monomials.size());
-  const std::vector<float> row = Draw();
+  std::mt19937 random(shape.dimension * 8 + shape.degree);
+  std::normal_distribution<float> normal;
+  std::vector<float> row(shape.dimension);
+  for (float& value : row) value = normal(random);
   const std::vector<float> mapped = Values(space, Columns().AddDense(row, 1).batch());
   for (uint32_t index = 0; index < monomials.size(); ++index) {
     EXPECT_EQ(MonomialIndex(monomials[index], space.size, space.map), index);
@@ -479,38 +444,6 @@ TEST_P(PolynomialOf, HasEveryMonomialAtItsDocumentedIndex) {
     for (auto factor = monomials[index].rbegin(); factor != monomials[index].rend(); ++factor)
       product *= row[*factor];
     EXPECT_EQ(mapped[index], static_cast<float>(product));
-  }
-}
-
-// e_k or h_k of u, from the generating functions: the products of (1 + u_i t), or of 1 / (1 - u_i
-// t).
-TEST_P(PolynomialOf, HasTheKernelThatItsBannerStates) {
-  const FeatureSpace space = this->space();
-  for (int n = 0; n < 20; ++n) {
-    const std::vector<float> x = Draw();
-    const std::vector<float> z = Draw();
-    std::vector<double> coefficients(space.map.degree + 1);
-    coefficients[0] = 1;
-    for (uint32_t i = 0; i < space.size; ++i) {
-      const double u = static_cast<double>(x[i]) * z[i];
-      if (space.map.interactions_only) {
-        for (uint32_t k = space.map.degree; k > 0; --k) coefficients[k] += u * coefficients[k - 1];
-      } else {
-        for (uint32_t k = 1; k <= space.map.degree; ++k) coefficients[k] += u * coefficients[k - 1];
-      }
-    }
-    double kernel = 0;
-    double scale = 1;
-    for (uint32_t k = 1; k <= space.map.degree; ++k) kernel += coefficients[k];
-    const std::vector<float> phi_x = Values(space, Columns().AddDense(x, 1).batch());
-    const std::vector<float> phi_z = Values(space, Columns().AddDense(z, 1).batch());
-    double inner = 0;
-    for (size_t i = 0; i < phi_x.size(); ++i) {
-      const double term = static_cast<double>(phi_x[i]) * phi_z[i];
-      inner += term;
-      scale += std::abs(term);
-    }
-    EXPECT_NEAR(inner, kernel, 1e-6 * scale);
   }
 }
 
@@ -526,16 +459,6 @@ std::vector<Shape> Shapes() {
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, PolynomialOf, ::testing::ValuesIn(Shapes()));
-
-TEST(Polynomial, OfTwoFeaturesByHand) {
-  const Columns columns = Columns().AddDense({2, 3}, 1);
-  EXPECT_EQ(Values(testing::Polynomial(Kind::kDense, 2, 2), columns.batch()),
-            (std::vector<float>{2, 3, 4, 6, 9}));
-  EXPECT_EQ(Values(testing::Polynomial(Kind::kDense, 2, 3), columns.batch()),
-            (std::vector<float>{2, 3, 4, 6, 9, 8, 12, 18, 27}));
-  EXPECT_EQ(Values(testing::Polynomial(Kind::kDense, 2, 2, true), columns.batch()),
-            (std::vector<float>{2, 3, 6}));
-}
 
 TEST(Polynomial, OfASparseRowHasOnlyWhatItsFeaturesMake) {
   const Columns columns = Columns().Add({1, 1000}, {2, 3}, 1);

@@ -25,7 +25,7 @@ ValidationError Append(const std::vector<std::string>& names, NameTable& table) 
   return table.Append(absl::StrJoin(names, ""), Lengths(names));
 }
 
-// Of one name.
+// The index of one name.
 uint32_t IndexOf(uint32_t number, NameTable& table) {
   uint32_t index = 0;
   EXPECT_EQ(table.Map({&number, 1}, &index), NameTable::Mapping::kDistinct);
@@ -33,7 +33,7 @@ uint32_t IndexOf(uint32_t number, NameTable& table) {
   return index;
 }
 
-// Whether a name was appended again; a table that is bound has it no more.
+// True if a name was appended again; a table that is bound has it no more.
 bool IsOutdated(uint32_t number, const NameTable& table) { return table.name(number).empty(); }
 
 TEST(NameTable, RefusesNamesThatItCannotTellApart) {
@@ -110,7 +110,7 @@ TEST(NameTable, InternsEachNameOfAMessageOnce) {
       std::vector<absl::string_view> row;
       std::vector<uint32_t> expected;
       for (int j = 0; j < i % 10; ++j) {
-        // Of 1 to 20 bytes, of which one differs.
+        // Names have 1 to 20 bytes, of which one differs.
         std::string& name = names.emplace_back(1 + random() % 20, 'n');
         name[random() % name.size()] = static_cast<char>('a' + random() % 5);
         row.push_back(name);

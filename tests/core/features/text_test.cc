@@ -34,7 +34,7 @@ std::map<uint32_t, float> ReadRow(absl::string_view text, const TextOptions& opt
   return row;
 }
 
-// The same of names, valued as given.
+// A row of names, valued as given.
 std::map<uint32_t, float> OfNames(const std::map<std::string, float>& names) {
   std::map<uint32_t, float> row;
   for (const auto& [name, value] : names) row[NameSlot(name, kSlots)] += value;

@@ -27,7 +27,7 @@ struct Sample {
   std::string_view words;
 };
 
-// Of Unicode's WordBreakTest-15.0.0.txt: every eighth sample of four or more characters that folding
+// From Unicode's WordBreakTest-15.0.0.txt: every eighth sample of four or more characters that folding
 // changes in case alone, without ':' and '@', which CLDR treats otherwise.
 constexpr Sample kUnicodeSamples[] = {
     {"\x01\u0308a'", "a"},

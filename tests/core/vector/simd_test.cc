@@ -71,68 +71,41 @@ class EachUnit : public ::testing::TestWithParam<const simd::Loops*> {
 
 constexpr size_t kLargest = 70;
 
-TEST_P(EachUnit, MultipliesDenseRowsInTheFixedOrder) {
-  for (size_t size = 0; size <= kLargest; ++size) {
-    const std::vector<float> a = Floats(size);
-    const std::vector<float> b = Floats(size);
-    std::vector<double> products(size);
-    std::vector<double> squares(size);
-    std::transform(a.begin(), a.end(), b.begin(), products.begin(), Times);
-    std::transform(b.begin(), b.end(), b.begin(), squares.begin(), Times);
-    EXPECT_EQ(unit().dense_dot(a.data(), b.data(), size), InLanes(products)) << size;
-    const RowScan scan = ScanDense(a, b);
-    EXPECT_EQ(scan.dot, InLanes(products)) << size;
-    EXPECT_EQ(scan.squared_norm, InLanes(squares)) << size;
-    EXPECT_TRUE(scan.ascends);
-  }
-}
-
-TEST_P(EachUnit, MultipliesSparseRowsInTheFixedOrderWithValuesAndWithout) {
-  for (size_t size = 0; size <= kLargest; ++size) {
-    const std::vector<uint32_t> at = AscendingIndices(size);
-    const std::vector<float> weights = Floats(2 * size + 2);
-    const std::vector<float> values = Floats(size);
-    for (const float* x : {values.data(), static_cast<const float*>(nullptr)}) {
-      std::vector<double> products(size);
-      std::vector<double> squares(size);
-      for (size_t i = 0; i < size; ++i) {
-        const float value = x == nullptr ? 1 : x[i];
-        products[i] = Times(weights[at[i]], value);
-        squares[i] = Times(value, value);
-      }
-      EXPECT_EQ(unit().sparse_dot(weights.data(), at.data(), x, size), InLanes(products)) << size;
-      const RowScan scan = ScanSparse(weights, at, x);
-      EXPECT_EQ(scan.dot, InLanes(products)) << size;
-      EXPECT_EQ(scan.squared_norm, InLanes(squares)) << size;
-      EXPECT_TRUE(scan.ascends) << size;
-    }
-  }
-}
-
-TEST_P(EachUnit, WeighsSquaresInTheFixedOrderAndRoundsEachBeforeItIsAdded) {
+TEST_P(EachUnit, AddsProductsSquaresAndWeighedSquaresInTheFixedOrderEachRoundedBeforeItIsAdded) {
+  enum class Form { kDense, kSparse, kSparseOfOnes };
   for (size_t size = 0; size <= kLargest; ++size) {
     const std::vector<uint32_t> at = AscendingIndices(size);
     const std::vector<float> weights = Floats(2 * size + 2);
     const std::vector<float> diagonal = Floats(2 * size + 2);
     const std::vector<float> values = Floats(size);
-    for (const float* x : {values.data(), static_cast<const float*>(nullptr)}) {
-      std::vector<double> sparse(size);
-      std::vector<double> dense(size);
+    for (const Form form : {Form::kDense, Form::kSparse, Form::kSparseOfOnes}) {
+      const bool dense = form == Form::kDense;
+      const float* const x = form == Form::kSparseOfOnes ? nullptr : values.data();
+      std::vector<double> products(size);
+      std::vector<double> squares(size);
+      std::vector<double> weighed(size);
       for (size_t i = 0; i < size; ++i) {
-        const double square = x == nullptr ? 1 : Times(x[i], x[i]);
-        sparse[i] = static_cast<double>(diagonal[at[i]]) * square;
-        dense[i] = static_cast<double>(diagonal[i]) * square;
+        const size_t place = dense ? i : at[i];
+        const float value = x == nullptr ? 1 : x[i];
+        products[i] = Times(weights[place], value);
+        squares[i] = Times(value, value);
+        weighed[i] = static_cast<double>(diagonal[place]) * squares[i];
       }
-      EXPECT_EQ(unit().weighted_squared_norm(diagonal.data(), at.data(), x, size), InLanes(sparse))
-          << size;
-      EXPECT_EQ(ScanSparse(weights, at, x, diagonal.data()).weighted_squared_norm, InLanes(sparse))
-          << size;
-      EXPECT_EQ(ScanSparse(weights, at, x, diagonal.data()).dot, ScanSparse(weights, at, x).dot);
-      if (x == nullptr) continue;
-      EXPECT_EQ(unit().weighted_squared_norm(diagonal.data(), nullptr, x, size), InLanes(dense))
-          << size;
-      EXPECT_EQ(ScanDense(weights, values, diagonal.data()).weighted_squared_norm, InLanes(dense))
-          << size;
+      SCOPED_TRACE(::testing::Message() << static_cast<int>(form) << " " << size);
+      EXPECT_EQ(dense ? unit().dense_dot(weights.data(), x, size)
+                      : unit().sparse_dot(weights.data(), at.data(), x, size),
+                InLanes(products));
+      EXPECT_EQ(unit().weighted_squared_norm(diagonal.data(), dense ? nullptr : at.data(), x, size),
+                InLanes(weighed));
+      for (const float* d : {static_cast<const float*>(nullptr), diagonal.data()}) {
+        const RowScan scan = dense ? ScanDense(weights, values, d) : ScanSparse(weights, at, x, d);
+        EXPECT_EQ(scan.dot, InLanes(products));
+        EXPECT_EQ(scan.squared_norm, InLanes(squares));
+        EXPECT_TRUE(scan.ascends);
+        if (d != nullptr) {
+          EXPECT_EQ(scan.weighted_squared_norm, InLanes(weighed));
+        }
+      }
     }
   }
 }
@@ -325,7 +298,7 @@ TEST_P(EachUnit, MultipliesRowsThatFollowEachOtherOneTermAfterTheOther) {
   const std::vector<float> x = Floats(2 * kLargest + 2);
   std::vector<uint32_t> sizes;
   std::vector<uint32_t> at;
-  // Of each size one, then several: four are multiplied at the same time.
+  // One of each size, then several: four are multiplied at the same time.
   for (uint32_t n = 0; n < 4 * kLargest + 3; ++n) {
     const uint32_t size = n <= kLargest ? n : static_cast<uint32_t>(random_() % 9);
     const std::vector<uint32_t> indices = AscendingIndices(size);
@@ -434,7 +407,7 @@ TEST_P(EachUnit, ComputesGaussiansWithTheSameBitsAndNearTheCLibrarys) {
 TEST_P(EachUnit, AddsProductsRoundedToTheSumOfTheirLane) {
   for (size_t size = 0; size <= kLargest; ++size) {
     std::vector<double> a(size), b(size), expected(8);
-    // Of all digits, so that products are rounded.
+    // All digits are used, so that products are rounded.
     for (double& value : a) value = std::exp2(8 * normal_(random_)) / 3.0;
     for (double& value : b) value = static_cast<double>(normal_(random_)) / 3;
     for (double& value : expected) value = normal_(random_);
