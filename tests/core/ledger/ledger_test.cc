@@ -1,4 +1,4 @@
-// The effect of a segment on the ledger.
+// Segments and the ledger's counters, positions and updates.
 #include "core/ledger/ledger.h"
 
 #include <thread>
@@ -97,33 +97,6 @@ TEST_F(LedgerTest, RightRowsCountBeforeTheUpdateThatReplacedTheirRevision) {
   const ConvergenceReport report = ledger_.MakeReport({});
   EXPECT_EQ(report.streak(), 4U);
   EXPECT_EQ(report.examples(), 11U);
-}
-
-TEST_F(LedgerTest, APassOfRightRowsAtOneRevisionConverges) {
-  Segment segment;
-  segment.producer = "p";
-  segment.rows = 3;
-  segment.unchanged.push_back({5, RightRows(3)});
-  segment.completed_pass = 1;
-  segment.revision = 5;
-  segment.weight_norm = 2;
-  const Ledger::Applied applied = ledger_.Apply(*producer_, segment, names_);
-  ASSERT_TRUE(applied.pass.has_value());
-  EXPECT_TRUE(applied.pass->converged());
-  EXPECT_EQ(applied.pass->examples(), 3U);
-  MutexLock turn(&producer_->turn);
-  EXPECT_EQ(producer_->position().passes, 1);
-}
-
-TEST_F(LedgerTest, APassOverTwoRevisionsDoesNotConverge) {
-  Segment segment;
-  segment.producer = "p";
-  segment.rows = 4;
-  segment.unchanged.push_back({5, RightRows(3)});
-  segment.unchanged.push_back({6, RightRows(1)});
-  segment.completed_pass = 1;
-  segment.revision = 6;
-  EXPECT_FALSE(ledger_.Apply(*producer_, segment, names_).pass->converged());
 }
 
 TEST_F(LedgerTest, ABatchEndIsAnUpdateWithoutAnExample) {
