@@ -1,4 +1,4 @@
-// What decides who may do what, from any bytes. The first byte chooses: an access file gives rules
+// Access control, from any bytes. The first byte chooses: an access file gives rules
 // that keep their promises, or words about what is wrong; a request names the models that its handler
 // will see, as Protobuf's own parser says; headers give a token or a trace, or none.
 #include <google/protobuf/descriptor.h>
@@ -30,7 +30,7 @@ using perceptrond::Principal;
 using perceptrond::Role;
 using perceptrond::testing::Check;
 
-// What a principal may list is what it may read.
+// A principal may list exactly the models that it may read.
 void CheckPrefixes(const Principal& principal) {
   const std::vector<std::string> prefixes = principal.ReadablePrefixes();
   for (size_t i = 0; i < prefixes.size(); ++i) {

@@ -7,13 +7,11 @@
 
 #include "core/learner/catalogue.h"
 #include "core/settings/settings.h"
-#include "tests/support/inference.h"
 #include "tests/support/names.h"
 
 namespace perceptrond::testing {
 namespace {
 
-// In the order of their bytes, which the inference protocol's batches have.
 constexpr const char* kNames[] = {"\\", "a", "a*b", "u^alpha", "u^c", "v^b", "zeta", "\xc3\xa9"};
 constexpr uint32_t kNameCount = 8;
 constexpr const char* kClassNames[] = {"one", "two", "\xc3\xa9", "four"};
@@ -33,7 +31,8 @@ void AppendHalf(float value, std::string& to) {
     return one.value == value || (std::isnan(one.value) && std::isnan(value));
   });
   if (found == std::end(kValues)) std::abort();
-  AppendBytes(found->half, 2, to);
+  to.push_back(static_cast<char>(found->half));
+  to.push_back(static_cast<char>(found->half >> 8));
 }
 
 bool AllOnes(const FormRow& row) {
@@ -61,7 +60,6 @@ FormChoice ChooseForms(const v1::Model& settings, FuzzInput& input) {
   FormChoice choice;
   const v1::FeatureSpace& space = settings.feature_space();
   choice.by_name = space.has_named() || (space.has_hashed() && input.Flag());
-  choice.sorted = input.Flag();
   choice.dense = space.has_dense() && input.Flag();
   choice.forms = {Form::kColumns, Form::kCompactColumns, Form::kNestedSparse};
   if (choice.by_name)
@@ -81,7 +79,7 @@ FormChoice ChooseForms(const v1::Model& settings, FuzzInput& input) {
 
 FormRow ReadRow(FuzzInput& input, const FormChoice& choice) {
   FormRow row;
-  // What is wrong with the row, one thing at most: forms find them in different orders.
+  // At most one thing is wrong with a row: forms find them in different orders.
   const uint8_t rare = input.Byte();
   // An index beyond a dense or hashed space.
   const uint32_t end =
@@ -127,10 +125,6 @@ void Encoder::EncodeNested(Form form, const FormRow& row, v1::Example& example) 
     example.set_label_name(row.label_name);
   }
   if (row.weight != 1) example.set_weight(row.weight);
-}
-
-Encoder::Encoder(const FormChoice& choice) : by_name_(choice.by_name) {
-  for (uint32_t name = 0; choice.sorted && name < kNameCount; ++name) numbers_[name] = name;
 }
 
 void Encoder::NumberNames(const std::vector<FormRow>& rows) {
@@ -201,38 +195,6 @@ void Encoder::EncodeColumns(Form form, const std::vector<FormRow>& rows,
   if (std::all_of(rows.begin(), rows.end(), [](const FormRow& row) { return row.weight == 1; }))
     return;
   for (const FormRow& row : rows) columns.add_weights(row.weight);
-}
-
-oip::ModelInferRequest RawTensors(Form form, const std::vector<FormRow>& rows) {
-  oip::ModelInferRequest request;
-  std::vector<std::string> names;
-  std::vector<uint32_t> indices;
-  std::vector<uint32_t> row_ends;
-  std::vector<float> values;
-  std::string halves;
-  for (const FormRow& row : rows) {
-    for (const auto& [index, value] : row.features) {
-      if (HasNames(form)) names.emplace_back(kNames[index]);
-      indices.push_back(index);
-      values.push_back(value);
-      AppendHalf(value, halves);
-    }
-    row_ends.push_back(static_cast<uint32_t>(indices.size()));
-  }
-  const auto elements = static_cast<int64_t>(values.size());
-  if (IsDense(form)) {
-    AddFloats(request, "features", {static_cast<int64_t>(rows.size()), kFormDimension}, values);
-  } else {
-    AddFloats(request, "values", {elements}, values);
-    AddIndices(request, "row_ends", row_ends);
-    if (HasNames(form)) AddStrings(request, "names", {elements}, names);
-    if (!HasNames(form)) AddIndices(request, "indices", indices);
-  }
-  request = Raw(request);
-  if (!IsCompact(form) && form != Form::kDenseHalves) return request;
-  request.mutable_inputs(0)->set_datatype("FP16");
-  request.set_raw_input_contents(0, halves);
-  return request;
 }
 
 }  // namespace perceptrond::testing

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "inference/inference_service.pb.h"
 #include "perceptron/v1/example.pb.h"
 #include "perceptron/v1/model.pb.h"
 #include "tests/fuzz/fuzz_input.h"
@@ -45,9 +44,6 @@ struct FormChoice {
   // Every row has all features of the space.
   bool dense = false;
   bool by_name = false;
-  // Names have their numbers in the order of their bytes, all from the start; else in the order in
-  // which they first occur.
-  bool sorted = false;
   // The labels are below this; 0: they are -1 and +1.
   int classes = 0;
   bool label_names = false;
@@ -61,7 +57,7 @@ FormRow ReadRow(FuzzInput& input, const FormChoice& choice);
 // sums are rounded in that order.
 class Encoder {
  public:
-  explicit Encoder(const FormChoice& choice);
+  explicit Encoder(const FormChoice& choice) : by_name_(choice.by_name) {}
 
   // Request: LearnStreamRequest or PredictRequest.
   template <typename Request>
@@ -95,8 +91,5 @@ class Encoder {
   // Names appended to the stream's table.
   uint32_t in_table_ = 0;
 };
-
-// The rows as tensors with raw contents, values in half precision where the form has it.
-::inference::ModelInferRequest RawTensors(Form form, const std::vector<FormRow>& rows);
 
 }  // namespace perceptrond::testing

@@ -1,7 +1,6 @@
-// The same examples in every form that the API has: packed columns, columns with differences of
-// indices and half-precision values, names of a message or of the stream's table, nested messages,
-// dense rows; and predictions by the inference protocol. All forms give equal answers, errors and
-// models, bit for bit. The input chooses the space and its map, the learner and its settings, and
+// Sends the same examples in every form that the API has: packed columns, columns with differences of
+// indices and half-precision values, names of a message or of the stream's table, nested messages, dense
+// rows. All forms give equal answers, errors and models, bit for bit. The input chooses the space and its map, the learner and its settings, and
 // the rows, some of which are invalid.
 #include <cmath>
 #include <cstdint>
@@ -17,7 +16,6 @@
 #include "core/model/views.h"
 #include "core/store/store.h"
 #include "google/rpc/error_details.pb.h"
-#include "server/services/services.h"
 #include "server/sessions/learn_session.h"
 #include "server/sessions/predict_session.h"
 #include "tests/fuzz/forms.h"
@@ -36,7 +34,6 @@ using perceptrond::testing::FormRow;
 using perceptrond::testing::FuzzInput;
 namespace testing = perceptrond::testing;
 namespace v1 = ::perceptron::v1;
-namespace oip = ::inference;
 
 constexpr size_t kMostMessages = 8;
 constexpr size_t kMostRows = 12;
@@ -71,7 +68,7 @@ v1::Model Settings(FuzzInput& input) {
   return settings;
 }
 
-// Of an error: its code and reason. The path differs from form to form.
+// The code and reason of an error. The path differs from form to form.
 std::string Reason(const google::rpc::Status& status) {
   google::rpc::ErrorInfo info;
   std::string reason;
@@ -103,8 +100,7 @@ class Taught {
  public:
   Taught(Form form, const testing::FormChoice& choice, v1::Model settings)
       : form_(form),
-        id_("m" + std::to_string(static_cast<int>(form))),
-        name_("models/" + id_),
+        name_("models/m" + std::to_string(static_cast<int>(form))),
         learn_encoder_(choice),
         predict_encoder_(choice),
         learning_(std::make_shared<LearnSession>(TheStore(), perceptrond::StreamLimits())),
@@ -140,16 +136,11 @@ class Taught {
     CheckEqual("asking", predicting_.Accept(parsed, bytes).ToString(), "OK");
     v1::PredictResponse response;
     predicting_.Poll(&response);
-    // Of the form.
+    // It depends on the form.
     response.clear_name_table_size();
     if (!response.model().empty()) CheckEqual("the model that answered", response.model(), name_);
     response.clear_model();
     return response;
-  }
-  absl::Status Infer(const std::vector<FormRow>& rows, oip::ModelInferResponse& response) {
-    oip::ModelInferRequest request = testing::RawTensors(form_, rows);
-    request.set_model_name(id_);
-    return perceptrond::Infer(TheStore(), request, response);
   }
   // Weights, names, classes and counters.
   std::string State() {
@@ -157,7 +148,7 @@ class Taught {
     auto snapshot = MakeSnapshot(**model);
     snapshot.clear_learning_curve();
     snapshot.clear_time();
-    // They are stored as they were sent.
+    // Rows are stored as they were sent.
     for (auto& row : *snapshot.mutable_stored_rows()->mutable_rows()) {
       for (uint32_t i = 0; row.dense() && row.indices_size() < row.values_size(); ++i)
         row.add_indices(i);
@@ -175,7 +166,7 @@ class Taught {
   Form form() const { return form_; }
 
  private:
-  // As a server's transport does.
+  // Parses as a server's transport does.
   template <typename Message, typename Parsed>
   size_t Parse(Message& request, Parsed& parsed) const {
     request.set_model(name_);
@@ -187,44 +178,12 @@ class Taught {
   }
 
   const Form form_;
-  const std::string id_;
   const std::string name_;
   Encoder learn_encoder_;
   Encoder predict_encoder_;
   const std::shared_ptr<LearnSession> learning_;
   PredictSession predicting_;
 };
-
-std::string Floats(const oip::ModelInferResponse& response, const std::string& name) {
-  for (int i = 0; i < response.outputs_size(); ++i) {
-    if (response.outputs(i).name() == name) return response.raw_output_contents(i);
-  }
-  return "";
-}
-std::string Bytes(const google::protobuf::RepeatedField<float>& floats) {
-  return {reinterpret_cast<const char*>(floats.data()), floats.size() * sizeof(float)};
-}
-
-// What the inference protocol answers is what Predict answers; it refuses a batch with an invalid
-// row.
-void CheckInference(Taught& taught, const std::vector<FormRow>& rows,
-                    const v1::PredictResponse& expected) {
-  oip::ModelInferResponse response;
-  const absl::Status status = taught.Infer(rows, response);
-  const bool valid = expected.row_errors_size() == 0 && !expected.has_error();
-  CheckEqual("inference", status.ok() ? "OK" : "refused", valid ? "OK" : "refused");
-  if (!valid) return;
-  CheckEqual("inference's scores", Floats(response, "score"), Bytes(expected.scores()));
-  // NaN in the place of distances that are not known.
-  google::protobuf::RepeatedField<float> distances = expected.distances();
-  if (distances.empty() && !Floats(response, "distance").empty())
-    distances.Resize(static_cast<int>(rows.size()), std::numeric_limits<float>::quiet_NaN());
-  CheckEqual("inference's distances", Floats(response, "distance"), Bytes(distances));
-  CheckEqual("inference's probabilities", Floats(response, "probability"),
-             Bytes(expected.probabilities()));
-  CheckEqual("inference's class scores", Floats(response, "class_scores"),
-             Bytes(expected.class_scores()));
-}
 
 std::vector<FormRow> ReadRows(FuzzInput& input, const testing::FormChoice& choice) {
   std::vector<FormRow> rows(input.Below(kMostRows + 1));
@@ -244,15 +203,11 @@ void Run(FuzzInput& input) {
     const std::vector<FormRow> rows = ReadRows(input, choice);
     const int64_t completed = input.Below(8) == 0 ? ++pass : 0;
     const std::string learned = all[0]->Learn(rows, completed);
-    const v1::PredictResponse predicted = all[0]->Predict(rows, class_scores);
-    for (size_t k = 0; k < all.size(); ++k) {
+    const std::string predicted = Text(all[0]->Predict(rows, class_scores));
+    for (size_t k = 1; k < all.size(); ++k) {
       const std::string form = testing::FormName(all[k]->form());
-      if (k > 0) {
-        CheckEqual("results of " + form, all[k]->Learn(rows, completed), learned);
-        CheckEqual("predictions of " + form, Text(all[k]->Predict(rows, class_scores)),
-                   Text(predicted));
-      }
-      if (!choice.by_name || choice.sorted) CheckInference(*all[k], rows, predicted);
+      CheckEqual("results of " + form, all[k]->Learn(rows, completed), learned);
+      CheckEqual("predictions of " + form, Text(all[k]->Predict(rows, class_scores)), predicted);
     }
   }
   for (const auto& taught : all)

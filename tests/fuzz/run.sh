@@ -21,8 +21,8 @@ sh "$root/deploy/install_packages.sh" build test
 # As tests/run.sh --asan does: what both need is compiled once.
 cmake -S "$root" -B "$build" -G Ninja -DCMAKE_CXX_COMPILER=clang++-14 -DCMAKE_BUILD_TYPE=Debug \
   -DPERCEPTROND_SANITIZE=address,undefined -DPERCEPTROND_FUZZ=ON -DPERCEPTROND_TESTS=ON
-fuzzers="access_fuzz format_fuzz forms_fuzz inference_fuzz journal_fuzz learner_fuzz nested_fuzz options_fuzz page_fuzz session_fuzz
-  settings_fuzz storage_fuzz text_fuzz"
+fuzzers="access_fuzz format_fuzz forms_fuzz inference_fuzz journal_fuzz learner_fuzz nested_fuzz page_fuzz session_fuzz settings_fuzz
+  storage_fuzz text_fuzz"
 # shellcheck disable=SC2086  # a list of words
 cmake --build "$build" --target $fuzzers
 

@@ -87,8 +87,7 @@ void Predict(Store& store, const std::vector<std::string_view>& messages) {
   }
 }
 
-// What the session answered, message by message: rows and revisions in their order, and nothing
-// counted twice.
+// The session's answers, message by message: rows and revisions in their order, and nothing counted twice.
 struct Answers {
   void Take(LearnSession& session) {
     v1::LearnStreamResponse response;

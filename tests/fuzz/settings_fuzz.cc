@@ -35,7 +35,7 @@ void CheckRefusal(const absl::Status& status) {
         status.GetPayload(perceptrond::kBadRequestUrl).has_value());
 }
 
-// Whether a row costs little, and the weights too.
+// True if a row costs little, and the weights too.
 bool IsSmall(const v1::Model& settings) {
   const v1::FeatureSpace& space = settings.feature_space();
   const bool mapped = space.has_map();
@@ -84,7 +84,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!IsSmall(*checked)) return 0;
   const auto created = TheStore().Create(settings, "", false);
   Check(created.ok());
-  // What was filled in is filled in already.
+  // Defaults are filled in already.
   v1::Model again = *created;
   perceptrond::FillDefaults(again);
   Check(again.SerializeAsString() == created->SerializeAsString());
