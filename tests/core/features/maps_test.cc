@@ -480,17 +480,6 @@ TEST(Polynomial, InAHashedSpaceHashesItsFactorsSlots) {
             6);
 }
 
-TEST(Products, NamesThatHoldAStarAreNotTakenForProducts) {
-  const NamedColumns columns({{{{"a", 2}, {"a*b", 5}, {"b", 3}, {"\\", 7}}, 1}});
-  const std::map<std::string, float> mapped =
-      ByName(testing::Polynomial(Kind::kNamed, 99, 2, true), columns.batch());
-  EXPECT_EQ(mapped.size(), 10U);
-  EXPECT_EQ(mapped.at("a*b"), 6);
-  EXPECT_EQ(mapped.at("a\\*b"), 5);
-  EXPECT_EQ(mapped.at("a*a\\*b"), 10);
-  EXPECT_EQ(mapped.at("\\\\*a"), 14);
-}
-
 TEST(GroupOf, IsWhatStandsBeforeTheFirstCircumflex) {
   EXPECT_EQ(GroupOf("user^alice"), "user");
   EXPECT_EQ(GroupOf("user^a^b"), "user");

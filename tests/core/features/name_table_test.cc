@@ -82,23 +82,6 @@ TEST(NameTable, OfAStreamKeepsTheLatestNamesWhateverIsAppendedTogether) {
   }
 }
 
-TEST(NameTable, OfAStreamKnowsANameByItsNewestNumberAlone) {
-  NameTable table(8);
-  Dictionary dictionary;
-  const uint32_t number = dictionary.Add("a");
-  ASSERT_FALSE(Append({"a", "b"}, table));
-  ASSERT_FALSE(Append({"c", "a"}, table));
-  for (const bool hashed : {true, false, true}) {
-    hashed ? table.BindToSlots(1024) : static_cast<void>(table.BindTo(dictionary));
-    const std::vector<uint32_t> old = {0, 1};
-    const std::vector<uint32_t> latest = {1, 2, 3};
-    std::vector<uint32_t> indices(3);
-    EXPECT_EQ(table.Map(old, indices.data()), NameTable::Mapping::kOutdated);
-    EXPECT_EQ(table.Map(latest, indices.data()), NameTable::Mapping::kDistinct);
-    EXPECT_EQ(indices[2], hashed ? NameSlot("a", 1024) : number);
-  }
-}
-
 TEST(NameTable, InternsEachNameOfAMessageOnce) {
   NameTable table;
   for (int message = 0; message < 3; ++message) {

@@ -135,10 +135,5 @@ TEST(JoinCharacters, KeepsOneSpaceForEachRunOfWhiteSpace) {
   EXPECT_TRUE(ends.empty());
 }
 
-TEST(IcuVersion, IsTwoNumbers) {
-  EXPECT_EQ(IcuVersion().find_first_not_of("0123456789."), std::string::npos);
-  EXPECT_NE(IcuVersion().find('.'), std::string::npos);
-}
-
 }  // namespace
 }  // namespace perceptrond
