@@ -13,16 +13,16 @@
 #include "core/journal/memory_journal.h"
 #include "core/store/store.h"
 #include "perceptron/fleet/v1/heartbeat.pb.h"
+#include "tests/support/disturbed_journal.h"
 #include "tests/support/eventually.h"
-#include "tests/support/paused_journal.h"
 #include "tests/support/traffic.h"
 
 namespace perceptrond::fleet_test {
 
 using testing::DenseSettings;
+using testing::DisturbedJournal;
 using testing::Eventually;
 using testing::Message;
-using testing::PausedJournal;
 using testing::Space;
 using testing::StateBytes;
 namespace v1 = ::perceptron::v1;
@@ -33,8 +33,8 @@ inline constexpr absl::Duration kMaxLag = absl::Milliseconds(200);
 class FleetTest : public ::testing::Test {
  protected:
   struct Server {
-    // Owned by the store. Null of a newer server.
-    PausedJournal* journal = nullptr;
+    // Owned by the store; null if a test has made the journal.
+    DisturbedJournal* journal = nullptr;
     std::unique_ptr<Store> store;
     Members::Clock::time_point started;
   };
@@ -50,10 +50,10 @@ class FleetTest : public ::testing::Test {
   }
 
   Server& Start() {
-    auto journal = std::make_unique<PausedJournal>(journal_.OpenAgain());
-    PausedJournal* const paused = journal.get();
+    auto journal = std::make_unique<DisturbedJournal>(journal_.OpenAgain());
+    DisturbedJournal* const disturbed = journal.get();
     Server& server = Start(std::move(journal));
-    server.journal = paused;
+    server.journal = disturbed;
     return server;
   }
   Server& Start(std::unique_ptr<Journal> journal, Store::Options options = {},

@@ -22,7 +22,7 @@ class NamesakeServersTest : public FleetTest {
     options.on_namesake = [&reports](bool yields, const std::string& /*client_address*/) {
       ++(yields ? reports.yields : reports.keeps);
     };
-    return Start(std::make_unique<PausedJournal>(journal_.OpenAgain()), options, address);
+    return Start(journal_.OpenAgain(), options, address);
   }
 
   Reports first_reports_;
