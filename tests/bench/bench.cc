@@ -24,8 +24,7 @@ bool Matches(const Benchmark& benchmark, const Options& options) {
                      [&](const Figure& figure) { return Matches(figure, options); });
 }
 
-// Those of one group, interleaved: each once, then each again. JSON is printed as soon as a group is
-// done: the matrix takes half an hour.
+// Runs the benchmarks of one group, interleaved: each once, then each again.
 void Run(std::vector<Benchmark> benchmarks, const Options& options, std::vector<Figure>& figures) {
   for (int rep = 0; rep < options.reps; ++rep) {
     for (Benchmark& benchmark : benchmarks) {
@@ -37,37 +36,23 @@ void Run(std::vector<Benchmark> benchmarks, const Options& options, std::vector<
       benchmark.measure(rep, benchmark.figures);
     }
   }
-  std::vector<Figure> done;
   for (const Benchmark& benchmark : benchmarks) {
     for (const Figure& figure : benchmark.figures) {
-      if (Matches(figure, options)) done.push_back(figure);
+      if (Matches(figure, options)) figures.push_back(figure);
     }
   }
-  if (options.json) {
-    std::fputs(Json(done).c_str(), stdout);
-    std::fflush(stdout);
-  }
-  figures.insert(figures.end(), done.begin(), done.end());
 }
 
 int Main(const Options& options) {
   std::vector<Figure> figures;
-  if (options.matrix) {
-    Run(FormBenchmarks(options), options, figures);
-    Run(LearnerBenchmarks(options), options, figures);
-  } else {
-    Run(ProcessBenchmarks(options), options, figures);
-    Run(StreamBenchmarks(options), options, figures);
-    Run(LatencyBenchmarks(options), options, figures);
-  }
+  Run({EmptyServer()}, options, figures);
+  Run(StreamBenchmarks(options), options, figures);
+  Run(LatencyBenchmarks(options), options, figures);
   // Their threads would be in the way.
   Servers::Stop();
-  if (!options.matrix) {
-    Run(CoreBenchmarks(options), options, figures);
-    Run(StoreBenchmarks(options), options, figures);
-  }
+  Run(CoreBenchmarks(options), options, figures);
   if (isatty(STDERR_FILENO) != 0) std::fputs("\r\033[K", stderr);
-  if (!options.json) std::fputs(Table(figures).c_str(), stdout);
+  std::fputs((options.json ? Json(figures) : Table(figures)).c_str(), stdout);
   if (!figures.empty()) return 0;
   std::fputs("no row has such a name\n", stderr);
   return 2;
@@ -90,8 +75,6 @@ int main(int argc, char** argv) {
   app.add_option("-o,--output", output, "table, or json: one object a row")
       ->check(CLI::IsMember({"table", "json"}))
       ->capture_default_str();
-  app.add_flag("--matrix", options.matrix,
-               "Every form of example, kind of work, learner and feature map: half an hour");
   app.add_flag("--tiny", options.tiny, "Few examples: shows that it runs, and nothing else");
   CLI11_PARSE(app, argc, argv);
   options.json = output == "json";

@@ -22,8 +22,6 @@ struct Options {
   bool json = false;
   // Fewer examples, so that a run takes seconds. What comes out means nothing.
   bool tiny = false;
-  // Every form, work, learner and map instead of the usual rows.
-  bool matrix = false;
 };
 
 struct Benchmark {
@@ -60,10 +58,7 @@ void AddLatencies(int rep, Measure measure, Figure& p50, Figure& p99) {
 std::vector<Benchmark> StreamBenchmarks(const Options& options);
 std::vector<Benchmark> LatencyBenchmarks(const Options& options);
 std::vector<Benchmark> CoreBenchmarks(const Options& options);
-std::vector<Benchmark> ProcessBenchmarks(const Options& options);
-std::vector<Benchmark> StoreBenchmarks(const Options& options);
-// The matrix.
-std::vector<Benchmark> FormBenchmarks(const Options& options);
-std::vector<Benchmark> LearnerBenchmarks(const Options& options);
+// Start and memory of an empty server.
+Benchmark EmptyServer();
 
 }  // namespace perceptrond::bench

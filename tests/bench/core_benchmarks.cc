@@ -12,7 +12,7 @@
 #include "core/settings/settings.h"
 #include "perceptron/v1/model.pb.h"
 #include "tests/bench/benchmark.h"
-#include "tests/bench/plain_loop.h"
+#include "tests/bench/floor.h"
 #include "tests/bench/rows.h"
 #include "tests/support/temp_dir.h"
 
@@ -32,20 +32,6 @@ void Require(const absl::Status& status) {
 
 double Since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-// Examples a second of passes over calls.
-template <typename Producer>
-double RateOf(Producer& producer, const std::vector<Rows>& calls, double seconds) {
-  size_t rows = 0;
-  for (const Rows& call : calls) rows += call.size();
-  size_t passes = 0;
-  const Clock::time_point start = Clock::now();
-  do {
-    producer.Pass();
-    ++passes;
-  } while (Since(start) < seconds);
-  return static_cast<double>(passes * rows) / Since(start);
 }
 
 storage::ModelHeader AddModel(Journal& journal, uint32_t dimension) {
@@ -96,43 +82,22 @@ class Learning {
     std::fputs("the rows are not learned\n", stderr);
     std::abort();
   }
-  double Rate(double seconds) { return RateOf(*this, calls_, seconds); }
+  // Examples a second of passes for at least `seconds`.
+  double Rate(double seconds) {
+    size_t rows = 0;
+    const Clock::time_point start = Clock::now();
+    do {
+      Pass();
+      for (const Rows& call : calls_) rows += call.size();
+    } while (Since(start) < seconds);
+    return static_cast<double>(rows) / Since(start);
+  }
 
  private:
   Model& model_;
   const std::vector<Rows>& calls_;
   Producer producer_{""};
   LearnOutcome outcome_;
-};
-
-// The plain loop, over the same calls.
-class Plain {
- public:
-  Plain(const std::vector<Rows>& calls, uint32_t dimension)
-      : calls_(calls), weights_(dimension), scores_(kRowsACall), predicted_(kRowsACall) {}
-
-  size_t Pass() {
-    size_t mistakes = 0;
-    for (const Rows& rows : calls_) {
-      const PlainArrays arrays = {
-          rows.row_ends.data(), rows.dense_width > 0 ? nullptr : rows.indices.data(),
-          rows.values.data(),   rows.labels.data(),
-          rows.size(),          rows.dense_width};
-      mistakes += PlainLearn(arrays, weights_.data(), scores_.data(), predicted_.data());
-    }
-    return mistakes;
-  }
-  void Converge() {
-    for (int pass = 0; pass < kMostPasses && Pass() > 0; ++pass) {
-    }
-  }
-  double Rate(double seconds) { return RateOf(*this, calls_, seconds); }
-
- private:
-  const std::vector<Rows>& calls_;
-  std::vector<float> weights_;
-  std::vector<float> scores_;
-  std::vector<int32_t> predicted_;
 };
 
 // A converged model and its rows.
@@ -142,7 +107,7 @@ struct Converged {
         model(LoadModel(AddModel(journal, dimension), journal)),
         learning(*model, calls) {
     learning.Converge();
-    // Nobody commits here: what waits for it is of no use.
+    // Nobody commits here: updates that wait for it must be discarded.
     (void)model->ledger().TakePending();
   }
 
@@ -156,21 +121,22 @@ Benchmark BesidePlain(const char* name, double goal, uint32_t dimension, std::fu
                       const Options& options) {
   struct State {
     std::unique_ptr<Converged> ours;
-    std::unique_ptr<Plain> plain;
+    std::unique_ptr<PlainWork> plain;
   };
   auto state = std::make_shared<State>();
   return {{{name, "examples/s", Goal::kAtLeast, goal}},
           [=, &options](int rep, std::vector<Figure>& figures) {
             if (state->ours == nullptr) {
-              state->ours = std::make_unique<Converged>(make(), dimension);
-              state->plain = std::make_unique<Plain>(state->ours->calls, dimension);
-              state->plain->Converge();
+              const Rows rows = make();
+              state->ours = std::make_unique<Converged>(rows, dimension);
+              state->plain =
+                  std::make_unique<PlainWork>(rows, dimension, std::vector<std::string>());
             }
             double ours = 0;
             double plain = 0;
             InTurn(
                 rep, [&] { ours = state->ours->learning.Rate(options.seconds); },
-                [&] { plain = state->plain->Rate(options.seconds); });
+                [&] { plain = 1 / state->plain->Loop(options.seconds); });
             Add(figures[0], ours, plain);
           }};
 }

@@ -14,7 +14,7 @@ namespace perceptrond::bench {
 namespace {
 
 constexpr int kMaxPasses = 1000;
-// What is measured in one go cannot be longer.
+// Measured in one go; more would take long.
 constexpr uint64_t kMaxCommits = 500;
 
 double Used(clockid_t clock) {
@@ -68,7 +68,7 @@ PlainWork::PlainWork(const Rows& rows, uint32_t weights, std::vector<std::string
     : rows_(rows), names_(std::move(names)), table_(std::move(table)), weights_(weights) {
   size_t before = rows_.size();
   for (int pass = 0; pass < kMaxPasses; ++pass) {
-    const size_t mistakes = Pass(weights_);
+    const size_t mistakes = Pass();
     // A stream that errs never gets to zero.
     if (mistakes == 0 || (pass > 20 && mistakes == before)) break;
     before = mistakes;
@@ -77,7 +77,7 @@ PlainWork::PlainWork(const Rows& rows, uint32_t weights, std::vector<std::string
     numbers_.emplace(name, static_cast<uint32_t>(numbers_.size()));
 }
 
-size_t PlainWork::Pass(std::vector<float>& weights) const {
+size_t PlainWork::Pass() {
   std::vector<float> scores(rows_.size());
   std::vector<int32_t> predicted(rows_.size());
   const PlainArrays arrays = {rows_.row_ends.data(),
@@ -87,16 +87,11 @@ size_t PlainWork::Pass(std::vector<float>& weights) const {
                               rows_.size(),
                               rows_.dense_width,
                               table_.empty() ? nullptr : table_.data()};
-  return PlainLearn(arrays, weights.data(), scores.data(), predicted.data());
+  return PlainLearn(arrays, weights_.data(), scores.data(), predicted.data());
 }
 
 double PlainWork::Loop(double seconds) {
-  return Repeated(seconds, [&] { Keep(Pass(weights_)); }) / static_cast<double>(rows_.size());
-}
-
-double PlainWork::FirstLoop() const {
-  std::vector<float> weights(weights_.size());
-  return ThreadSeconds([&] { Keep(Pass(weights)); }) / static_cast<double>(rows_.size());
+  return Repeated(seconds, [&] { Keep(Pass()); }) / static_cast<double>(rows_.size());
 }
 
 double PlainWork::Lookups(double seconds) {
@@ -107,15 +102,6 @@ double PlainWork::Lookups(double seconds) {
                     for (const std::string& name : names_) sum += numbers_.find(name)->second;
                     Keep(sum);
                   }) /
-         static_cast<double>(rows_.size());
-}
-
-double PlainWork::FirstLookups() const {
-  absl::flat_hash_map<std::string, uint32_t> numbers;
-  return ThreadSeconds([&] {
-           for (const std::string& name : names_)
-             numbers.emplace(name, static_cast<uint32_t>(numbers.size()));
-         }) /
          static_cast<double>(rows_.size());
 }
 

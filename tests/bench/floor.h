@@ -45,15 +45,12 @@ class PlainWork {
   // Evaluates the rows, and learns from mistakes, for at least `seconds`. From weights that were
   // learned.
   double Loop(double seconds);
-  // The same, once, from zero weights.
-  double FirstLoop() const;
   // Looks up each name in a table of all, for at least `seconds`.
   double Lookups(double seconds);
-  // Adds each name to a table that is empty, once.
-  double FirstLookups() const;
 
  private:
-  size_t Pass(std::vector<float>& weights) const;
+  // The mistakes.
+  size_t Pass();
 
   const Rows rows_;
   const std::vector<std::string> names_;

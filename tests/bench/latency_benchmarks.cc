@@ -1,4 +1,4 @@
-// Microseconds from a question to its answer, one at a time.
+// Microseconds from a question to its answer, one at a time; and what an empty server takes.
 #include <atomic>
 #include <memory>
 #include <string>
@@ -7,13 +7,13 @@
 #include "tests/bench/benchmark.h"
 #include "tests/bench/messages.h"
 #include "tests/bench/servers.h"
+#include "tests/support/process.h"
+#include "tests/support/temp_dir.h"
 
 namespace perceptrond::bench {
 namespace {
 
 using Transport = Servers::Transport;
-
-constexpr uint32_t kWeights = 1U << 20;
 
 struct Traffic {
   Messages predict;
@@ -27,12 +27,13 @@ Traffic& Prepared(bool errs, const Options& options) {
   std::unique_ptr<Traffic>& traffic = prepared[errs ? 1 : 0];
   if (traffic != nullptr) return *traffic;
   const size_t count = options.tiny ? 200 : 8000;
-  const Rows rows = errs ? ErringRows(count, kWeights, 1) : SparseRows(count, kWeights, 1);
+  const Rows rows =
+      errs ? ErringRows(count, kHashedWeights, 1) : SparseRows(count, kHashedWeights, 1);
   const std::string id = errs ? "bench-latency-erring" : "bench-latency";
   traffic = std::make_unique<Traffic>();
   traffic->predict = PredictMessages(rows, "models/" + id, Form::kPacked, 1);
   traffic->learn = LearnMessages(rows, "models/" + id, Form::kPacked, 100);
-  Servers::Get().CreateModel(id, /*offset=*/!errs);
+  Servers::Get().CreateModel(id, /*named_space=*/false, /*offset=*/!errs);
   Servers::Get().Converge(traffic->learn, errs ? rows.size() / 10 : 0);
   return *traffic;
 }
@@ -60,7 +61,7 @@ Benchmark OneAtATime(const char* p50, const char* p99, Transport by, const Optio
           }};
 }
 
-// Of unary predictions while a stream learns; `rate` 0 learns as fast as it can, and is set to how
+// The latency of unary predictions while a stream learns; `rate` 0 learns as fast as it can, and is set to how
 // fast that was.
 Latency WhileLearning(Server server, Traffic& traffic, double seconds, double& rate) {
   grpc::Channel& channel = Servers::Get().channel(server);
@@ -99,6 +100,27 @@ Benchmark P99WhileLearning(const Options& options) {
 }
 
 }  // namespace
+
+Benchmark EmptyServer() {
+  const auto measure = [](int rep, std::vector<Figure>& figures) {
+    const testing::TempDir dir;
+    std::unique_ptr<testing::Process> real;
+    std::unique_ptr<testing::Process> null;
+    InTurn(
+        rep,
+        [&] {
+          real = std::make_unique<testing::Process>(ServerCommand(Server::kReal, dir.path()));
+        },
+        [&] {
+          null = std::make_unique<testing::Process>(ServerCommand(Server::kNull, dir.path()));
+        });
+    Add(figures[0], real->ResidentBytes(), null->ResidentBytes());
+    Add(figures[1], real->start_seconds(), null->start_seconds());
+  };
+  return {{{"empty_resident_memory", "bytes", Goal::kAtMost, 2},
+           {"empty_start", "s", Goal::kAtMost, 2}},
+          measure};
+}
 
 std::vector<Benchmark> LatencyBenchmarks(const Options& options) {
   return {

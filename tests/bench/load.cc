@@ -145,7 +145,7 @@ double Messages::bytes_an_example() const {
 std::pair<Bytes, int> Messages::Take() {
   const size_t taken = next;
   next = (next + 1) % size();
-  return {make ? make(taken) : rest[taken], examples[taken]};
+  return {rest[taken], examples[taken]};
 }
 
 StreamOutcome RunStream(grpc::Channel& channel, Messages& messages, const StreamOptions& options) {

@@ -6,7 +6,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -20,16 +19,12 @@ struct Messages {
   std::vector<grpc::ByteBuffer> rest;
   // How many examples each of `rest` has.
   std::vector<int> examples;
-  // Not null: makes message i of `rest`, which is then empty, each time that it is sent: the client's
-  // work is measured too.
-  std::function<grpc::ByteBuffer(size_t)> make;
   // The names that `rest` spells out.
   std::vector<std::string> names;
   // The next of `rest`: a stream goes on where the one before ended.
   size_t next = 0;
 
-  size_t size() const { return examples.size(); }
-  // Of `rest`; 0 if they are made one by one.
+  size_t size() const { return rest.size(); }
   double bytes_an_example() const;
   size_t total_examples() const { return std::accumulate(examples.begin(), examples.end(), 0U); }
   // The next message and how many examples it has.
@@ -42,7 +37,7 @@ grpc::ByteBuffer ToBytes(const Proto& message) {
   return grpc::ByteBuffer(&slice, 1);
 }
 
-// What a stream did.
+// The result of a stream.
 struct StreamOutcome {
   uint64_t examples = 0;
   // Learning only.

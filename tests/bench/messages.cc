@@ -2,16 +2,11 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstdio>
-#include <cstdlib>
 #include <functional>
-#include <memory>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
-#include "client/batch_builder.h"
-#include "client/format/format.h"
 #include "perceptron/v1/learning_service.pb.h"
 #include "perceptron/v1/prediction_service.pb.h"
 
@@ -59,17 +54,6 @@ void NumberFeatures(v1::ExampleColumns& columns, Numbers& numbers, v1::NameColum
   }
 }
 
-void TakeDifferences(v1::ExampleColumns& columns) {
-  int i = 0;
-  for (const uint32_t end : columns.row_ends()) {
-    for (uint32_t next = 0; i < static_cast<int>(end); ++i) {
-      columns.add_index_deltas(columns.indices(i) - next);
-      next = columns.indices(i) + 1;
-    }
-  }
-  columns.clear_indices();
-}
-
 // Names of this message.
 void NameFeatures(v1::ExampleColumns& columns, std::vector<std::string>& sent) {
   Numbers numbers;
@@ -91,84 +75,25 @@ void FillColumns(const Rows& rows, v1::ExampleColumns& columns) {
 }
 
 template <typename Request>
-void AddExamples(const Rows& rows, bool named, std::vector<std::string>& sent, Request& request) {
+void AddExamples(const Rows& rows, Request& request) {
   const Batch batch = rows.batch();
   const bool all_ones = AllOnes(rows);
   for (size_t i = 0; i < rows.size(); ++i) {
     const Row row = batch.row(i);
     v1::Example& example = *request.add_examples();
     example.set_label(rows.labels[i]);
-    google::protobuf::RepeatedField<float>* values = nullptr;
-    if (named) {
-      for (size_t f = 0; f < row.size; ++f) {
-        sent.push_back(FeatureName(row.indices[f]));
-        example.mutable_named()->add_names(sent.back());
-      }
-      values = example.mutable_named()->mutable_values();
-    } else {
-      example.mutable_sparse()->mutable_indices()->Add(row.indices, row.indices + row.size);
-      values = example.mutable_sparse()->mutable_values();
-    }
-    if (!all_ones) values->Add(row.values, row.values + row.size);
+    v1::SparseFeatures& sparse = *example.mutable_sparse();
+    sparse.mutable_indices()->Add(row.indices, row.indices + row.size);
+    if (!all_ones) sparse.mutable_values()->Add(row.values, row.values + row.size);
   }
-}
-
-// The names of a row with a space between them.
-std::string TextOf(const Row& row) {
-  std::string text;
-  for (size_t f = 0; f < row.size; ++f)
-    absl::StrAppend(&text, f > 0 ? " " : "", FeatureName(row.indices[f]));
-  return text;
-}
-
-void FillTexts(const Rows& rows, std::vector<std::string>& sent, v1::ExampleColumns& columns) {
-  v1::ExampleColumns names;
-  FillColumns(rows, names);
-  NameFeatures(names, sent);
-  const Batch batch = rows.batch();
-  for (size_t i = 0; i < rows.size(); ++i) columns.add_texts(TextOf(batch.row(i)));
-  Append(rows.labels, *columns.mutable_labels());
 }
 
 template <typename Request>
 void Fill(const Rows& rows, Form form, std::vector<std::string>& sent, Request& request) {
-  if (form == Form::kNested || form == Form::kNestedNames)
-    return AddExamples(rows, form == Form::kNestedNames, sent, request);
-  if (form == Form::kTexts) return FillTexts(rows, sent, *request.mutable_columns());
+  if (form == Form::kNested) return AddExamples(rows, request);
   FillColumns(rows, *request.mutable_columns());
-  if (form == Form::kPackedNames || form == Form::kText)
-    NameFeatures(*request.mutable_columns(), sent);
+  if (form == Form::kPackedNames) NameFeatures(*request.mutable_columns(), sent);
 }
-
-// Reads lines as perceptronctl does, and builds a message of them.
-class TextMessages {
- public:
-  explicit TextMessages(const Rows& rows, size_t size) : lines_(TextLines(rows)), size_(size) {
-    client::FormatOptions options;
-    options.kind = client::FormatKind::kText;
-    format_ = *client::MakeFormat(options);
-  }
-  void Build(size_t message, v1::ExampleColumns& columns) {
-    for (size_t i = message * size_; i < std::min((message + 1) * size_, lines_.size()); ++i) {
-      Require(format_->Parse(lines_[i], &row_).status());
-      Require(builder_.Add(row_));
-    }
-    builder_.Build(&columns);
-  }
-
- private:
-  static void Require(const absl::Status& status) {
-    if (status.ok()) return;
-    std::fprintf(stderr, "a line of text: %s\n", status.ToString().c_str());
-    std::abort();
-  }
-
-  const std::vector<std::string> lines_;
-  const size_t size_;
-  std::unique_ptr<client::Format> format_;
-  client::Row row_;
-  client::BatchBuilder builder_;
-};
 
 // Messages of rows; `complete` sets what is the same in all of them.
 template <typename Request>
@@ -183,42 +108,23 @@ Messages MakeMessages(const Rows& rows, const std::string& model, Form form, siz
     const Rows slice = rows.Slice(begin, begin + size);
     Request request;
     Fill(slice, form, messages.names, request);
-    if (form == Form::kTableNames || form == Form::kTableCompact) {
+    if (form == Form::kTableNames) {
       NumberFeatures(*request.mutable_columns(), numbers, table);
       request.mutable_columns()->mutable_stream_names();
     }
-    if (form == Form::kTableCompact) TakeDifferences(*request.mutable_columns());
     complete(request);
-    if (form != Form::kText) messages.rest.push_back(ToBytes(request));
+    messages.rest.push_back(ToBytes(request));
     messages.examples.push_back(static_cast<int>(slice.size()));
   }
-  if (form == Form::kTableNames || form == Form::kTableCompact) {
+  if (form == Form::kTableNames) {
     first.set_name_table_size(std::bit_ceil(static_cast<uint32_t>(numbers.size())));
     *first.mutable_columns()->mutable_stream_names() = table;
   }
   messages.first = ToBytes(first);
-  if (form == Form::kText) {
-    const auto text = std::make_shared<TextMessages>(rows, size);
-    messages.make = [text, complete](size_t message) {
-      Request request;
-      text->Build(message, *request.mutable_columns());
-      complete(request);
-      return ToBytes(request);
-    };
-  }
   return messages;
 }
 
 }  // namespace
-
-std::vector<std::string> TextLines(const Rows& rows) {
-  std::vector<std::string> lines;
-  const Batch batch = rows.batch();
-  for (size_t i = 0; i < rows.size(); ++i) {
-    lines.push_back(absl::StrCat(rows.labels[i], "\t", TextOf(batch.row(i))));
-  }
-  return lines;
-}
 
 Messages LearnMessages(const Rows& rows, const std::string& model, Form form, size_t size) {
   return MakeMessages<v1::LearnStreamRequest>(rows, model, form, size, [](auto& /*request*/) {});

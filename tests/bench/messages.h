@@ -14,18 +14,8 @@ enum class Form {
   kPackedNames,
   // Names that the stream's first message has put into its table.
   kTableNames,
-  // The same with the differences of indices.
-  kTableCompact,
   kNested,
-  kNestedNames,
-  // The names as one text a row, which the server splits. Values are lost.
-  kTexts,
-  // As kPackedNames, from lines of text that the client reads while it sends. Values are lost.
-  kText,
 };
-
-// "label<TAB>names", one line a row, with a space between names.
-std::vector<std::string> TextLines(const Rows& rows);
 
 // `size` rows a message. The first message names the model and has no rows. Values are left out if
 // all are 1, as the client does.

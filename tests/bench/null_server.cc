@@ -18,8 +18,11 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
-#include "tests/bench/null_answers.h"
+#include "perceptron/v1/learning_service.pb.h"
+#include "perceptron/v1/prediction_service.pb.h"
 #include "tests/bench/null_transport.h"
 
 namespace perceptrond::bench {
@@ -34,6 +37,42 @@ constexpr size_t kMaxInboxMessages = 64;
 constexpr size_t kMaxInboxBytes = 4 << 20;
 constexpr int kMaxReceivedBytes = 64 << 20;
 constexpr uint32_t kMaxWritesTogether = 16;
+constexpr size_t kMaxInFlight = 1024;
+
+template <typename Request>
+int RowCount(const Request& request) {
+  return request.has_columns() ? request.columns().row_ends_size() : request.examples_size();
+}
+
+void FillResult(int rows, v1::ResultDetail detail, int64_t number, v1::LearnResult& result) {
+  result.set_message_number(number);
+  result.set_examples(rows);
+  result.set_acknowledged_offset(rows);
+  result.set_revision(1);
+  if (detail == v1::RESULT_DETAIL_UPDATES) return;
+  result.mutable_scores()->Resize(rows, 1.5F);
+  result.mutable_predicted_labels()->Resize(rows, 1);
+}
+
+void FillPrediction(const v1::PredictRequest& request, v1::PredictResponse& response) {
+  const int rows = RowCount(request);
+  response.mutable_scores()->Resize(rows, 1.5F);
+  response.mutable_predicted_labels()->Resize(rows, 1);
+  response.mutable_distances()->Resize(rows, 0.5F);
+  response.set_revision(1);
+}
+
+// The line that tells where a server listens: `listen` with the ports that it got.
+std::string ServingLine(const std::vector<std::string>& listen, const std::vector<int>& ports) {
+  std::vector<std::string> addresses;
+  for (size_t i = 0; i < listen.size(); ++i) {
+    addresses.push_back(
+        absl::StartsWith(listen[i], "unix:")
+            ? listen[i]
+            : absl::StrCat(listen[i].substr(0, listen[i].rfind(':')), ":", ports[i]));
+  }
+  return absl::StrCat("null server serving address=", absl::StrJoin(addresses, ","), "\n");
+}
 
 template <typename Proto>
 bool Parse(Bytes& bytes, Proto& proto) {
@@ -59,7 +98,7 @@ struct LearnAnswers {
     if (messages == 0) {
       detail = request.result_detail();
       response.mutable_opened()->set_model_uid("none");
-      response.mutable_opened()->set_name_table_size(GrantedNameTable(request.name_table_size()));
+      response.mutable_opened()->set_name_table_size(request.name_table_size());
     }
     FillResult(RowCount(request), detail, messages++, *response.add_results());
     response.SerializeToString(&answer);
@@ -75,8 +114,7 @@ struct PredictAnswers {
 
   void Answer(std::string& answer) {
     FillPrediction(request, response);
-    response.set_name_table_size(
-        std::exchange(first, false) ? GrantedNameTable(request.name_table_size()) : 0);
+    response.set_name_table_size(std::exchange(first, false) ? request.name_table_size() : 0);
     response.SerializeToString(&answer);
   }
 };
@@ -178,7 +216,7 @@ class Stream final : public CallHandler {
   }
 
   Call& call_;
-  // Of the thread that handles messages.
+  // Used by the thread that handles messages.
   Answers answers_;
   Bytes incoming_;
   absl::Mutex mutex_;
@@ -197,14 +235,6 @@ class Stream final : public CallHandler {
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-void FillAnswer(const v1::LearnRequest& request, v1::LearnResponse& response) {
-  FillResult(RowCount(request), request.result_detail(), 0, *response.mutable_result());
-}
-void FillAnswer(const v1::PredictRequest& request, v1::PredictResponse& response) {
-  FillPrediction(request, response);
-}
-
-template <typename Request, typename Response>
 class Unary final : public CallHandler {
  public:
   explicit Unary(Call& call) : call_(call) { call_.StartRead(bytes_); }
@@ -217,10 +247,10 @@ class Unary final : public CallHandler {
 
  private:
   void Answer() {
-    Request request;
-    Response response;
+    v1::PredictRequest request;
+    v1::PredictResponse response;
     if (!Parse(bytes_, request)) return call_.Finish(grpc::Status::CANCELLED);
-    FillAnswer(request, response);
+    FillPrediction(request, response);
     call_.FinishWith(ToBytes(response.SerializeAsString()));
   }
 
@@ -232,10 +262,7 @@ std::unique_ptr<CallHandler> MakeHandler(Call& call, const std::string& method) 
   if (absl::EndsWith(method, "/LearnStream")) return std::make_unique<Stream<LearnAnswers>>(call);
   if (absl::EndsWith(method, "/PredictStream"))
     return std::make_unique<Stream<PredictAnswers>>(call);
-  if (absl::EndsWith(method, "/Learn"))
-    return std::make_unique<Unary<v1::LearnRequest, v1::LearnResponse>>(call);
-  if (absl::EndsWith(method, "/Predict"))
-    return std::make_unique<Unary<v1::PredictRequest, v1::PredictResponse>>(call);
+  if (absl::EndsWith(method, "/Predict")) return std::make_unique<Unary>(call);
   return nullptr;
 }
 

@@ -78,7 +78,7 @@ struct Transport {
   grpc::AsyncGenericService service = {};
   std::unique_ptr<grpc::ServerCompletionQueue> queue = nullptr;
   Workers& workers;
-  // Of the polling thread: calls with answers that wait until no event does.
+  // Calls with answers that wait until no event does; used by the polling thread.
   std::vector<Call*> held = {};
 };
 

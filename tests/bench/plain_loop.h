@@ -1,4 +1,4 @@
-// What a plain loop over the same arrays costs: the perceptron as anyone would write it in C, built
+// A plain loop over the same arrays: the perceptron as anyone would write it in C, built
 // with -O3 -march=native (see CMakeLists.txt).
 #pragma once
 

@@ -31,13 +31,9 @@ double Figure::worst() const {
   return direction == Goal::kAtMost ? *largest : *smallest;
 }
 
-bool Figure::met() const {
-  if (direction == Goal::kNone) return true;
-  return direction == Goal::kAtLeast ? worst() >= goal : worst() <= goal;
-}
+bool Figure::met() const { return direction == Goal::kAtLeast ? worst() >= goal : worst() <= goal; }
 
 std::string Figure::goal_text() const {
-  if (direction == Goal::kNone) return "-";
   return absl::StrFormat("%s %.2f", direction == Goal::kAtLeast ? ">=" : "<=", goal);
 }
 
@@ -45,18 +41,15 @@ std::string Table(const std::vector<Figure>& rows) {
   const auto number = [](double value) {
     return value == 0 ? std::string("-") : absl::StrFormat("%.4g", value);
   };
-  std::string text = absl::StrFormat("%-40s %10s %10s %10s %-10s %6s %6s %6s %8s %6s %6s %8s  %s\n",
+  std::string text = absl::StrFormat("%-40s %10s %10s %10s %-10s %6s %6s %6s %6s %6s %8s  %s\n",
                                      "name", "ours", "reference", "null", "unit", "cpu ns",
-                                     "server", "bytes", "updates", "ratio", "worst", "goal", "met");
+                                     "server", "bytes", "ratio", "worst", "goal", "met");
   for (const Figure& row : rows) {
-    absl::StrAppendFormat(
-        &text, "%-40s %10s %10s %10s %-10s %6s %6s %6s %8s %6.2f %6.2f %8s  %s\n", row.name,
-        number(Median(row.values)), number(Median(row.references)), number(Median(row.nulls)),
-        row.unit, number(Median(row.costs)), number(Median(row.server_costs)), number(row.bytes),
-        row.update_shares.empty() ? "-"
-                                  : absl::StrFormat("%.2f %%", 100 * Median(row.update_shares)),
-        Median(row.Ratios()), row.worst(), row.goal_text(),
-        row.direction == Goal::kNone ? "-" : (row.met() ? "yes" : "no"));
+    absl::StrAppendFormat(&text, "%-40s %10s %10s %10s %-10s %6s %6s %6s %6.2f %6.2f %8s  %s\n",
+                          row.name, number(Median(row.values)), number(Median(row.references)),
+                          number(Median(row.nulls)), row.unit, number(Median(row.costs)),
+                          number(Median(row.server_costs)), number(row.bytes), Median(row.Ratios()),
+                          row.worst(), row.goal_text(), row.met() ? "yes" : "no");
   }
   return text;
 }
@@ -67,11 +60,11 @@ std::string Json(const std::vector<Figure>& rows) {
     absl::StrAppendFormat(
         &text,
         "{\"name\": \"%s\", \"value\": %.9g, \"reference\": %.9g, \"null\": %.9g, "
-        "\"cpu_ns\": %.6g, \"server_cpu_ns\": %.6g, \"bytes\": %.6g, \"updates\": %.6g, "
+        "\"cpu_ns\": %.6g, \"server_cpu_ns\": %.6g, \"bytes\": %.6g, "
         "\"ratio\": %.6g, \"worst\": %.6g, \"goal\": \"%s\", \"met\": %s, \"unit\": \"%s\"}\n",
         row.name, Median(row.values), Median(row.references), Median(row.nulls), Median(row.costs),
-        Median(row.server_costs), row.bytes, Median(row.update_shares), Median(row.Ratios()),
-        row.worst(), row.goal_text(), row.met() ? "true" : "false", row.unit);
+        Median(row.server_costs), row.bytes, Median(row.Ratios()), row.worst(), row.goal_text(),
+        row.met() ? "true" : "false", row.unit);
   }
   return text;
 }

@@ -67,53 +67,6 @@ Rows AndTurned(const Rows& rows, size_t step) {
   return both;
 }
 
-// Draws indices below `names` with a probability in proportion to 1 / (1 + index).
-class Zipf {
- public:
-  explicit Zipf(uint32_t names) {
-    std::vector<double> weights(names);
-    for (uint32_t i = 0; i < names; ++i) weights[i] = 1.0 / (1 + i);
-    draw_ = std::discrete_distribution<uint32_t>(weights.begin(), weights.end());
-  }
-  // Different ones.
-  std::vector<uint32_t> Row(std::mt19937& random) {
-    std::set<uint32_t> indices;
-    while (indices.size() < kFeatures) indices.insert(draw_(random));
-    return {indices.begin(), indices.end()};
-  }
-
- private:
-  std::discrete_distribution<uint32_t> draw_;
-};
-
-Rows WordRows(size_t count, uint32_t names, uint32_t seed, bool errs) {
-  std::mt19937 random(seed);
-  Zipf zipf(names);
-  std::normal_distribution<double> normal;
-  std::vector<double> separator(names);
-  for (double& s : separator) s = normal(random);
-  uint32_t own = names;
-  Rows rows;
-  for (size_t i = 0; i < count; ++i) {
-    std::vector<uint32_t> row(kFeatures);
-    int32_t label = 1;
-    if (errs && i % 10 == 0) {
-      std::iota(row.begin(), row.end(), own);
-      own += kFeatures;
-    } else {
-      row = zipf.Row(random);
-      double score = 0;
-      for (const uint32_t index : row) score += separator[index];
-      label = score > 0 ? 1 : -1;
-    }
-    rows.indices.insert(rows.indices.end(), row.begin(), row.end());
-    rows.values.insert(rows.values.end(), row.size(), 1.0F);
-    rows.row_ends.push_back(static_cast<uint32_t>(rows.indices.size()));
-    rows.labels.push_back(label);
-  }
-  return rows;
-}
-
 }  // namespace
 
 std::string FeatureName(uint32_t index) { return absl::StrCat("word", index); }
@@ -144,16 +97,24 @@ std::vector<uint32_t> SlotsOfWords(uint32_t words, uint32_t slots) {
 }
 
 Rows ZipfRows(size_t count, uint32_t names, uint32_t seed) {
-  return WordRows(count, names, seed, false);
-}
-Rows ErringZipfRows(size_t count, uint32_t names, uint32_t seed) {
-  return AndTurned(WordRows(count, names, seed, true), 10);
-}
-
-Rows WithClasses(Rows rows, int32_t classes, uint32_t seed) {
   std::mt19937 random(seed);
-  for (int32_t& label : rows.labels)
-    label = static_cast<int32_t>(random() % static_cast<uint32_t>(classes));
+  std::vector<double> frequencies(names);
+  for (uint32_t i = 0; i < names; ++i) frequencies[i] = 1.0 / (1 + i);
+  std::discrete_distribution<uint32_t> word(frequencies.begin(), frequencies.end());
+  std::normal_distribution<double> normal;
+  std::vector<double> separator(names);
+  for (double& s : separator) s = normal(random);
+  Rows rows;
+  for (size_t i = 0; i < count; ++i) {
+    std::set<uint32_t> row;
+    while (row.size() < kFeatures) row.insert(word(random));
+    double score = 0;
+    for (const uint32_t index : row) score += separator[index];
+    rows.indices.insert(rows.indices.end(), row.begin(), row.end());
+    rows.values.insert(rows.values.end(), row.size(), 1.0F);
+    rows.row_ends.push_back(static_cast<uint32_t>(rows.indices.size()));
+    rows.labels.push_back(score > 0 ? 1 : -1);
+  }
   return rows;
 }
 
@@ -218,19 +179,6 @@ Rows MistakenRows(size_t rounds, uint32_t size, uint32_t seed) {
   const Rows both = AndTurned(once, 1);
   Rows rows;
   for (size_t i = 0; i < rounds; ++i) rows.Append(both);
-  return rows;
-}
-
-Rows MistakenDenseRows(size_t count, uint32_t width, uint32_t seed) {
-  std::mt19937 random(seed);
-  std::vector<float> row(width);
-  for (float& value : row) value = Value(random);
-  Rows rows;
-  rows.dense_width = width;
-  for (size_t i = 0; i < count; ++i) {
-    rows.values.insert(rows.values.end(), row.begin(), row.end());
-    rows.labels.push_back(i % 2 == 0 ? 1 : -1);
-  }
   return rows;
 }
 

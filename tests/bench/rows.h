@@ -44,25 +44,15 @@ std::vector<uint32_t> SlotsOfWords(uint32_t words, uint32_t slots);
 // Zipf's law (exponent 1, index 0 the most frequent), each with the value 1; a hidden separator
 // gives the labels.
 Rows ZipfRows(size_t count, uint32_t names, uint32_t seed);
-// The same twice over, as ErringRows: every tenth row has indices from `names` on of its own, and
-// its label is +1 the first time and -1 the second. At most 7.5 count more indices.
-Rows ErringZipfRows(size_t count, uint32_t names, uint32_t seed);
 
-// `rows` with labels below `classes`, at random.
-Rows WithClasses(Rows rows, int32_t classes, uint32_t seed);
-
-// As SparseRows, the same twice over, for a stream that never converges: every tenth row has places of its own,
-// and its label is +1 the first time and -1 the second. Without an offset a perceptron errs on
+// SparseRows twice over, for a stream that never converges: every tenth row has places of its own, and
+// its label is +1 the first time and -1 the second. Without an offset a perceptron errs on
 // exactly those rows, whenever they come, once it has learned the others. At most size / 120 rows.
 Rows ErringRows(size_t count, uint32_t size, uint32_t seed);
 
 // Every row is a mistake, from zero weights and for ever: rows with places of their own, once with
 // the label +1 and once with -1, `rounds` times.
 Rows MistakenRows(size_t rounds, uint32_t size, uint32_t seed);
-
-// One dense row `count` times, its label +1 and -1 in turn: each a mistake from zero weights
-// without an offset, and the weights are the row after an odd number.
-Rows MistakenDenseRows(size_t count, uint32_t width, uint32_t seed);
 
 // `count` dense rows, labelled by a plane that keeps its distance from all of them.
 Rows DenseRows(size_t count, uint32_t width, uint32_t seed);

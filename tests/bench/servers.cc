@@ -24,7 +24,7 @@ std::unique_ptr<Servers>& Instance() {
   return instance;
 }
 
-// What an HTTP server on the loopback address answers; aborts if there is none.
+// The response of an HTTP server on the loopback address; aborts if there is none.
 std::string GetPage(int port, const std::string& path) {
   const int connection = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address = {};
@@ -111,35 +111,19 @@ uint64_t Servers::JournalCommits() const {
   return static_cast<uint64_t>(std::strtod(metrics.c_str() + at + name.size(), nullptr));
 }
 
-void Servers::CreateModel(const std::string& id, bool offset, uint32_t bits) {
-  v1::Model model;
-  model.mutable_feature_space()->mutable_hashed()->set_bits(bits);
-  if (!offset) model.mutable_learner()->set_bias_input(0);
-  CreateModel(id, model);
-}
-
-void Servers::CreateModel(const std::string& id, const v1::Model& model) {
+void Servers::CreateModel(const std::string& id, bool named_space, bool offset) {
   grpc::ClientContext context;
   v1::CreateModelRequest request;
   request.set_model_id(id);
-  *request.mutable_model() = model;
+  v1::Model& model = *request.mutable_model();
+  if (named_space) model.mutable_feature_space()->mutable_named();
+  if (!named_space) model.mutable_feature_space()->mutable_hashed()->set_bits(kHashedBits);
+  if (!offset) model.mutable_learner()->set_bias_input(0);
   v1::Model created;
   const auto stub = v1::ModelService::NewStub(running(Server::kReal).channels[0]);
   const grpc::Status status = stub->CreateModel(&context, request, &created);
   if (status.ok()) return;
   std::fprintf(stderr, "CreateModel %s: %s\n", id.c_str(), status.error_message().c_str());
-  std::abort();
-}
-
-void Servers::DeleteModel(const std::string& id) {
-  grpc::ClientContext context;
-  v1::DeleteModelRequest request;
-  request.set_name("models/" + id);
-  google::protobuf::Empty deleted;
-  const auto stub = v1::ModelService::NewStub(running(Server::kReal).channels[0]);
-  const grpc::Status status = stub->DeleteModel(&context, request, &deleted);
-  if (status.ok()) return;
-  std::fprintf(stderr, "DeleteModel: %s\n", status.error_message().c_str());
   std::abort();
 }
 

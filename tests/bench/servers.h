@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "perceptron/v1/model.pb.h"
 #include "tests/bench/load.h"
 #include "tests/support/process.h"
 #include "tests/support/temp_dir.h"
@@ -20,27 +19,28 @@ enum class Server { kReal, kNull };
 // It listens on a free port of the loopback address and on a Unix socket in `dir`.
 std::vector<std::string> ServerCommand(Server server, const std::string& dir);
 
+inline constexpr int kHashedBits = 20;
+inline constexpr uint32_t kHashedWeights = 1U << kHashedBits;
+
 // Not thread-safe.
 class Servers {
  public:
-  // Of this program; lives until it ends or Stop is called.
+  // The servers of this program; they live until it ends or Stop is called.
   static Servers& Get();
   static void Stop();
 
   enum class Transport { kTcp, kUnix };
   grpc::Channel& channel(Server server, Transport transport = Transport::kTcp);
-  // What the server's process has used so far.
+  // Used by the server's process so far.
   double ProcessorSeconds(Server server) const;
   // Commits of the real server's journal so far.
   uint64_t JournalCommits() const;
   // On the disk of the real server's journal.
   const std::string& directory() const { return dir_.path(); }
 
-  // On the real server, from here on: a hashed model of 2^bits weights, without an offset if `offset` is false.
-  void CreateModel(const std::string& id, bool offset = true, uint32_t bits = 20);
-  void CreateModel(const std::string& id, const ::perceptron::v1::Model& model);
-  void DeleteModel(const std::string& id);
-  // Streams `messages` round after round until a round of them has no more mistakes than
+  // Creates a model on the real server, in a named space or a hashed one of kHashedWeights.
+  void CreateModel(const std::string& id, bool named_space, bool offset);
+  // Streams `messages` to the real server, round after round, until a round has no more mistakes than
   // `mistakes`. Aborts if that does not come.
   void Converge(Messages& messages, uint64_t mistakes);
 
