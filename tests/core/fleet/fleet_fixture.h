@@ -42,8 +42,10 @@ class FleetTest : public ::testing::Test {
   FleetTest() {
     traffic_.dimension = 12;
     fleet_options_.heartbeat = absl::Milliseconds(20);
-    // No server is taken for dead because the machine is busy.
-    fleet_options_.writer_timeout = absl::Hours(1);
+    // Long, so that no server is taken for dead because the machine is busy. A server that hears of a release
+    // before it has read the take-over of the partition's writer loses its own take-over, and tries again after
+    // this time.
+    fleet_options_.writer_timeout = absl::Seconds(10);
     fleet_options_.rank_delay = absl::Milliseconds(50);
     fleet_options_.settle_time = absl::Milliseconds(100);
     fleet_options_.max_lag = kMaxLag;
@@ -70,16 +72,20 @@ class FleetTest : public ::testing::Test {
   }
   // Does what the last server of a fleet that ends does: the next one need not wait for its silence.
   void ReleaseAll() {
+    ASSERT_TRUE(Eventually([&] { return AllHaveReadTheLog(); }));
     ::perceptron::fleet::v1::Heartbeat heartbeat;
     heartbeat.set_server_id("before");
     heartbeat.set_leaving(true);
     for (uint32_t i = 0; i < kPartitions; ++i) {
       const auto taken = journal_.TakeOver(i, "before", journal_.LastSequence(i).value());
       ASSERT_OK(taken.status());
+      const auto epoch = static_cast<int64_t>(taken->sequence);
       ::perceptron::fleet::v1::WrittenPartition& written = *heartbeat.add_written();
       written.set_partition(i);
-      written.set_epoch(static_cast<int64_t>(taken->sequence));
+      written.set_epoch(epoch);
       written.set_released(true);
+      ASSERT_TRUE(
+          Eventually([&] { return servers_.back().store->fleet()->stats()[i].epoch == epoch; }));
     }
     ASSERT_OK(journal_.Announce(heartbeat.SerializeAsString()));
   }

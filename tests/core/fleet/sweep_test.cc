@@ -11,34 +11,35 @@ namespace {
 // Counts, and fails.
 class SweptJournal final : public testing::JournalDecorator {
  public:
-  SweptJournal(std::shared_ptr<Journal> base, std::atomic<int>& sweeps)
-      : JournalDecorator(std::move(base)), sweeps_(sweeps) {}
+  SweptJournal(std::shared_ptr<Journal> base, std::shared_ptr<std::atomic<int>> sweeps)
+      : JournalDecorator(std::move(base)), sweeps_(std::move(sweeps)) {}
   absl::Status Sweep() override {
-    ++sweeps_;
+    ++*sweeps_;
     return absl::UnavailableError("no answer");
   }
 
  private:
-  std::atomic<int>& sweeps_;
+  // Servers sweep until the fixture ends, after the test's own variables.
+  const std::shared_ptr<std::atomic<int>> sweeps_;
 };
 
 TEST_F(FleetTest, AServerSweepsOnceItHasTakenPartitionsOver) {
   servers_.reserve(2);
-  std::atomic<int> first = 0;
-  std::atomic<int> second = 0;
+  const auto first = std::make_shared<std::atomic<int>>(0);
+  const auto second = std::make_shared<std::atomic<int>>(0);
   Start(std::make_unique<SweptJournal>(journal_.OpenAgain(), first));
-  ASSERT_TRUE(Eventually([&] { return WrittenOnce() && first > 0; }));
+  ASSERT_TRUE(Eventually([&] { return WrittenOnce() && *first > 0; }));
   Server& next = Start(std::make_unique<SweptJournal>(journal_.OpenAgain(), second));
   servers_.front().store.reset();
-  ASSERT_TRUE(Eventually([&] { return Written(next) == kPartitions && second > 0; }));
+  ASSERT_TRUE(Eventually([&] { return Written(next) == kPartitions && *second > 0; }));
 }
 
 TEST_F(FleetTest, AServerSweepsFromTimeToTime) {
-  std::atomic<int> sweeps = 0;
+  const auto sweeps = std::make_shared<std::atomic<int>>(0);
   fleet_options_.sweep_interval = absl::Milliseconds(1);
   Start(std::make_unique<SweptJournal>(journal_.OpenAgain(), sweeps));
   // More often than it takes partitions over.
-  ASSERT_TRUE(Eventually([&] { return sweeps > static_cast<int>(kPartitions); }));
+  ASSERT_TRUE(Eventually([&] { return *sweeps > static_cast<int>(kPartitions); }));
 }
 
 }  // namespace
