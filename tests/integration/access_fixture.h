@@ -30,7 +30,7 @@ class AccessFile {
     chmod((path() + ".new").c_str(), 0600);
     rename((path() + ".new").c_str(), path().c_str());
   }
-  // `without` is left out.
+  // The rules of all principals but one.
   static std::string Text(const std::string& without = "") {
     std::string text;
     const auto add = [&](const std::string& name, const std::string& rights) {
@@ -67,27 +67,17 @@ class AccessTest : public AccessFile, public ServerTest {
     context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(60)));
     if (!principal.empty()) context.AddMetadata("authorization", "Bearer " + principal + "-token");
   }
-  // ServerTest::Call by a principal.
+  // Calls a method as a principal.
   std::string As(const std::string& principal, const std::string& method,
                  const std::string& request, google::protobuf::Message* answer = nullptr) {
     return Call(method, request, answer, principal.empty() ? "" : principal + "-token");
   }
-  grpc::Status CreateAs(const std::string& principal, const std::string& id) {
-    grpc::ClientContext context;
-    Authorize(context, principal);
-    v1::CreateModelRequest request;
-    request.set_model_id(id);
-    request.mutable_model()->mutable_feature_space()->mutable_dense()->set_dimension(2);
-    v1::Model created;
-    return models_->CreateModel(&context, request, &created);
+  std::string CreateAs(const std::string& principal, const std::string& id) {
+    return As(principal, "ModelService/CreateModel",
+              "model_id: '" + id + "' model { feature_space { dense { dimension: 2 } } }");
   }
-  grpc::Status GetAs(const std::string& principal, const std::string& id) {
-    grpc::ClientContext context;
-    Authorize(context, principal);
-    v1::GetModelRequest request;
-    request.set_name("models/" + id);
-    v1::Model model;
-    return models_->GetModel(&context, request, &model);
+  std::string GetAs(const std::string& principal, const std::string& id) {
+    return As(principal, "ModelService/GetModel", "name: 'models/" + id + "'");
   }
   // Replaces the rules, and returns once the server has read them.
   void Replace(const std::string& text) {

@@ -90,9 +90,7 @@ TEST_F(AliasTest, WhatReadsOrTeachesAModelTakesOneAndWhatChangesItDoesNot) {
   EXPECT_EQ(watched.model().name(), "models/a");
   context.TryCancel();
   // It makes no series of metrics.
-  const std::string metrics =
-      RunCommand("curl -sf http://127.0.0.1:" + std::to_string(server_.metrics_port()) + "/metrics")
-          .out;
+  const std::string metrics = MetricsPage(server_);
   EXPECT_THAT(metrics, HasSubstr("model_name=\"a\""));
   EXPECT_THAT(metrics, Not(HasSubstr("model_name=\"x\"")));
 }
@@ -212,7 +210,7 @@ TEST_F(AliasTest, AliasesAreListedAfterAKillAndKeepTheirModelsFromBeingDeleted) 
 }
 
 TEST_F(AliasTest, GoesToTheChallengerThatErrsLess) {
-  // Of 200 examples a errs at the first, and b at every second one.
+  // Model a errs at the first of 200 examples, and b at every second one.
   for (int i = 0; i < 100; ++i) {
     for (const int label : {1, 1}) LearnRow("a", label);
     for (const int label : {1, -1}) LearnRow("b", label);

@@ -12,7 +12,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// AND, without its row of zeros; XOR; and three classes on the axes.
+// AND, without its row of zeros; and XOR.
 constexpr char kAnd[] =
     " examples { label: -1 } examples { sparse { indices: 1 values: 1 } label: -1 } "
     "examples { sparse { indices: 0 values: 1 } label: -1 } "
@@ -22,20 +22,9 @@ constexpr char kXor[] =
     "1 } "
     "examples { dense { values: [-1, 1] } label: -1 } "
     "examples { dense { values: [1, -1] } label: -1 }";
-constexpr char kAxes[] =
-    " examples { dense { values: [1, 0, 0] } label: 0 } "
-    "examples { dense { values: [0, 1, 0] } label: 1 } "
-    "examples { dense { values: [0, 0, 1] } label: 2 }";
 
 class AnalysisTest : public ServerTest {
  protected:
-  AnalysisTest() { ConnectAnalysis(); }
-  void ConnectAnalysis() { analysis_ = v1::AnalysisService::NewStub(channel_); }
-  void RestartAfterKill() {
-    server_.Kill();
-    Restart();
-    ConnectAnalysis();
-  }
   void CreateAndTeach(const std::string& id, const std::string& settings,
                       const std::string& examples, int times = 1) {
     Create(id, settings);
@@ -69,7 +58,6 @@ class AnalysisTest : public ServerTest {
 
   const std::string plane_ =
       "feature_space { dense { dimension: 2 } } stored_examples { max_sample: 100 }";
-  std::unique_ptr<v1::AnalysisService::Stub> analysis_;
 };
 
 TEST_F(AnalysisTest, TheBestMarginOfAConjunctionIsWhatGeometrySaysAndOutlivesAKill) {
@@ -107,7 +95,10 @@ TEST_F(AnalysisTest, TheBestMarginOfAConjunctionIsWhatGeometrySaysAndOutlivesAKi
   const v1::AnalysisResult replacing = Analyze("and", expecting(revision));
   EXPECT_EQ(replacing.new_revision(), revision + 1);
   for (const bool killed : {false, true}) {
-    if (killed) RestartAfterKill();
+    if (killed) {
+      server_.Kill();
+      Restart();
+    }
     const v1::Model replaced = Get("and");
     EXPECT_EQ(replaced.revision(), revision + 1);
     EXPECT_EQ(replaced.weights().SerializeAsString(), replacing.separator().SerializeAsString());
@@ -125,52 +116,6 @@ TEST_F(AnalysisTest, XorIsProvenNotSeparableFromItsUpdatesAlone) {
   EXPECT_FALSE(result.has_separator());
   EXPECT_EQ(Get("xor").report().state(), v1::CONVERGENCE_STATE_NOT_SEPARABLE);
   EXPECT_EQ(Refused("xor", "replace_weights: true"), "FAILED_PRECONDITION NO_SEPARATOR");
-}
-
-TEST_F(AnalysisTest, WeightsThatCannotBeReplacedAreKeptAndTheAnalysisIsToo) {
-  CreateAndTeach("batch", plane_ + " learner { batch_perceptron {} }", kAnd);
-  CreateAndTeach("frozen", plane_, kAnd);
-  EXPECT_EQ(Call("ModelService/FreezeModel", "name: 'models/frozen'"), "OK");
-  for (const auto& [id, reason] :
-       {std::pair{"batch", "NOT_REPLACEABLE"}, {"frozen", "MODEL_FROZEN"}}) {
-    const std::string weights = Get(id).weights().SerializeAsString();
-    EXPECT_EQ(Refused(id, "replace_weights: true"), absl::StrCat("FAILED_PRECONDITION ", reason));
-    EXPECT_EQ(Get(id).weights().SerializeAsString(), weights);
-    Analyze(id);
-    EXPECT_TRUE(Get(id).report().has_analysis());
-  }
-}
-
-TEST_F(AnalysisTest, OfSeveralClassesProofsAndSeparatorsNameTheRivals) {
-  CreateAndTeach("axes",
-                 "feature_space { dense { dimension: 3 } } stored_examples { max_sample: 100 } "
-                 "learner { bias_input: 0 classes { max_classes: 3 } }",
-                 kAxes);
-  const v1::AnalysisResult result = Analyze("axes", "replace_weights: true");
-  // I - 1/3, whose Frobenius norm is sqrt(2), with s_y - s_r = 1 everywhere.
-  EXPECT_NEAR(result.analysis().margin_lower(), std::sqrt(0.5), 1e-6);
-  EXPECT_NEAR(result.update_bound(), 4, 1e-5);
-  ASSERT_EQ(result.support_vectors_size(), 6);
-  for (const v1::SupportVector& one : result.support_vectors()) {
-    ASSERT_TRUE(one.has_rival());
-    EXPECT_NE(one.rival(), one.example().example().label());
-  }
-  ASSERT_EQ(result.separator().vectors_size(), 3);
-  for (int k = 0; k < 3; ++k) {
-    for (int j = 0; j < 3; ++j)
-      EXPECT_NEAR(result.separator().vectors(k).values(j), (j == k ? 2 : -1) / 3.0, 1e-5);
-  }
-  EXPECT_EQ(Get("axes").weights().SerializeAsString(), result.separator().SerializeAsString());
-  EXPECT_EQ(Call("LearningService/Learn",
-                 "model: 'models/axes' examples { dense { values: [1, 0, 0] } label: 2 }"),
-            "OK");
-  const v1::AnalysisResult proof = Analyze("axes");
-  EXPECT_EQ(proof.analysis().separability(), v1::SEPARABILITY_NOT_SEPARABLE);
-  ASSERT_EQ(proof.certificate_size(), 2);
-  for (const v1::CertificateEntry& one : proof.certificate()) {
-    EXPECT_EQ(one.multiplier(), "1");
-    EXPECT_EQ(one.rival(), 2 - one.example().example().label());
-  }
 }
 
 TEST_F(AnalysisTest, PagesTogetherAreEverythingStoredOnceAndTheirTokensAreTheModels) {
@@ -197,61 +142,39 @@ TEST_F(AnalysisTest, PagesTogetherAreEverythingStoredOnceAndTheirTokensAreTheMod
             "INVALID_ARGUMENT INVALID_FIELD page_token");
 }
 
-TEST_F(AnalysisTest, NamedFeaturesAreListedAndReplacedByName) {
-  CreateAndTeach(
-      "spam",
-      "feature_space { named {} } label_names: ['ham', 'spam'] "
-      "stored_examples { max_sample: 100 }",
-      " examples { named { names: ['prize', 'win'] values: [1, 2] } label_name: 'spam' } "
-      "examples { named { names: ['prize', 'new'] values: [3, 1] } label_name: 'spam' } "
-      "examples { named { names: 'see' } label_name: 'ham' }");
-  const v1::AnalysisResult result = Analyze("spam", "replace_weights: true");
-  EXPECT_THAT(result.separator().vectors(0).names(), ::testing::Contains("see"));
-  EXPECT_EQ(Get("spam").weights().vectors(0).names_size(),
-            result.separator().vectors(0).names_size());
-  int pages = 0;
-  std::string listed;
-  for (const v1::StoredExample& one : List("spam", 2, &pages))
-    listed += one.example().ShortDebugString();
-  EXPECT_NE(listed.find("\"new\""), std::string::npos);
-}
-
+// Random labels on random rows: nothing separates them, and the proof takes many seconds. A call that
+// waited for it would return after it has ended.
 // Random labels on random rows: nothing separates them, and the proof takes many seconds. A call that
 // waited for it would return after it has ended.
 TEST_F(AnalysisTest, ALongAnalysisHoldsUpNobodyAndEndsWhenItIsCancelledOrTheServerStops) {
   constexpr int kDimension = 700;
   Create("noise", absl::StrCat("feature_space { dense { dimension: ", kDimension,
                                " } } stored_examples { max_sample: 100000 }"));
-  CreateAndTeach("and", plane_, kAnd);
   std::mt19937 random(1);
   std::normal_distribution<float> normal;
   v1::LearnRequest noise;
   noise.set_model("models/noise");
+  noise.mutable_columns()->set_dense_width(kDimension);
   for (int n = 0; n < 3 * kDimension; ++n) {
-    v1::Example& example = *noise.add_examples();
-    example.set_label(random() % 2 == 0 ? 1 : -1);
-    for (int i = 0; i < kDimension; ++i) example.mutable_dense()->add_values(normal(random));
+    noise.mutable_columns()->add_labels(random() % 2 == 0 ? 1 : -1);
+    for (int i = 0; i < kDimension; ++i) noise.mutable_columns()->add_values(normal(random));
   }
   ASSERT_TRUE(Learn(noise).ok());
   EXPECT_EQ(Analyze("noise", "time_limit { nanos: 1 }").analysis().separability(),
             v1::SEPARABILITY_UNDECIDED);
 
   const auto request = FromText<v1::AnalyzeRequest>("model: 'models/noise'");
+  const auto analysis = v1::AnalysisService::NewStub(channel_);
   grpc::ClientContext first_context;
-  const auto first = analysis_->Analyze(&first_context, request);
+  const auto first = analysis->Analyze(&first_context, request);
   v1::AnalyzeResponse running;
   ASSERT_TRUE(first->Read(&running));
-  Analyze("and");
-  noise.mutable_examples()->DeleteSubrange(1, noise.examples_size() - 1);
-  EXPECT_TRUE(Learn(noise).ok());
-  v1::PredictResponse predicted;
-  EXPECT_TRUE(
-      Predict(FromText<v1::PredictRequest>("model: 'models/noise' examples {}"), &predicted).ok());
+  EXPECT_EQ(Call("LearningService/Learn", "model: 'models/noise' examples { label: 1 }"), "OK");
   ASSERT_TRUE(first->Read(&running));
-  EXPECT_TRUE(running.has_progress()) << "it ended before the other calls";
+  EXPECT_TRUE(running.has_progress()) << "it ended before the other call";
 
   grpc::ClientContext second_context;
-  const auto second = analysis_->Analyze(&second_context, request);
+  const auto second = analysis->Analyze(&second_context, request);
   v1::AnalyzeResponse waiting;
   ASSERT_TRUE(second->Read(&waiting));
   EXPECT_EQ(waiting.progress().stage(), v1::ANALYSIS_STAGE_WAITING);

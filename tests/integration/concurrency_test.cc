@@ -2,13 +2,13 @@
 // scrape it: nothing is lost, and the convergence theorem holds for all of them together.
 #include <atomic>
 #include <cmath>
+#include <functional>
 #include <random>
 #include <thread>
 
-#include "client/batch_builder.h"
 #include "client/client.h"
 #include "client/learn_stream.h"
-#include "tests/integration/inference_fixture.h"
+#include "tests/integration/fixture.h"
 
 namespace perceptrond::testing {
 namespace {
@@ -35,16 +35,13 @@ std::vector<client::Row> SeparableRows(int seed) {
   return rows;
 }
 
-class ConcurrencyTest : public InferenceTest {
+class ConcurrencyTest : public ServerTest {
  protected:
-  ConcurrencyTest() : client_(client::Client::Connect(server_.address())) {
+  ConcurrencyTest() {
     Create("shared",
            "feature_space { dense { dimension: 20 } } learner { bias_input: 0 } "
            "stored_examples { max_sample: 200 }");
     for (int i = 0; i < kStreams; ++i) sets_.push_back(SeparableRows(i));
-    client::BatchBuilder batch;
-    for (const client::Row& row : sets_[0]) EXPECT_TRUE(batch.Add(row).ok());
-    batch.Build(&columns_);
   }
 
   // Stream i, on a connection of its own.
@@ -64,36 +61,14 @@ class ConcurrencyTest : public InferenceTest {
     examples_ += totals->examples;
   }
 
- public:
-  // Each of these uses the model once.
-  void PredictAll() {
-    const auto before = client_.Predict("shared", columns_);
-    const auto after = client_.Predict("shared", columns_);
-    ASSERT_TRUE(before.ok() && after.ok()) << before.status() << after.status();
-    EXPECT_GE(after->revision(), before->revision());
-  }
-  void InferOne() {
-    oip::ModelInferResponse response;
-    EXPECT_EQ(Outcome(Infer(Ones("shared", kDimension), response)), "OK");
-    EXPECT_EQ(Metadata("shared").name(), "shared");
-  }
-  void AnalyzeModel() {
-    const auto result =
-        client_.Analyze(FromText<v1::AnalyzeRequest>("model: 'models/shared'"),
-                        [](const v1::AnalysisProgress& /*progress*/) { return true; });
-    ASSERT_TRUE(result.ok()) << result.status();
-    EXPECT_EQ(result->analysis().separability(), v1::SEPARABILITY_SEPARABLE);
-  }
-  void WatchModel() {
-    int reports = 0;
-    int64_t last = 0;
-    const auto status =
-        client_.WatchModel("shared", absl::Milliseconds(50), [&](const v1::Model& model) {
-          EXPECT_GE(model.revision(), last);
-          last = model.revision();
-          return ++reports < 1;
-        });
-    EXPECT_TRUE(status.ok()) << status;
+  void WatchOnce() {
+    grpc::ClientContext context;
+    const auto watch =
+        models_->WatchModel(&context, FromText<v1::WatchModelRequest>("name: 'models/shared'"));
+    v1::WatchModelResponse response;
+    EXPECT_TRUE(watch->Read(&response));
+    context.TryCancel();
+    (void)watch->Finish();
   }
   void ReadMetricsAndPage() {
     const std::string root = " http://127.0.0.1:" + std::to_string(server_.metrics_port());
@@ -107,42 +82,44 @@ class ConcurrencyTest : public InferenceTest {
     ASSERT_NE(read.out.find("perceptrond_models 1"), std::string::npos);
     ASSERT_NE(read.out.find("\"name\":\"models/shared\""), std::string::npos);
   }
-  void ReadModel() {
-    v1::ExampleColumns few = columns_;
-    few.mutable_values()->Truncate(10 * kDimension);
-    few.mutable_labels()->Truncate(10);
-    const auto explained = client_.Explain("shared", few);
-    EXPECT_TRUE(explained.ok()) << explained.status();
-    EXPECT_TRUE(client_.GetModel("shared", v1::MODEL_VIEW_LEARNING_CURVE).ok());
-    EXPECT_TRUE(
-        client_
-            .ListStoredExamples("shared",
-                                [](const v1::ListStoredExamplesResponse& /*page*/) { return true; })
-            .ok());
-    EXPECT_TRUE(client_.ListModels().ok());
-    EXPECT_TRUE(client_.CheckHealth().ok());
+  void PredictTwice() {
+    const std::string request = "model: 'models/shared' examples {}";
+    const auto before = AnswerOf<v1::PredictResponse>("PredictionService/Predict", request);
+    const auto after = AnswerOf<v1::PredictResponse>("PredictionService/Predict", request);
+    EXPECT_GE(after.revision(), before.revision());
   }
 
- protected:
-  const client::Client client_;
   std::vector<std::vector<client::Row>> sets_;
-  v1::ExampleColumns columns_;
   std::atomic<uint64_t> updates_ = 0;
   std::atomic<uint64_t> examples_ = 0;
 };
 
 TEST_F(ConcurrencyTest, EightStreamsKeepToTheBoundAndLoseNoCountWhileOthersUseTheModel) {
   // So that there is something to analyze from the start.
-  const auto first = client_.Learn("shared", columns_);
-  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_EQ(Call("LearningService/Learn",
+                 "model: 'models/shared' examples { sparse { indices: 0 values: 0.5 } label: 1 }"),
+            "OK");
+  const auto call = [this](const char* method, const std::string& request) {
+    return [this, method, request] { EXPECT_EQ(Call(method, request), "OK") << method; };
+  };
+  const std::string named = "model: 'models/shared' ";
+  const std::function<void()> uses[] = {
+      [this] { PredictTwice(); },
+      [this] { WatchOnce(); },
+      [this] { ReadMetricsAndPage(); },
+      call("AnalysisService/Analyze", named),
+      call("AnalysisService/ListStoredExamples", named),
+      call("PredictionService/Explain", named + "examples { sparse { indices: 0 values: 1 } }"),
+      call("ModelService/GetModel", "name: 'models/shared' view: MODEL_VIEW_LEARNING_CURVE"),
+      call("ModelService/ListModels", ""),
+      call("inference.GRPCInferenceService/ModelMetadata", "name: 'shared'"),
+      call("inference.GRPCInferenceService/ModelInfer",
+           "model_name: 'shared' inputs { name: 'features' datatype: 'FP32' shape: [0, 20] }")};
   std::atomic<bool> done = false;
   std::vector<std::thread> others;
-  for (void (ConcurrencyTest::*use)() :
-       {&ConcurrencyTest::PredictAll, &ConcurrencyTest::InferOne, &ConcurrencyTest::AnalyzeModel,
-        &ConcurrencyTest::WatchModel, &ConcurrencyTest::ReadMetricsAndPage,
-        &ConcurrencyTest::ReadModel}) {
-    others.emplace_back([&, use] {
-      do (this->*use)();
+  for (const std::function<void()>& use : uses) {
+    others.emplace_back([&] {
+      do use();
       while (!done && !HasFailure());
     });
   }
@@ -154,8 +131,8 @@ TEST_F(ConcurrencyTest, EightStreamsKeepToTheBoundAndLoseNoCountWhileOthersUseTh
 
   const v1::Model model = Get("shared");
   EXPECT_EQ(examples_, kStreams * kPasses * kRows);
-  EXPECT_EQ(model.report().examples(), examples_ + first->examples());
-  EXPECT_EQ(model.report().updates(), updates_ + first->updates());
+  EXPECT_EQ(model.report().examples(), examples_ + 1);
+  EXPECT_EQ(model.report().updates(), updates_ + 1);
   EXPECT_EQ(static_cast<uint64_t>(model.revision()), model.report().updates());
   // The theorem, for all streams together.
   EXPECT_LE(static_cast<double>(model.report().updates()), kDimension / (kMargin * kMargin));

@@ -51,7 +51,7 @@ client::Row MakeRow(int producer, int64_t number, std::mt19937& random) {
   return row;
 }
 
-// What the server said it has done, as the producers heard it.
+// The server's acknowledgements, as the producers heard them.
 class Acknowledged {
  public:
   void Add(int producer, const client::LearnAnswer& answer) {
@@ -184,7 +184,7 @@ class ChangingConfig {
 
 struct Case {
   const char* name;
-  // Of examples, which stand in the snapshots: 100,000 take some 8 MB.
+  // A sample of so many examples stands in the snapshots: 100,000 take some 8 MB.
   uint32_t sample;
   size_t largest_snapshot_at_least;
   int kills;
@@ -332,7 +332,7 @@ TEST_P(CrashTest, EverythingAcknowledgedIsInOnceAfterEachKill) {
   }
   stop = true;
   for (std::thread& producer : producers) producer.join();
-  Connect();
+  Connect(server_.address());
   const v1::Model model = Get("m");
   EXPECT_EQ(server_.Terminate(), 0);
   CheckJournal(acknowledged, /*finished=*/true);

@@ -1,21 +1,19 @@
-// Who may call the servers of a fleet that have certificates and tokens, and what the writer knows of a call that another
+// Servers of a fleet with certificates and tokens: who may call them, and what the writer knows of a call that another
 // server passed on.
-#include <gmock/gmock.h>
-#include <grpcpp/generic/generic_stub.h>
+#include <algorithm>
+#include <cstdlib>
 
 #include "absl/strings/match.h"
-#include "perceptron/v1/history_service.grpc.pb.h"
-#include "tests/integration/access_fixture.h"
 #include "tests/integration/certificates.h"
 #include "tests/integration/fleet_process.h"
+#include "tests/integration/transfer_fixture.h"
 
 namespace perceptrond::testing {
 namespace {
 
 using ::testing::HasSubstr;
 
-constexpr char kTrace[] = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
-constexpr char kScraper[] = "Authorization: Bearer scraper-token";
+constexpr char kScraper[] = "scraper-token";
 
 class FleetAccessTest : public FleetProcesses {
  protected:
@@ -29,34 +27,25 @@ class FleetAccessTest : public FleetProcesses {
              certificates_.Path("server.key"), "--fleet-ca", certificates_.Path("ca.pem"),
              "--access-file", access_.path(), "--audit-log", Audit(i), "--slow-call", "1us"});
     }
-    EXPECT_TRUE(Eventually([this] { return Create("spam-a").ok(); }));
+    EXPECT_TRUE(Eventually([this] {
+      return members_[0]->Call(
+                 "ModelService/CreateModel",
+                 "model_id: 'spam-a' model { feature_space { dense { dimension: 2 } } }", nullptr,
+                 "admin-token") == "OK";
+    }));
   }
   std::string Audit(int member) const { return absl::StrCat(dir_.path(), "/audit", member); }
-  static void Authorize(grpc::ClientContext& context, const std::string& principal) {
-    context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(60)));
-    context.AddMetadata("authorization", "Bearer " + principal + "-token");
-  }
-  grpc::Status Create(const std::string& id) const {
-    grpc::ClientContext context;
-    Authorize(context, "admin");
-    v1::CreateModelRequest request;
-    request.set_model_id(id);
-    request.mutable_model()->mutable_feature_space()->mutable_dense()->set_dimension(2);
-    v1::Model created;
-    return members_[0]->models->CreateModel(&context, request, &created);
-  }
-  // Rows that are mistakes: the same row with either label.
-  static grpc::Status Learn(const Member& member, int rows, const std::string& principal,
-                            const std::string& trace = "") {
-    grpc::ClientContext context;
-    Authorize(context, principal);
-    if (!trace.empty()) context.AddMetadata("traceparent", trace);
+  // Rows that are mistakes: one row with either label.
+  static v1::LearnRequest Rows(int rows) {
     v1::LearnRequest request;
     request.set_model("models/spam-a");
     for (int i = 0; i < rows; ++i)
       *request.add_examples() = SparseExample(i % 2 == 0 ? 1 : -1, {{0, 1.0F}, {1, 1.0F}});
-    v1::LearnResponse response;
-    return member.learning->Learn(&context, request, &response);
+    return request;
+  }
+  static std::string Learn(Member& member, int rows, const std::string& principal) {
+    return Outcome(member.CallRaw("/perceptron.v1.LearningService/Learn",
+                                  {Rows(rows).SerializeAsString()}, nullptr, principal + "-token"));
   }
   static grpc::Status List(const std::string& address,
                            const std::shared_ptr<grpc::ChannelCredentials>& credentials,
@@ -71,9 +60,11 @@ class FleetAccessTest : public FleetProcesses {
     return v1::ModelService::NewStub(grpc::CreateCustomChannel(address, credentials, arguments))
         ->ListModels(&context, v1::ListModelsRequest(), &models);
   }
-  double OfAll(const std::string& metric) const {
-    double sum = 0;
-    for (const auto& member : members_) sum += member->Metric(metric, kScraper);
+  int OfAll(const std::string& figure) const {
+    int sum = 0;
+    for (const auto& member : members_)
+      sum +=
+          std::atoi(Metric(member->process, "perceptrond_principal_" + figure, kScraper).c_str());
     return sum;
   }
 
@@ -89,23 +80,14 @@ TEST_F(FleetAccessTest, OnlyServersOfTheFleetReachTheFleetsPort) {
        {certificates_.Credentials(""), certificates_.Credentials("foreign"),
         grpc::InsecureChannelCredentials()})
     EXPECT_EQ(List(port, credentials, "admin-token").error_code(), grpc::StatusCode::UNAVAILABLE);
-  // Of the authority, and not for a server.
+  // A client's certificate of the same authority.
   EXPECT_EQ(List(port, certificates_.Credentials("client"), "admin-token").error_code(),
             grpc::StatusCode::PERMISSION_DENIED);
   // The service between servers is not on the port for clients.
-  grpc::GenericStub stub(members_[0]->channel);
-  grpc::ClientContext context;
-  Authorize(context, "admin");
-  grpc::CompletionQueue queue;
-  const auto call = stub.PrepareCall(&context, "/perceptron.fleet.v1.SegmentService/Learn", &queue);
-  grpc::Status status;
-  void* tag = nullptr;
-  bool ok = false;
-  call->StartCall(&tag);
-  ASSERT_TRUE(queue.Next(&tag, &ok));
-  call->Finish(&status, &tag);
-  ASSERT_TRUE(queue.Next(&tag, &ok));
-  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNIMPLEMENTED) << status.error_message();
+  EXPECT_EQ(members_[0]
+                ->CallRaw("/perceptron.fleet.v1.SegmentService/Learn", {}, nullptr, "admin-token")
+                .error_code(),
+            grpc::StatusCode::UNIMPLEMENTED);
 }
 
 TEST_F(FleetAccessTest, RenewedCertificatesAreUsedByBothSidesWithoutARestart) {
@@ -117,36 +99,33 @@ TEST_F(FleetAccessTest, RenewedCertificatesAreUsedByBothSidesWithoutARestart) {
     EXPECT_EQ(List(port, before).error_code(), grpc::StatusCode::UNAVAILABLE);
   }
   for (const auto& member : members_)
-    EXPECT_TRUE(Eventually([&] { return Learn(*member, 1, "admin").ok(); }));
+    EXPECT_TRUE(Eventually([&] { return Learn(*member, 1, "admin") == "OK"; }));
 }
 
 TEST_F(FleetAccessTest, APrincipalIsCheckedCountedAndLimitedWhereItsCallArrives) {
   for (const auto& member : members_)
-    EXPECT_EQ(Learn(*member, 10, "reader").error_code(), grpc::StatusCode::PERMISSION_DENIED);
-  Member& other = OtherThan(AwaitWriter(kScraper));
-  ASSERT_TRUE(Eventually([&] { return Learn(other, 500, "slow").ok(); }));
-  EXPECT_EQ(Learn(other, 500, "slow").error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
-  EXPECT_EQ(OfAll("perceptrond_principal_limited_total{principal=\"slow\"}"), 1);
-  EXPECT_EQ(OfAll("perceptrond_principal_calls_total{principal=\"slow\",outcome=\"ok\"}"), 1);
-  EXPECT_EQ(OfAll("perceptrond_principal_examples_total{principal=\"slow\"}"), 500);
+    EXPECT_EQ(Learn(*member, 10, "reader"), "PERMISSION_DENIED PERMISSION_DENIED");
+  Member& writer = AwaitWriter(kScraper);
+  Member& other = OtherThan(writer);
+  ASSERT_TRUE(Eventually([&] { return Learn(other, 500, "slow") == "OK"; }));
+  EXPECT_EQ(Learn(other, 500, "slow"), "RESOURCE_EXHAUSTED RATE_LIMITED");
+  EXPECT_EQ(OfAll("limited_total{principal=\"slow\"}"), 1);
+  EXPECT_EQ(OfAll("calls_total{principal=\"slow\",outcome=\"ok\"}"), 1);
+  EXPECT_EQ(OfAll("examples_total{principal=\"slow\"}"), 500);
   // A change is recorded where it was asked for alone.
-  grpc::ClientContext context;
-  Authorize(context, "admin");
-  v1::FreezeModelRequest freeze;
-  freeze.set_name("models/spam-a");
-  v1::Model frozen;
-  ASSERT_TRUE(other.models->FreezeModel(&context, freeze, &frozen).ok());
+  EXPECT_EQ(other.Call("ModelService/FreezeModel", "name: 'models/spam-a'", nullptr, "admin-token"),
+            "OK");
   const int at = &other == members_[0].get() ? 0 : 1;
   EXPECT_TRUE(Eventually([&] { return absl::StrContains(ReadAll(Audit(at)), "FreezeModel"); }));
   EXPECT_THAT(ReadAll(Audit(at)), ::testing::ContainsRegex("\"principal\":\"admin\"[^\n]*Freeze"));
   EXPECT_THAT(ReadAll(Audit(1 - at)), ::testing::Not(HasSubstr("FreezeModel")));
-}
-
-TEST_F(FleetAccessTest, TheWriterKnowsTheTraceAndThePrincipalOfACallThatWasPassedOn) {
-  Member& writer = AwaitWriter(kScraper);
-  // Of a second the log has some lines only.
+  // The writer knows the trace and the principal of a call that was passed on. Its log has only some lines of a second.
   EXPECT_TRUE(Eventually([&] {
-    (void)Learn(OtherThan(writer), 2, "admin", kTrace);
+    grpc::ClientContext context;
+    context.AddMetadata("authorization", "Bearer admin-token");
+    context.AddMetadata("traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01");
+    v1::LearnResponse response;
+    (void)other.learning().Learn(&context, Rows(2), &response);
     const std::vector<std::string> log = writer.process.Log();
     return std::any_of(log.begin(), log.end(), [](const std::string& line) {
       return absl::StrContains(line, "LearningService/Learn ") &&
@@ -156,44 +135,27 @@ TEST_F(FleetAccessTest, TheWriterKnowsTheTraceAndThePrincipalOfACallThatWasPasse
   }));
 }
 
-TEST_F(FleetAccessTest, WhatIsDeniedOfAnImportThatIsPassedOnIsNotTheEndOfItsFile) {
-  ASSERT_TRUE(Eventually([&] { return Learn(*members_[0], 2, "admin").ok(); }));
-  Member& other = OtherThan(AwaitWriter(kScraper));
-  const auto history = v1::HistoryService::NewStub(other.channel);
-  v1::ExportModelRequest out;
-  out.set_name("models/spam-a");
-  grpc::ClientContext exporting;
-  Authorize(exporting, "reader");
-  const auto reader = history->ExportModel(&exporting, out);
-  std::string file;
-  for (v1::ExportModelResponse piece; reader->Read(&piece);) file += piece.piece();
-  ASSERT_TRUE(reader->Finish().ok());
-  grpc::ClientContext importing;
-  Authorize(importing, "keeper");
-  v1::Model imported;
-  access_.Write(absl::StrCat(AccessFile::Text(), "principal { name: 'keeper' token_sha256: '",
-                             AccessFile::Digest("keeper-token"),
+TEST_F(FleetAccessTest, AnImportThatIsPassedOnAndDeniedIsNotTheEndOfItsFile) {
+  access_.Write(absl::StrCat(AccessFile::Text(), "principal { name: 'mover' token_sha256: '",
+                             AccessFile::Digest("mover-token"),
                              "' allow { role: ADMIN models: 'spam-' } }\n"));
   for (const auto& member : members_) {
     member->process.Signal(SIGHUP);
-    EXPECT_TRUE(Eventually([&] { return Learn(*member, 1, "keeper").ok(); }));
+    EXPECT_TRUE(Eventually([&] { return Learn(*member, 1, "mover") == "OK"; }));
   }
-  const auto writer = history->ImportModel(&importing, &imported);
-  v1::ImportModelRequest in;
-  in.set_new_name("models/spam-b");
-  in.set_piece(file);
-  writer->Write(in);
-  in.set_new_name("models/other-b");
-  in.clear_piece();
-  writer->Write(in);
-  EXPECT_EQ(Reason(writer->Finish()), "PERMISSION_DENIED");
+  Member& other = OtherThan(AwaitWriter(kScraper));
+  const auto history = v1::HistoryService::NewStub(other.channel());
+  ExportCall exported(*history, "spam-a", "mover-token");
+  ASSERT_EQ(Outcome(exported.Finish()), "OK");
+  ImportCall imported(*history, "spam-b", "", "mover-token");
+  imported.Send(exported.file());
+  imported.next().set_new_name("models/other-b");
+  imported.Send("");
+  EXPECT_EQ(Reason(imported.AwaitEnd()), "PERMISSION_DENIED");
   for (const char* const id : {"spam-b", "other-b"}) {
-    grpc::ClientContext context;
-    Authorize(context, "admin");
-    v1::GetModelRequest get;
-    get.set_name(absl::StrCat("models/", id));
-    v1::Model model;
-    EXPECT_EQ(Reason(members_[0]->models->GetModel(&context, get, &model)), "MODEL_NOT_FOUND");
+    EXPECT_EQ(members_[0]->Call("ModelService/GetModel", absl::StrCat("name: 'models/", id, "'"),
+                                nullptr, "admin-token"),
+              "NOT_FOUND MODEL_NOT_FOUND");
   }
 }
 

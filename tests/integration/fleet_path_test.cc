@@ -2,7 +2,6 @@
 // killed, and goes back, and no row is lost or learned twice. What fleets do otherwise, core/fleet and server/fleet test.
 #include <cstdio>
 
-#include "perceptron/v1/alias_service.grpc.pb.h"
 #include "tests/integration/fleet_process.h"
 
 namespace perceptrond::testing {
@@ -33,20 +32,11 @@ class FleetPathTest : public FleetProcesses {
   void ExpectEnd(FILE* learning) const {
     EXPECT_EQ(pclose(learning), 0) << ReadAll(dir_.path() + "/learned");
   }
-  // Whether it answers, or the writer by it, and has more updates than that.
+  // True once it answers, or the writer by it, and has more updates than that.
   static bool HasMoreThan(Member& member, int rows) {
-    grpc::ClientContext context;
-    v1::GetModelRequest request;
-    request.set_name("models/m");
     v1::Model model;
-    return member.models->GetModel(&context, request, &model).ok() && model.revision() > rows;
-  }
-  static std::string ModelOfAlias(Member& member) {
-    grpc::ClientContext context;
-    v1::GetModelRequest request;
-    request.set_name("aliases/live");
-    v1::Model model;
-    return member.models->GetModel(&context, request, &model).ok() ? model.name() : "";
+    return member.Call("ModelService/GetModel", "name: 'models/m'", &model) == "OK" &&
+           model.revision() > rows;
   }
   // Each row was one update.
   static void ExpectLearned(Member& member, int rows) {
@@ -56,15 +46,11 @@ class FleetPathTest : public FleetProcesses {
   }
   // The score that a server's own copy gives once it has all rows.
   static float ScoreAtTheEnd(Member& member) {
-    v1::PredictRequest request;
-    request.set_model("models/m");
-    request.set_min_revision(kRows);
-    *request.add_examples() = SparseExample(0, {{0, 1.0F}, {1, 2.0F}});
-    grpc::ClientContext context;
-    v1::PredictResponse response;
-    const grpc::Status status = member.predictions->Predict(&context, request, &response);
-    EXPECT_TRUE(status.ok()) << status.error_message();
-    return response.scores_size() == 1 ? response.scores(0) : NAN;
+    return member
+        .AnswerOf<v1::PredictResponse>("PredictionService/Predict",
+                                       absl::StrCat("model: 'models/m' min_revision: ", kRows,
+                                                    " examples { dense { values: [1, 2] } }"))
+        .scores(0);
   }
 
   std::vector<std::string> rows_;
@@ -74,12 +60,7 @@ TEST_F(FleetPathTest, AModelMovesIntoAFleetOutlivesItsWriterAndMovesBackWithEach
   const std::string data = dir_.path() + "/data";
   {
     Member alone(data, {});
-    v1::CreateModelRequest create;
-    create.set_model_id("m");
-    create.mutable_model()->mutable_feature_space()->mutable_dense()->set_dimension(2);
-    grpc::ClientContext context;
-    v1::Model created;
-    ASSERT_TRUE(alone.models->CreateModel(&context, create, &created).ok());
+    alone.CreateDense("m", 2);
     FILE* const learning = BeginToLearn(alone.process.address());
     Send(learning, 0, 100);
     ExpectEnd(learning);
@@ -103,22 +84,29 @@ TEST_F(FleetPathTest, AModelMovesIntoAFleetOutlivesItsWriterAndMovesBackWithEach
   ExpectLearned(other, kRows);
   writer.process.Restart();
   EXPECT_EQ(ScoreAtTheEnd(writer), ScoreAtTheEnd(other));
-  v1::UpdateAliasRequest alias;
-  alias.mutable_alias()->set_name("aliases/live");
-  alias.mutable_alias()->set_model("models/m");
-  alias.set_allow_missing(true);
-  grpc::ClientContext context;
-  v1::Alias made;
-  EXPECT_TRUE(v1::AliasService::NewStub(writer.channel)->UpdateAlias(&context, alias, &made).ok());
-  EXPECT_TRUE(Eventually([&] { return ModelOfAlias(other) == "models/m"; }));
+  EXPECT_EQ(writer.Call("AliasService/UpdateAlias",
+                        "alias { name: 'aliases/live' model: 'models/m' } allow_missing: true"),
+            "OK");
+  EXPECT_TRUE(Eventually(
+      [&] { return other.Call("ModelService/GetModel", "name: 'aliases/live'") == "OK"; }));
   const std::string back = dir_.path() + "/back";
   for (const auto& member : members_) EXPECT_EQ(member->process.Terminate(), 0);
   const CommandResult here = RunOnFleet("migrate " + url() + " " + back);
   ASSERT_EQ(here.exit_code, 0) << here.out;
   EXPECT_EQ(RunServer("verify " + back).exit_code, 0);
+  // The drill of docs/backup.md.
+  const std::string backups = dir_.path() + "/backups";
+  const std::string restored = dir_.path() + "/restored";
+  for (const std::string& command : {"backup " + url() + " " + backups, "verify " + url()})
+    EXPECT_EQ(RunOnFleet(command).exit_code, 0) << command;
+  EXPECT_EQ(RunServer("restore " + backups + " " + restored).exit_code, 0);
+  EXPECT_EQ(RunServer("verify " + restored).exit_code, 0);
+  fleet_ = "again";
+  EXPECT_EQ(RunOnFleet("restore " + backups + " " + url()).exit_code, 0);
+  EXPECT_EQ(RunOnFleet("verify " + url()).exit_code, 0);
   Member alone(back, {});
   ExpectLearned(alone, kRows);
-  RawLearnStream stream(*alone.learning, "m", "p");
+  RawLearnStream stream(alone.learning(), "m", "p");
   EXPECT_EQ(stream.Open().next_offset(), kRows);
   EXPECT_TRUE(stream.Finish().ok());
 }

@@ -1,14 +1,12 @@
-// What the tests of the Open Inference Protocol share: its stub, and how its answers compare with
-// Predict's.
+// Calls of the Open Inference Protocol.
 #pragma once
 
 #include <bit>
-#include <cmath>
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "inference/inference_service.grpc.pb.h"
+#include "inference/inference_service.pb.h"
 #include "tests/integration/fixture.h"
 #include "tests/support/inference.h"
 
@@ -16,23 +14,16 @@ namespace perceptrond::testing {
 
 class InferenceTest : public ServerTest {
  protected:
-  explicit InferenceTest(std::vector<std::string> flags = {}) : ServerTest(std::move(flags)) {
-    inference_ = oip::GRPCInferenceService::NewStub(channel_);
-  }
+  using ServerTest::ServerTest;
 
-  grpc::Status Infer(const oip::ModelInferRequest& request, oip::ModelInferResponse& response) {
-    grpc::ClientContext context;
-    return inference_->ModelInfer(&context, request, &response);
+  std::string Infer(const oip::ModelInferRequest& request,
+                    oip::ModelInferResponse* response = nullptr) {
+    return Call("inference.GRPCInferenceService/ModelInfer", request.ShortDebugString(), response);
   }
   oip::ModelInferResponse Answer(const oip::ModelInferRequest& request) {
     oip::ModelInferResponse response;
-    const grpc::Status status = Infer(request, response);
-    EXPECT_TRUE(status.ok()) << status.error_message();
+    EXPECT_EQ(Infer(request, &response), "OK");
     return response;
-  }
-  std::string Refusal(const oip::ModelInferRequest& request) {
-    oip::ModelInferResponse response;
-    return Outcome(Infer(request, response));
   }
   oip::ModelMetadataResponse Metadata(const std::string& id) {
     return AnswerOf<oip::ModelMetadataResponse>("inference.GRPCInferenceService/ModelMetadata",
@@ -49,11 +40,9 @@ class InferenceTest : public ServerTest {
               std::vector<float>(static_cast<size_t>(dimension), 1));
     return request;
   }
-
-  std::unique_ptr<oip::GRPCInferenceService::Stub> inference_;
 };
 
-// The output of a name; an empty one if there is none.
+// The output of this name; an empty one if there is none.
 inline oip::ModelInferResponse::InferOutputTensor Output(const oip::ModelInferResponse& response,
                                                          const std::string& name) {
   for (const auto& output : response.outputs()) {
@@ -73,14 +62,6 @@ std::vector<std::string> Describe(const Tensors& tensors) {
     words.push_back(tensor.name() + " " + tensor.datatype() + " [" + shape + "]");
   }
   return words;
-}
-
-// NaN too is compared by its bits.
-template <typename Field>
-std::vector<uint32_t> Bits(const Field& floats) {
-  std::vector<uint32_t> bits;
-  for (const float value : floats) bits.push_back(std::bit_cast<uint32_t>(value));
-  return bits;
 }
 
 }  // namespace perceptrond::testing

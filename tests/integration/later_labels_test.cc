@@ -1,12 +1,11 @@
 // Labels that come after their predictions: ids of Predict, in Learn and LearnStream.
-// core/store/waiting_predictions_test.cc has what is kept, and for how long.
+// core/store/waiting_predictions_test.cc tests how long predictions are kept.
 #include "absl/strings/str_cat.h"
 #include "tests/integration/fixture.h"
 
 namespace perceptrond::testing {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 class LaterLabelsTest : public ServerTest {
@@ -129,10 +128,7 @@ TEST_F(LaterLabelsTest, OnAStreamARowErrorLeavesThePredictionWaitingAndAReplayIs
   }
 }
 
-TEST_F(LaterLabelsTest, PredictionsExpireAndARefusedCallKeepsNothing) {
-  Create("short", "feature_space { named {} } stored_predictions { max_age { nanos: 1 } }");
-  EXPECT_EQ(Learn("short", Label(TwoMails("short")[0], 1)),
-            "INVALID_ARGUMENT PREDICTION_EXPIRED examples[0].prediction_id");
+TEST_F(LaterLabelsTest, ARefusedCallKeepsNothing) {
   Create("small", "feature_space { named {} } stored_predictions { max_bytes: 600 }");
   const std::vector<std::string> ids = TwoMails("small");
   std::string refused = "model: 'models/small' include_prediction_ids: true ";
@@ -150,17 +146,6 @@ TEST_F(LaterLabelsTest, PredictionsExpireAndARefusedCallKeepsNothing) {
   ASSERT_EQ(response.prediction_ids_size(), 2);
   EXPECT_NE(response.prediction_ids(0), "");
   EXPECT_THAT(response.prediction_ids(1), IsEmpty());
-}
-
-TEST_F(LaterLabelsTest, NamesOfNewClassesComeWithIdsToo) {
-  CreateKeeping("m",
-                "feature_space { named {} } "
-                "learner { classes { max_classes: 3 new_classes: NEW_CLASSES_NAMED } }");
-  const std::vector<std::string> ids = TwoMails("m");
-  EXPECT_EQ(Learn("m", absl::StrCat("columns { prediction_ids: ['", ids[0], "', '", ids[1],
-                                    "'] labels: [1, 0] label_names: ['lunch', 'sale'] }")),
-            "OK");
-  EXPECT_THAT(Get("m").label_names(), ElementsAre("sale", "lunch"));
 }
 
 }  // namespace

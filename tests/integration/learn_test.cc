@@ -44,6 +44,7 @@ TEST_F(LearnStreamTest, EachMessageIsAnsweredWithWhatHappenedBeforeEachExampleWa
     EXPECT_EQ(result.updates(), 2);
     EXPECT_EQ(result.revision(), 2);
   }
+  EXPECT_FALSE(stream.answer().has_report());
   EXPECT_EQ(results[0].message_number(), 1);
   EXPECT_EQ(results[0].acknowledged_offset(), 3);
   EXPECT_TRUE(stream.Finish().ok());
@@ -55,54 +56,22 @@ TEST_F(LearnStreamTest, EachMessageIsAnsweredWithWhatHappenedBeforeEachExampleWa
   EXPECT_TRUE(updates_alone.Finish().ok());
 }
 
-TEST_F(LearnStreamTest, PassMarksFindTheConvergenceOfTheTextbook) {
-  RawLearnStream stream(*learning_, "line");
-  stream.Open();
-  uint64_t updates = 0;
-  for (int pass = 1; pass <= 11; ++pass) {
-    const v1::LearnResult result = stream.Ask(absl::StrCat(kLine, "completed_pass: ", pass));
-    updates += result.updates();
-    EXPECT_EQ(result.completed_pass().number(), pass);
-    EXPECT_EQ(result.completed_pass().examples(), 4);
-    EXPECT_EQ(result.completed_pass().updates(), result.updates());
-    EXPECT_EQ(result.completed_pass().converged(), pass == 11) << pass;
-  }
-  EXPECT_TRUE(stream.Finish().ok());
-  EXPECT_EQ(updates, 25);
-  const v1::Model model = Get("line");
-  EXPECT_EQ(model.revision(), 25);
-  EXPECT_THAT(model.weights().vectors(0).values(), ElementsAre(-3));
-  EXPECT_EQ(model.weights().vectors(0).bias(), 7);
-  EXPECT_EQ(model.report().last_pass().number(), 11);
-  // gamma* = 0.18569, R = sqrt(17).
-  EXPECT_GE(model.report().margin_ceiling(), 0.18569);
-  EXPECT_LE(model.report().margin_floor(), 0.18570);
-  EXPECT_NEAR(model.report().radius(), std::sqrt(17), 1e-12);
-}
-
 TEST_F(LearnStreamTest, AnswersCarryTheReportAsOfTheirLastResultIfTheFirstMessageAsksForIt) {
-  for (const bool asked : {true, false}) {
-    const std::string name = asked ? "with" : "without";
-    CreateDense(name, 1);
-    RawLearnStream stream(*learning_, name);
-    stream.first().set_include_report(asked);
-    stream.Open();
-    for (int message = 0; message < 8; ++message)
-      stream.Send(FromText<v1::LearnStreamRequest>(kLine));
-    for (int message = 0; message < 8; ++message) {
-      stream.Result();
-      ASSERT_EQ(stream.answer().has_report(), asked);
-      if (!asked) continue;
-      const v1::ConvergenceReport& report = stream.answer().report();
-      const v1::LearnResult& last = *stream.answer().results().rbegin();
-      EXPECT_EQ(report.updates(), static_cast<uint64_t>(last.revision()));
-      EXPECT_EQ(report.examples(), static_cast<uint64_t>(last.acknowledged_offset()) + 1);
-      EXPECT_TRUE(report.has_margin_ceiling());
-    }
-    const std::string latest = stream.answer().report().ShortDebugString();
-    EXPECT_TRUE(stream.Finish().ok());
-    EXPECT_EQ(latest, asked ? Get(name).report().ShortDebugString() : "");
+  RawLearnStream stream(*learning_, "line");
+  stream.With("include_report: true").Open();
+  for (int message = 0; message < 8; ++message)
+    stream.Send(FromText<v1::LearnStreamRequest>(kLine));
+  for (int message = 0; message < 8; ++message) {
+    stream.Result();
+    const v1::ConvergenceReport& report = stream.answer().report();
+    const v1::LearnResult& last = *stream.answer().results().rbegin();
+    EXPECT_EQ(report.updates(), static_cast<uint64_t>(last.revision()));
+    EXPECT_EQ(report.examples(), static_cast<uint64_t>(last.acknowledged_offset()) + 1);
+    EXPECT_TRUE(report.has_margin_ceiling());
   }
+  const std::string latest = stream.answer().report().ShortDebugString();
+  EXPECT_TRUE(stream.Finish().ok());
+  EXPECT_EQ(latest, Get("line").report().ShortDebugString());
 }
 
 // On streams and in calls alike; core/model/exactly_once_test.cc has the rest.
@@ -208,7 +177,7 @@ TEST_F(LearnStreamTest, DrainingAnswersWhatWasTakenAndThenSaysWhy) {
 }
 
 TEST_F(LearnStreamTest, StateCountersAndPassSurviveAKill) {
-  // What is of one server's time.
+  // Without the figures of one server's lifetime.
   const auto state = [this] {
     v1::Model model = Get("line");
     model.mutable_report()->mutable_drift()->clear_window_examples();

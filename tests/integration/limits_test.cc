@@ -1,148 +1,104 @@
 // Each limit refuses what is beyond it, with words that name the flag, and nothing before it.
+#include "absl/strings/str_cat.h"
 #include "tests/integration/fixture.h"
+#include "tests/support/eventually.h"
 
 namespace perceptrond::testing {
 namespace {
 
-using ::testing::HasSubstr;
-
-void ExpectRefused(const grpc::Status& status, const char* reason, const char* flag) {
-  EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
-  EXPECT_EQ(Reason(status), reason) << status.error_message();
-  EXPECT_THAT(status.error_message(), HasSubstr(flag));
-}
-
 class LimitsTest : public ServerTest {
  protected:
-  LimitsTest()
-      : ServerTest({"--max-models=2", "--max-model-features=100", "--max-producers=1",
-                    "--max-example-features=4", "--max-message-bytes=64KiB"}) {}
-
-  grpc::Status TryCreate(const std::string& id, uint32_t dimension) {
-    grpc::ClientContext context;
-    v1::CreateModelRequest request;
-    request.set_model_id(id);
-    request.mutable_model()->mutable_feature_space()->mutable_dense()->set_dimension(dimension);
-    v1::Model model;
-    return models_->CreateModel(&context, request, &model);
-  }
-  static v1::LearnRequest Request(const std::string& producer = "") {
-    v1::LearnRequest request;
-    request.set_model("models/m");
-    if (!producer.empty()) {
-      request.set_producer_id(producer);
-      request.set_first_offset(0);
-    }
-    *request.add_examples() = SparseExample(1, {{0, 1}});
-    return request;
+  explicit LimitsTest(const std::vector<std::string>& flags = {"--max-models=2",
+                                                               "--max-model-features=100",
+                                                               "--max-producers=1",
+                                                               "--max-example-features=4",
+                                                               "--max-message-bytes=64KiB"})
+      : ServerTest(flags) {}
+  // Refused, with the flag in words.
+  void ExpectRefused(const std::string& method, const std::string& request, const char* reason,
+                     const char* flag) {
+    const grpc::Status status = Send(method, request);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED) << request;
+    EXPECT_EQ(Reason(status), reason);
+    EXPECT_THAT(status.error_message(), ::testing::HasSubstr(flag));
   }
 };
 
-TEST_F(LimitsTest, ModelsAndTheirFeatures) {
-  ExpectRefused(TryCreate("large", 101), "MODEL_TOO_LARGE", "--max-model-features");
-  EXPECT_TRUE(TryCreate("a", 100).ok());
-  EXPECT_TRUE(TryCreate("b", 100).ok());
-  ExpectRefused(TryCreate("c", 100), "MODEL_LIMIT", "--max-models");
+TEST_F(LimitsTest, EachRefusesWhatIsBeyondItAndNothingBeforeIt) {
+  const std::string create = "ModelService/CreateModel";
+  const auto model = [](const char* id, int dimension) {
+    return absl::StrCat("model_id: '", id,
+                        "' model { feature_space { dense { dimension: ", dimension, " } } }");
+  };
+  ExpectRefused(create, model("large", 101), "MODEL_TOO_LARGE", "--max-model-features");
+  for (const char* id : {"m", "n"}) EXPECT_EQ(Call(create, model(id, 100)), "OK");
+  ExpectRefused(create, model("c", 100), "MODEL_LIMIT", "--max-models");
+
+  const std::string learn = "LearningService/Learn";
+  const std::string row = "model: 'models/m' examples { sparse { indices: 0 } label: 1 } ";
+  for (int again = 0; again < 2; ++again) {
+    EXPECT_EQ(Call(learn, row + "producer_id: 'first' first_offset: 0"), "OK");
+    ExpectRefused(learn, row + "producer_id: 'second' first_offset: 0", "PRODUCER_LIMIT",
+                  "--max-producers");
+  }
+  EXPECT_EQ(Call(learn, row + "examples { sparse { indices: [1, 2, 3, 4] } label: 1 }"), "OK");
+  ExpectRefused(learn, row + "examples { sparse { indices: [1, 2, 3, 4, 5] } label: 1 }",
+                "TOO_MANY_FEATURES", "--max-example-features");
+
+  v1::PredictRequest predict;
+  predict.set_model("models/m");
+  predict.mutable_columns()->mutable_row_ends()->Resize(60'000, 0);
+  EXPECT_EQ(Call("PredictionService/Predict", predict.ShortDebugString()), "OK");
+  predict.mutable_columns()->mutable_row_ends()->Resize(66'000, 0);
+  ExpectRefused("PredictionService/Predict", predict.ShortDebugString(), "MESSAGE_TOO_LARGE",
+                "--max-message-bytes");
 }
 
-TEST_F(LimitsTest, Producers) {
-  CreateDense("m", 2);
-  EXPECT_TRUE(Learn(Request("first")).ok());
-  ExpectRefused(Learn(Request("second")), "PRODUCER_LIMIT", "--max-producers");
-  EXPECT_TRUE(Learn(Request("first")).ok());
-  EXPECT_TRUE(Learn(Request()).ok());
-}
-
-TEST_F(LimitsTest, FeaturesOfAnExample) {
-  CreateDense("m", 5);
-  v1::LearnRequest request = Request();
-  *request.add_examples() = SparseExample(1, {{0, 1}, {1, 1}, {2, 1}, {3, 1}});
-  EXPECT_TRUE(Learn(request).ok());
-  *request.add_examples() = SparseExample(1, {{0, 1}, {1, 1}, {2, 1}, {3, 1}, {4, 1}});
-  ExpectRefused(Learn(request), "TOO_MANY_FEATURES", "--max-example-features");
-}
-
-TEST_F(LimitsTest, BytesOfAMessage) {
-  CreateDense("m", 4);
-  v1::PredictRequest request;
-  request.set_model("models/m");
-  request.mutable_columns()->set_dense_width(4);
-  v1::PredictResponse response;
-  for (int i = 0; i < 16'000; ++i) request.mutable_columns()->add_values(1);
-  EXPECT_TRUE(Predict(request, &response).ok());
-  for (int i = 0; i < 4'000; ++i) request.mutable_columns()->add_values(1);
-  ExpectRefused(Predict(request, &response), "MESSAGE_TOO_LARGE", "--max-message-bytes");
-}
-
-class CostLimitTest : public ServerTest {
+class CostLimitTest : public LimitsTest {
  protected:
-  CostLimitTest() : ServerTest({"--max-message-cost=1000000"}) {}
+  CostLimitTest() : LimitsTest({"--max-message-cost=1000000"}) {}
 };
 
 TEST_F(CostLimitTest, AMessageIsRefusedOnEachPathAndTheStreamGoesOn) {
-  v1::Model settings;
-  settings.mutable_feature_space()->mutable_dense()->set_dimension(4);
-  settings.mutable_feature_space()->mutable_map()->mutable_fourier()->set_dimension(100);
-  settings.mutable_feature_space()->mutable_map()->mutable_fourier()->set_gamma(1);
-  Create("m", settings);
-  v1::PredictRequest predict;
-  predict.set_model("models/m");
-  predict.mutable_columns()->set_dense_width(4);
-  // 3,500 rows of 100 mapped features, each of which is a sum of four products.
-  predict.mutable_columns()->mutable_values()->Resize(14'000, 1);
-  v1::PredictResponse response;
-  ExpectRefused(Predict(predict, &response), "MESSAGE_TOO_COSTLY", "--max-message-cost");
-  v1::LearnRequest learn;
-  learn.set_model("models/m");
-  *learn.mutable_columns() = predict.columns();
-  learn.mutable_columns()->mutable_labels()->Resize(3'500, 1);
-  ExpectRefused(Learn(learn), "MESSAGE_TOO_COSTLY", "--max-message-cost");
-  RawLearnStream stream(*learning_, "m");
+  Create("costly",
+         "feature_space { dense { dimension: 4 } map { fourier { dimension: 100 gamma: 1 } } }");
+  // Rows of 100 mapped features, each of which is a sum of four products.
+  v1::LearnRequest costly;
+  costly.set_model("models/costly");
+  costly.mutable_columns()->set_dense_width(4);
+  costly.mutable_columns()->mutable_values()->Resize(14'000, 1);
+  ExpectRefused("PredictionService/Predict", costly.ShortDebugString(), "MESSAGE_TOO_COSTLY",
+                "--max-message-cost");
+  costly.mutable_columns()->mutable_labels()->Resize(3'500, 1);
+  ExpectRefused("LearningService/Learn", costly.ShortDebugString(), "MESSAGE_TOO_COSTLY",
+                "--max-message-cost");
+  RawLearnStream stream(*learning_, "costly");
   stream.Open();
   v1::LearnStreamRequest message;
-  *message.mutable_columns() = learn.columns();
+  *message.mutable_columns() = costly.columns();
   EXPECT_EQ(Reason(stream.Ask(message).error()), "MESSAGE_TOO_COSTLY");
-  message.mutable_columns()->mutable_values()->Truncate(4);
-  message.mutable_columns()->mutable_labels()->Truncate(1);
-  EXPECT_FALSE(stream.Ask(message).has_error());
+  EXPECT_EQ(stream.Ask("examples { dense { values: [1, 1, 1, 1] } label: 1 }").examples(), 1U);
   EXPECT_TRUE(stream.Finish().ok());
 }
 
-// The flag.
-class StreamLimitsTest : public ServerTest, public ::testing::WithParamInterface<std::string> {
+class StreamLimitTest : public LimitsTest {
  protected:
-  StreamLimitsTest() : ServerTest({GetParam() + "=2"}) {}
+  StreamLimitTest() : LimitsTest({"--max-streams=2"}) {}
 };
 
-TEST_P(StreamLimitsTest, AnotherCallIsRefusedUntilOneEndsButManagementIsNot) {
+TEST_F(StreamLimitTest, AnotherCallIsRefusedUntilOneEndsButManagementIsNot) {
   CreateDense("m", 2);
   RawLearnStream one(*learning_, "m");
   one.Open();
   RawLearnStream two(*learning_, "m");
   two.Open();
-  v1::PredictRequest request;
-  request.set_model("models/m");
-  v1::PredictResponse response;
-  const grpc::Status status = Predict(request, &response);
-  EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
-  EXPECT_EQ(Reason(status), "TOO_MANY_STREAMS");
-  EXPECT_THAT(status.error_message(), HasSubstr(GetParam()));
-  grpc::ClientContext context;
-  v1::ListModelsResponse models;
-  EXPECT_TRUE(models_->ListModels(&context, {}, &models).ok());
+  ExpectRefused("PredictionService/Predict", "model: 'models/m'", "TOO_MANY_STREAMS",
+                "--max-streams");
+  EXPECT_EQ(Call("ModelService/ListModels", ""), "OK");
   EXPECT_TRUE(one.Finish().ok());
-  grpc::Status later;
-  do {
-    later = Predict(request, &response);
-  } while (Reason(later) == "TOO_MANY_STREAMS");
-  EXPECT_TRUE(later.ok());
+  EXPECT_TRUE(
+      Eventually([&] { return Call("PredictionService/Predict", "model: 'models/m'") == "OK"; }));
 }
-
-INSTANTIATE_TEST_SUITE_P(Flags, StreamLimitsTest,
-                         ::testing::Values("--max-streams-per-connection", "--max-streams"),
-                         [](const auto& flag) {
-                           return flag.param == "--max-streams" ? "InAll" : "PerConnection";
-                         });
 
 }  // namespace
 }  // namespace perceptrond::testing

@@ -14,10 +14,10 @@ struct ApiMethod {
   const char* path;
   // In text format; $ is the model's name, and % its id.
   const char* request;
-  // Of the principals reader, trainer, keeper and admin (access_fixture.h), each of which may do
-  // what those before it may, the first that may call the method.
+  // The first of the principals reader, trainer, keeper and admin (access_fixture.h) that may call
+  // the method; those after it may, too.
   const char* caller;
-  // Whether an alias may stand for the model.
+  // An alias may stand for the model.
   bool takes_alias;
   // The outcome if no model or alias has the name.
   const char* absent;

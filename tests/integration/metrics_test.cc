@@ -4,80 +4,51 @@
 namespace perceptrond::testing {
 namespace {
 
+using ::testing::HasSubstr;
+using ::testing::Not;
+
 class ServerMetricsTest : public ServerTest {
  protected:
   ServerMetricsTest() : ServerTest({"--metrics-max-models", "2"}) {}
-  std::string Scrape() {
-    return RunCommand("curl -sf http://127.0.0.1:" + std::to_string(server_.metrics_port()) +
-                      "/metrics")
-        .out;
-  }
-  void LearnOne(const std::string& id) {
-    v1::LearnRequest learn;
-    learn.set_model("models/" + id);
-    *learn.add_examples() = SparseExample(1, {{0, 1}});
-    ASSERT_TRUE(Learn(learn).ok());
+  std::string OfA(const std::string& family) {
+    return Metric(server_, "perceptrond_model_" + family + "{model_name=\"a\"}");
   }
 };
 
-TEST_F(ServerMetricsTest, CountsOfAModelAreItsReports) {
-  CreateDense("a", 1);
-  LearnOne("a");
-  LearnOne("a");
-  const std::string text = Scrape();
-  EXPECT_THAT(text, ::testing::HasSubstr("perceptrond_model_examples_total{model_name=\"a\"} 2"));
-  EXPECT_THAT(text, ::testing::HasSubstr("perceptrond_model_mistakes_total{model_name=\"a\"} 1"));
-  EXPECT_THAT(text, ::testing::HasSubstr("perceptrond_model_updates_total{model_name=\"a\"} 1"));
-  EXPECT_THAT(text, ::testing::HasSubstr("grpc_method=\"Learn\""));
-  EXPECT_THAT(text, ::testing::HasSubstr("grpc_server_handling_seconds_bucket"));
-  EXPECT_THAT(text, ::testing::HasSubstr("process_resident_memory_bytes"));
-  EXPECT_THAT(text, ::testing::HasSubstr("perceptrond_build_info"));
-}
-
 TEST_F(ServerMetricsTest, RequestsForUnknownModelsMakeNoSeriesAndTheNumberOfModelsIsCapped) {
   for (const char* id : {"a", "b", "c"}) CreateDense(id, 1);
-  v1::PredictRequest predict;
-  predict.set_model("models/invented");
-  v1::PredictResponse response;
-  EXPECT_FALSE(Predict(predict, &response).ok());
-  const std::string text = Scrape();
-  EXPECT_THAT(text, ::testing::Not(::testing::HasSubstr("invented")));
-  EXPECT_THAT(text, ::testing::HasSubstr("model_name=\"b\""));
-  EXPECT_THAT(text, ::testing::Not(::testing::HasSubstr("model_name=\"c\"")));
-  grpc::ClientContext context;
-  v1::DeleteModelRequest request;
-  request.set_name("models/b");
-  google::protobuf::Empty empty;
-  ASSERT_TRUE(models_->DeleteModel(&context, request, &empty).ok());
-  EXPECT_THAT(Scrape(), ::testing::AllOf(::testing::Not(::testing::HasSubstr("model_name=\"b\"")),
-                                         ::testing::HasSubstr("model_name=\"c\"")));
+  EXPECT_EQ(Call("PredictionService/Predict", "model: 'models/invented'"),
+            "NOT_FOUND MODEL_NOT_FOUND");
+  const std::string page = MetricsPage(server_);
+  EXPECT_THAT(page, Not(HasSubstr("invented")));
+  EXPECT_THAT(page, HasSubstr("model_name=\"b\""));
+  EXPECT_THAT(page, Not(HasSubstr("model_name=\"c\"")));
+  EXPECT_THAT(page, HasSubstr("grpc_service=\"perceptron.v1.PredictionService\",grpc_method="
+                              "\"Predict\",grpc_code=\"NotFound\"} 1"));
+  EXPECT_EQ(Call("ModelService/DeleteModel", "name: 'models/b'"), "OK");
+  EXPECT_THAT(MetricsPage(server_),
+              ::testing::AllOf(Not(HasSubstr("model_name=\"b\"")), HasSubstr("model_name=\"c\"")));
 }
 
-TEST_F(ServerMetricsTest, WhatIsOnlyKnownOfALoadedModelIsAbsentUntilItIsLoaded) {
+TEST_F(ServerMetricsTest, FiguresOfALoadedModelAreAbsentUntilItIsLoadedAndCountsGoOn) {
   CreateDense("a", 1);
-  LearnOne("a");
-  const auto known = ::testing::AllOf(::testing::HasSubstr("perceptrond_model_weight_norm"),
-                                      ::testing::HasSubstr("perceptrond_model_journal_bytes"),
-                                      ::testing::HasSubstr("perceptrond_model_state"));
-  const auto unknown =
-      ::testing::AllOf(::testing::Not(::testing::HasSubstr("perceptrond_model_weight_norm")),
-                       ::testing::Not(::testing::HasSubstr("perceptrond_model_journal_bytes")),
-                       ::testing::Not(::testing::HasSubstr("perceptrond_model_state")));
-  EXPECT_THAT(Scrape(), known);
-  server_.Kill();
-  Restart();
-  EXPECT_THAT(Scrape(), unknown);
-  // Counts go on.
-  EXPECT_THAT(Scrape(),
-              ::testing::HasSubstr("perceptrond_model_examples_total{model_name=\"a\"} 1"));
-  grpc::ClientContext context;
-  v1::ListModelsResponse list;
-  ASSERT_TRUE(models_->ListModels(&context, v1::ListModelsRequest(), &list).ok());
-  EXPECT_FALSE(list.models(0).report().has_weight_norm());
-  EXPECT_EQ(list.models(0).report().state(), v1::CONVERGENCE_STATE_LEARNING);
-  EXPECT_EQ(list.models(0).report().window_examples(), 1U);
-  EXPECT_GT(Get("a", v1::MODEL_VIEW_BASIC).report().weight_norm(), 0);
-  EXPECT_THAT(Scrape(), known);
+  EXPECT_EQ(
+      Call("LearningService/Learn", "model: 'models/a' examples { dense { values: 1 } label: 1 }"),
+      "OK");
+  for (const bool loaded : {true, false, true}) {
+    if (!loaded) {
+      server_.Kill();
+      Restart();
+      const auto list = AnswerOf<v1::ListModelsResponse>("ModelService/ListModels", "");
+      EXPECT_FALSE(list.models(0).report().has_weight_norm());
+      EXPECT_EQ(list.models(0).report().window_examples(), 1U);
+    } else {
+      EXPECT_GT(Get("a", v1::MODEL_VIEW_BASIC).report().weight_norm(), 0);
+    }
+    for (const char* family : {"weight_norm", "journal_bytes"})
+      EXPECT_EQ(OfA(family) != "", loaded) << family;
+    EXPECT_EQ(OfA("examples_total"), "1");
+  }
 }
 
 }  // namespace

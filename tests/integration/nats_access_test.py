@@ -154,7 +154,7 @@ class NatsAccessTest(unittest.TestCase):
         return self.ctl(server, "learn", model, self.directory / "rows.svm", "--format", "svmlight", "--index-base", 1, "--unnumbered")
 
     def ended(self, *flags, nats=None):
-        """What a server says that cannot start."""
+        """The log of a server that cannot start."""
         program = self.server(nats, "refused", *flags)
         self.assertEqual(program.process.wait(60), 1, self.said(program))
         said = self.said(program)

@@ -18,32 +18,24 @@ using ::testing::Not;
 
 class BackupTest : public StorageTest {
  protected:
-  std::string backups() const { return dir_.path() + "/backups"; }
   void StartWithBackups() { Start({"--backup-dir", backups()}); }
-  grpc::Status Backup(int keep, v1::Backup* backup) {
-    grpc::ClientContext context;
-    v1::CreateBackupRequest request;
-    request.set_keep(keep);
-    return backups_->CreateBackup(&context, request, backup);
+  std::string Backup(int keep, v1::Backup* backup = nullptr) {
+    return Call("BackupService/CreateBackup", absl::StrCat("keep: ", keep), backup);
   }
   std::vector<std::string> Names() {
-    grpc::ClientContext context;
-    v1::ListBackupsResponse response;
-    EXPECT_TRUE(backups_->ListBackups(&context, {}, &response).ok());
     std::vector<std::string> names;
-    for (const v1::Backup& backup : response.backups())
+    const auto all = AnswerOf<v1::ListBackupsResponse>("BackupService/ListBackups", "");
+    for (const v1::Backup& backup : all.backups())
       names.push_back(absl::StrCat(backup.name(), backup.damaged() ? " damaged" : ""));
     return names;
   }
   float Score(const std::string& model) {
-    grpc::ClientContext context;
-    v1::PredictRequest request;
-    request.set_model("models/" + model);
-    *request.add_examples() = SparseExample(0, {{0, 1.5F}, {1, -2}});
-    v1::PredictResponse response;
-    EXPECT_TRUE(predictions_->Predict(&context, request, &response).ok());
-    return response.scores(0);
+    return AnswerOf<v1::PredictResponse>(
+               "PredictionService/Predict",
+               "model: 'models/" + model + "' examples { dense { values: [1.5, -2] } }")
+        .scores(0);
   }
+  const std::string restored_ = dir_.path() + "/restored";
 };
 
 // The drill of docs/backup.md.
@@ -65,7 +57,7 @@ TEST_F(BackupTest, ARestoredBackupPredictsAsItDidAndItsProducersContinueExactlyO
     EXPECT_TRUE(learning.Finish().ok());
   });
   v1::Backup backup;
-  ASSERT_TRUE(Backup(0, &backup).ok());
+  ASSERT_EQ(Backup(0, &backup), "OK");
   EXPECT_EQ(backup.name(), "backups/1");
   SendExamples(stream, kExamples, 2 * kExamples);
   stop = true;
@@ -74,13 +66,12 @@ TEST_F(BackupTest, ARestoredBackupPredictsAsItDidAndItsProducersContinueExactlyO
   const v1::Model at_end = Get("m");
   server_->Kill();
 
-  const std::string restored = dir_.path() + "/restored";
-  const CommandResult restore = RunServer("restore " + backups() + " " + restored);
+  const CommandResult restore = RunServer("restore " + backups() + " " + restored_);
   ASSERT_EQ(restore.exit_code, 0) << restore.out;
-  const CommandResult verify = RunServer("verify " + restored);
+  const CommandResult verify = RunServer("verify " + restored_);
   EXPECT_EQ(verify.exit_code, 0) << verify.out;
   EXPECT_THAT(verify.out, HasSubstr("models/m  revision " + std::to_string(at_backup.revision())));
-  StartOn(restored, {"--backup-dir", backups()});
+  StartOn(restored_, {"--backup-dir", backups()});
   EXPECT_EQ(Score("m"), score);
   EXPECT_EQ(Get("m").weights().SerializeAsString(), at_backup.weights().SerializeAsString());
 
@@ -100,7 +91,7 @@ TEST_F(BackupTest, ARestoredBackupPredictsAsItDidAndItsProducersContinueExactlyO
   EXPECT_EQ(Get("m").weights().SerializeAsString(), at_end.weights().SerializeAsString());
   EXPECT_EQ(Get("m").report().examples(), at_end.report().examples());
   // It keeps the journal's id, and so goes on with its backups.
-  EXPECT_TRUE(Backup(0, &backup).ok());
+  EXPECT_EQ(Backup(0), "OK");
 }
 
 TEST_F(BackupTest, OldOnesAreDeletedAndEachThatStaysIsWhole) {
@@ -112,7 +103,7 @@ TEST_F(BackupTest, OldOnesAreDeletedAndEachThatStaysIsWhole) {
   v1::Backup backup;
   for (int i = 0; i < 4; ++i) {
     SendExamples(stream, i * 10, i * 10 + 10);
-    ASSERT_TRUE(Backup(2, &backup).ok());
+    ASSERT_EQ(Backup(2, &backup), "OK");
     EXPECT_GT(backup.size_bytes(), 0);
     EXPECT_GT(backup.create_time().seconds(), 0);
   }
@@ -122,20 +113,15 @@ TEST_F(BackupTest, OldOnesAreDeletedAndEachThatStaysIsWhole) {
   EXPECT_EQ(verify.exit_code, 0) << verify.out;
   EXPECT_THAT(verify.out, HasSubstr("\"examples\":\"30\""));
   EXPECT_THAT(verify.out, HasSubstr("\"examples\":\"40\""));
-  const std::string restored = dir_.path() + "/restored";
-  EXPECT_EQ(RunServer("restore " + backups() + " " + restored + " --backup 3").exit_code, 0);
-  EXPECT_THAT(RunServer("verify " + restored).out, HasSubstr("examples 30"));
+  EXPECT_EQ(RunServer("restore " + backups() + " " + restored_ + " --backup 3").exit_code, 0);
+  EXPECT_THAT(RunServer("verify " + restored_).out, HasSubstr("examples 30"));
 }
 
 TEST_F(BackupTest, DamageInABackupIsFound) {
   StartWithBackups();
   Create("m");
-  RawLearnStream stream(*learning_, "m", "p");
-  stream.Open();
-  SendExamples(stream, 0, 50);
-  EXPECT_TRUE(stream.Finish().ok());
-  v1::Backup backup;
-  ASSERT_TRUE(Backup(0, &backup).ok());
+  LearnExamples("m", 50);
+  ASSERT_EQ(Backup(0), "OK");
   const fs::path log = Log(backups() + "/private/1");
   ASSERT_FALSE(log.empty());
   {
@@ -146,17 +132,15 @@ TEST_F(BackupTest, DamageInABackupIsFound) {
   const CommandResult verify = RunServer("verify " + backups());
   EXPECT_EQ(verify.exit_code, 1);
   EXPECT_THAT(verify.out, HasSubstr("DAMAGED"));
-  const std::string restored = dir_.path() + "/restored";
-  const CommandResult restore = RunServer("restore " + backups() + " " + restored);
+  const CommandResult restore = RunServer("restore " + backups() + " " + restored_);
   EXPECT_EQ(restore.exit_code, 1) << restore.out;
-  EXPECT_FALSE(fs::exists(restored + "/CURRENT"));
+  EXPECT_FALSE(fs::exists(restored_ + "/CURRENT"));
 }
 
 TEST_F(BackupTest, ThatLacksAFileIsNeitherSoundNorPassedOver) {
   StartWithBackups();
   Create("m");
-  v1::Backup backup;
-  for (int i = 0; i < 3; ++i) ASSERT_TRUE(Backup(0, &backup).ok());
+  for (int i = 0; i < 3; ++i) ASSERT_EQ(Backup(0), "OK");
   fs::remove(backups() + "/private/3/CURRENT");
   std::ofstream(backups() + "/meta/1") << "x";
   EXPECT_EQ(Names(),
@@ -167,12 +151,11 @@ TEST_F(BackupTest, ThatLacksAFileIsNeitherSoundNorPassedOver) {
   EXPECT_THAT(verify.out, HasSubstr("backups/1: DAMAGED"));
   EXPECT_THAT(verify.out, HasSubstr("backups/2: sound"));
   EXPECT_THAT(verify.out, HasSubstr("backups/3: DAMAGED"));
-  const std::string restored = dir_.path() + "/restored";
-  const CommandResult newest = RunServer("restore " + backups() + " " + restored);
+  const CommandResult newest = RunServer("restore " + backups() + " " + restored_);
   EXPECT_EQ(newest.exit_code, 1);
   EXPECT_THAT(newest.out, HasSubstr("backups/3"));
-  EXPECT_FALSE(fs::exists(restored));
-  EXPECT_EQ(RunServer("restore " + backups() + " " + restored + " --backup 2").exit_code, 0);
+  EXPECT_FALSE(fs::exists(restored_));
+  EXPECT_EQ(RunServer("restore " + backups() + " " + restored_ + " --backup 2").exit_code, 0);
 }
 
 TEST_F(BackupTest, OfAStoppedServerIsMadeByItsProgram) {
@@ -199,8 +182,7 @@ TEST_F(BackupTest, OfAStoppedServerIsMadeByItsProgram) {
 TEST_F(BackupTest, OnlyAnEmptyDirectoryIsRestoredIntoAndOnlyOwnBackupsAreAddedTo) {
   StartWithBackups();
   Create("m");
-  v1::Backup backup;
-  ASSERT_TRUE(Backup(0, &backup).ok());
+  ASSERT_EQ(Backup(0), "OK");
   const std::string other = dir_.path() + "/other";
   fs::create_directory(other);
   std::ofstream(other + "/file") << "text";
@@ -212,12 +194,10 @@ TEST_F(BackupTest, OnlyAnEmptyDirectoryIsRestoredIntoAndOnlyOwnBackupsAreAddedTo
   EXPECT_EQ(ReadAll(other + "/file"), "text");
   server_->Terminate();
   StartOn(dir_.path() + "/data-2", {"--backup-dir", backups()});
-  const grpc::Status mixed = Backup(0, &backup);
-  EXPECT_EQ(mixed.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
-  EXPECT_EQ(Reason(mixed), "BACKUP_OF_ANOTHER");
+  EXPECT_EQ(Backup(0), "FAILED_PRECONDITION BACKUP_OF_ANOTHER");
   server_->Terminate();
   Start();
-  EXPECT_EQ(Reason(Backup(0, &backup)), "BACKUPS_OFF");
+  EXPECT_EQ(Backup(0), "FAILED_PRECONDITION BACKUPS_OFF");
   EXPECT_EQ(RunServer("restore").exit_code, 2);
   EXPECT_EQ(RunServer("verify --help").exit_code, 0);
 }
@@ -225,10 +205,7 @@ TEST_F(BackupTest, OnlyAnEmptyDirectoryIsRestoredIntoAndOnlyOwnBackupsAreAddedTo
 TEST_F(BackupTest, AModelThatItsJournalContradictsIsNamed) {
   Start();
   Create("bad");
-  RawLearnStream stream(*learning_, "bad", "p");
-  stream.Open();
-  SendExamples(stream, 0, 20);
-  EXPECT_TRUE(stream.Finish().ok());
+  LearnExamples("bad", 20);
   Create("good");
   server_->Terminate();
   EXPECT_EQ(RunServer("verify " + data()).exit_code, 0);

@@ -5,50 +5,25 @@
 #include <filesystem>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "perceptron/v1/backup_service.grpc.pb.h"
+#include "perceptron/v1/backup_service.pb.h"
 #include "tests/integration/fixture.h"
 
 namespace perceptrond::testing {
 
-class StorageTest : public ::testing::Test {
+class StorageTest : public ::testing::Test, protected Api {
  protected:
   static constexpr int kExamples = 500;
 
   std::string data() const { return dir_.path() + "/data"; }
+  std::string backups() const { return dir_.path() + "/backups"; }
   void Start(const std::vector<std::string>& flags = {}) { StartOn(data(), flags); }
   void StartOn(const std::string& directory, const std::vector<std::string>& flags = {}) {
     server_ = std::make_unique<ServerProcess>(directory, flags);
-    grpc::ChannelArguments arguments;
-    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-    const auto channel = grpc::CreateCustomChannel(server_->address(),
-                                                   grpc::InsecureChannelCredentials(), arguments);
-    models_ = v1::ModelService::NewStub(channel);
-    learning_ = v1::LearningService::NewStub(channel);
-    predictions_ = v1::PredictionService::NewStub(channel);
-    backups_ = v1::BackupService::NewStub(channel);
+    Connect(server_->address());
   }
-  v1::Model Create(const std::string& id) {
-    grpc::ClientContext context;
-    v1::CreateModelRequest request;
-    request.set_model_id(id);
-    request.mutable_model()->mutable_feature_space()->mutable_dense()->set_dimension(2);
-    v1::Model created;
-    EXPECT_TRUE(models_->CreateModel(&context, request, &created).ok());
-    return created;
-  }
-  v1::Model Get(const std::string& id) {
-    grpc::ClientContext context;
-    v1::GetModelRequest request;
-    request.set_name("models/" + id);
-    request.set_view(v1::MODEL_VIEW_WEIGHTS);
-    v1::Model model;
-    const grpc::Status status = models_->GetModel(&context, request, &model);
-    EXPECT_TRUE(status.ok()) << status.error_message();
-    return model;
-  }
+  v1::Model Create(const std::string& id) { return CreateDense(id, 2); }
   // The producer's i-th example: nearly every one is a mistake.
   static v1::LearnStreamRequest Example(int64_t i) {
     v1::LearnStreamRequest request;
@@ -71,11 +46,17 @@ class StorageTest : public ::testing::Test {
     stream.Send(stream.first());
     return stream.Finish();
   }
-  std::string Metric(const std::string& name) {
-    return RunCommand("curl -sf http://127.0.0.1:" + std::to_string(server_->metrics_port()) +
-                      "/metrics | grep '^" + name + " ' | cut -d' ' -f2")
-        .out;
+  // Has the model's producer learn so many examples, and returns the last result and its history.
+  v1::LearnResult LearnExamples(const std::string& model, int64_t count,
+                                std::string* history = nullptr) {
+    RawLearnStream stream(*learning_, model, "p");
+    const std::string history_id = stream.Open().history_id();
+    if (history != nullptr) *history = history_id;
+    const v1::LearnResult last = SendExamples(stream, 0, count);
+    EXPECT_EQ(Outcome(stream.Finish()), "OK");
+    return last;
   }
+  std::string Metric(const std::string& name) { return testing::Metric(*server_, name); }
   // The log with the most in it.
   static std::filesystem::path Log(const std::string& directory) {
     std::filesystem::path largest;
@@ -89,10 +70,6 @@ class StorageTest : public ::testing::Test {
 
   TempDir dir_;
   std::unique_ptr<ServerProcess> server_;
-  std::unique_ptr<v1::ModelService::Stub> models_;
-  std::unique_ptr<v1::LearningService::Stub> learning_;
-  std::unique_ptr<v1::PredictionService::Stub> predictions_;
-  std::unique_ptr<v1::BackupService::Stub> backups_;
 };
 
 }  // namespace perceptrond::testing

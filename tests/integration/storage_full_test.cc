@@ -7,6 +7,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "absl/strings/str_cat.h"
 #include "tests/integration/storage_fixture.h"
 
 namespace perceptrond::testing {
@@ -43,48 +44,23 @@ class FullDiskTest : public StorageTest {
   void LearnSome() {
     StartOn(home());
     Create("m");
-    RawLearnStream stream(*learning_, "m", "p");
-    stream.Open();
-    SendExamples(stream, 0, kExamples);
-    EXPECT_TRUE(stream.Finish().ok());
+    LearnExamples("m", kExamples);
     before_ = Get("m");
   }
   void ExpectReads() {
     EXPECT_EQ(Get("m").weights().SerializeAsString(), before_.weights().SerializeAsString());
-    grpc::ClientContext context;
-    v1::PredictRequest request;
-    request.set_model("models/m");
-    *request.add_examples() = SparseExample(0, {{0, 1}});
-    v1::PredictResponse response;
-    EXPECT_TRUE(predictions_->Predict(&context, request, &response).ok());
-    grpc::ClientContext list;
-    v1::ListModelsResponse models;
-    EXPECT_TRUE(models_->ListModels(&list, {}, &models).ok());
-    EXPECT_EQ(models.models_size(), 1);
+    EXPECT_EQ(Call("PredictionService/Predict", "model: 'models/m' examples {}"), "OK");
+    EXPECT_EQ(AnswerOf<v1::ListModelsResponse>("ModelService/ListModels", "").models_size(), 1);
   }
   void ExpectBackup() {
-    grpc::ClientContext context;
-    v1::Backup backup;
-    const grpc::Status status = backups_->CreateBackup(&context, {}, &backup);
-    EXPECT_TRUE(status.ok()) << status.error_message();
-    EXPECT_EQ(RunServer("verify " + dir_.path() + "/backups").exit_code, 0);
+    EXPECT_EQ(Call("BackupService/CreateBackup", ""), "OK");
+    EXPECT_EQ(RunServer("verify " + backups()).exit_code, 0);
   }
-  // What a change is answered with.
   grpc::Status Change() {
-    grpc::ClientContext context;
-    v1::UpdateModelRequest request;
-    request.mutable_model()->set_name("models/m");
-    request.mutable_model()->set_description(std::to_string(++changes_));
-    v1::Model model;
-    return models_->UpdateModel(&context, request, &model);
+    return Send("ModelService/UpdateModel",
+                absl::StrCat("model { name: 'models/m' description: '", ++changes_, "' }"));
   }
-  grpc::Status Delete() {
-    grpc::ClientContext context;
-    v1::DeleteModelRequest request;
-    request.set_name("models/m");
-    google::protobuf::Empty empty;
-    return models_->DeleteModel(&context, request, &empty);
-  }
+  std::string Delete() { return Call("ModelService/DeleteModel", "name: 'models/m'"); }
 
   bool mounted_ = false;
   int changes_ = 0;
@@ -103,9 +79,9 @@ TEST_F(FullDiskTest, ReadsAreAnsweredAlsoAfterARestartAndWritingGoesOnWithSpace)
   } while (changed.ok());
   EXPECT_EQ(Reason(changed), "JOURNAL_UNAVAILABLE");
   server_->Kill();
-  StartOn(home(), {"--backup-dir", dir_.path() + "/backups"});
+  StartOn(home(), {"--backup-dir", backups()});
   ExpectReads();
-  EXPECT_EQ(Metric("perceptrond_journal_read_only"), "1\n");
+  EXPECT_EQ(Metric("perceptrond_journal_read_only"), "1");
   const grpc::Status refused = Change();
   EXPECT_EQ(Reason(refused), "JOURNAL_UNAVAILABLE");
   EXPECT_THAT(refused.error_message(), HasSubstr("MiB free"));
@@ -120,12 +96,12 @@ TEST_F(FullDiskTest, ReadsAreAnsweredAlsoAfterARestartAndWritingGoesOnWithSpace)
   // The server looks once a second.
   while (!Change().ok()) {
   }
-  EXPECT_EQ(Metric("perceptrond_journal_read_only"), "0\n");
+  EXPECT_EQ(Metric("perceptrond_journal_read_only"), "0");
   RawLearnStream again(*learning_, "m", "p");
   EXPECT_EQ(again.Open().next_offset(), kExamples);
   SendExamples(again, kExamples, kExamples + 10);
   EXPECT_TRUE(again.Finish().ok());
-  EXPECT_TRUE(Delete().ok());
+  EXPECT_EQ(Delete(), "OK");
 }
 
 TEST_F(FullDiskTest, ADeletionIsCarriedOutInTheReserve) {
@@ -141,7 +117,7 @@ TEST_F(FullDiskTest, ADeletionIsCarriedOutInTheReserve) {
   StartOn(home());
   ExpectReads();
   EXPECT_EQ(Reason(Change()), "JOURNAL_UNAVAILABLE");
-  EXPECT_TRUE(Delete().ok());
+  EXPECT_EQ(Delete(), "OK");
 }
 
 // Once more than the rest of the disk may be written.
@@ -155,18 +131,17 @@ TEST_F(FullDiskTest, ADeletionIsCarriedOutAfterARestartOnADiskWithoutAByte) {
     } else {
       server_->Terminate();
     }
-    // What the process had open is released.
+    // The files that the process had open are released.
     Fill();
     StartOn(home());
     ExpectReads();
     EXPECT_EQ(Reason(Change()), "JOURNAL_UNAVAILABLE");
-    const grpc::Status deleted = Delete();
-    EXPECT_TRUE(deleted.ok()) << deleted.error_message();
+    EXPECT_EQ(Delete(), "OK");
     EXPECT_FALSE(fs::exists(home() + "/RESERVE"));
     // As before, but without the model.
     server_->Kill();
     StartOn(home());
-    EXPECT_EQ(Reason(Delete()), "MODEL_NOT_FOUND");
+    EXPECT_EQ(Delete(), "NOT_FOUND MODEL_NOT_FOUND");
     Free();
     server_->Terminate();
     StartOn(home());
@@ -195,21 +170,18 @@ TEST_F(FullDiskTest, ModelsCanBeBackedUpToAnotherDisk) {
   if (!Mount()) GTEST_SKIP() << "cannot mount a file system: " << strerror(errno);
   LearnSome();
   server_->Terminate();
-  StartOn(home(), {"--backup-dir", dir_.path() + "/backups"});
+  StartOn(home(), {"--backup-dir", backups()});
   Fill();
   ExpectBackup();
 }
 
 TEST_F(StorageTest, FilesAreForTheirOwnerAloneWhateverTheUmask) {
   const mode_t before = umask(0);
-  StartOn(data(), {"--backup-dir", dir_.path() + "/backups", "--address",
-                   "unix:" + dir_.path() + "/socket"});
+  Start({"--backup-dir", backups(), "--address", "unix:" + dir_.path() + "/socket"});
   umask(before);
   Create("m");
-  grpc::ClientContext context;
-  v1::Backup backup;
-  EXPECT_TRUE(backups_->CreateBackup(&context, {}, &backup).ok());
-  for (const std::string& root : {data(), dir_.path() + "/backups"}) {
+  EXPECT_EQ(Call("BackupService/CreateBackup", ""), "OK");
+  for (const std::string& root : {data(), backups()}) {
     struct stat info {};
     ASSERT_EQ(stat(root.c_str(), &info), 0);
     EXPECT_EQ(info.st_mode & 0777, 0700U) << root;
@@ -218,7 +190,7 @@ TEST_F(StorageTest, FilesAreForTheirOwnerAloneWhateverTheUmask) {
       EXPECT_EQ(info.st_mode & 0777, S_ISDIR(info.st_mode) ? 0700U : 0600U) << entry.path();
     }
   }
-  // Who may connect to the socket is for the umask.
+  // The umask decides who may connect to the socket.
   struct stat info {};
   ASSERT_EQ(stat((dir_.path() + "/socket").c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777, 0777U);

@@ -20,12 +20,9 @@ class LossTest : public StorageTest {
     claim_.set_id("p");
     v1::Producer::Resume& resume = *claim_.mutable_resume();
     resume.set_model_uid(Create("m").uid());
-    RawLearnStream stream(*learning_, "m", "p");
-    resume.set_history_id(stream.Open().history_id());
-    const v1::LearnResult last = SendExamples(stream, 0, kExamples);
+    const v1::LearnResult last = LearnExamples("m", kExamples, resume.mutable_history_id());
     resume.set_acknowledged_offset(last.acknowledged_offset());
     resume.set_acknowledged_revision(last.revision());
-    EXPECT_TRUE(stream.Finish().ok());
     before_ = Get("m");
   }
   void CutTheLog() {
@@ -116,7 +113,7 @@ TEST_F(LossTest, OtherProducersUpdatesDoNotHideTheLoss) {
   ExpectRefusedAfterOthersUpdates();
 }
 
-// What a power failure may take where updates are acknowledged before they are on disk.
+// A power failure may take updates that are acknowledged before they are on disk.
 TEST_F(LossTest, OtherProducersUpdatesDoNotHideWhatAPowerFailureTook) {
   Learn({"--durability", "none"});
   server_->Kill();

@@ -14,10 +14,8 @@ namespace perceptrond::testing {
 
 inline constexpr char kAdminToken[] = "admin-token";
 inline constexpr char kKeeperToken[] = "keeper-token";
-// Access rules with the administrator of models with a prefix.
-inline std::string RulesWithKeeper() { return AccessFile::Text(); }
 
-// Whether a model's file, exported at another time, has as many bytes, but for those of the time.
+// A model's file that was exported at another time has as many bytes, but for those of the time.
 inline bool IsAsLong(const std::string& file, const std::string& other) {
   constexpr size_t kTimeBytes = 16;
   return file.size() <= other.size() + kTimeBytes && other.size() <= file.size() + kTimeBytes;
@@ -47,7 +45,7 @@ class ImportCall {
       if (!Send(bytes.substr(at, piece_bytes))) return;
     }
   }
-  // What the next message has instead.
+  // The next message.
   v1::ImportModelRequest& next() { return request_; }
   void HalfClose() { writer_->WritesDone(); }
   void Cancel() { context_.TryCancel(); }
@@ -96,7 +94,7 @@ class ExportCall {
   std::string file_;
 };
 
-// What transfers need, for a server with any flags.
+// Exports and imports of a server with any flags.
 template <typename Base>
 class Transfers : public Base {
  protected:
@@ -120,18 +118,13 @@ class Transfers : public Base {
   // A model whose file has some 2.5 MB times `size`.
   void CreateLarge(const std::string& id, int size, const std::string& token = "") {
     constexpr uint32_t kAtOnce = 65'536;
-    v1::CreateModelRequest create;
-    create.set_model_id(id);
     const auto dimension = static_cast<uint32_t>(size) << 18;
-    create.mutable_model()->mutable_feature_space()->mutable_dense()->set_dimension(dimension);
-    const auto authorize = [&](grpc::ClientContext& context) {
-      if (!token.empty()) context.AddMetadata("authorization", "Bearer " + token);
-    };
-    grpc::ClientContext creating;
-    authorize(creating);
-    v1::Model model;
-    const grpc::Status created = this->models_->CreateModel(&creating, create, &model);
-    ASSERT_TRUE(created.ok()) << created.error_message();
+    ASSERT_EQ(this->Call("ModelService/CreateModel",
+                         absl::StrCat("model_id: '", id,
+                                      "' model { feature_space { dense { dimension: ", dimension,
+                                      " } } }"),
+                         nullptr, token),
+              "OK");
     // Most weights are not 0, so that all are listed.
     for (uint32_t begin = 0; begin < dimension / 4 * 3; begin += kAtOnce) {
       v1::LearnRequest request;
@@ -143,30 +136,21 @@ class Transfers : public Base {
       }
       columns.add_row_ends(static_cast<uint32_t>(columns.indices_size()));
       columns.add_labels(begin / kAtOnce % 2 == 0 ? 1 : -1);
-      grpc::ClientContext learning;
-      authorize(learning);
-      v1::LearnResponse learned;
-      const grpc::Status status = this->learning_->Learn(&learning, request, &learned);
-      ASSERT_TRUE(status.ok()) << status.error_message();
+      ASSERT_EQ(Outcome(this->CallRaw("/perceptron.v1.LearningService/Learn",
+                                      {request.SerializeAsString()}, nullptr, token)),
+                "OK");
     }
   }
   std::string Export(const std::string& id, const std::string& token = "") {
     ExportCall call(*history_, id, token);
-    const grpc::Status status = call.Finish();
-    EXPECT_TRUE(status.ok()) << status.error_message();
+    EXPECT_EQ(Outcome(call.Finish()), "OK");
     return call.file();
   }
   bool Exists(const std::string& id, const std::string& token = "") {
-    grpc::ClientContext context;
-    if (!token.empty()) context.AddMetadata("authorization", "Bearer " + token);
-    v1::GetModelRequest request;
-    request.set_name("models/" + id);
-    v1::Model model;
-    const grpc::Status status = this->models_->GetModel(&context, request, &model);
-    if (!status.ok()) {
-      EXPECT_EQ(Reason(status), "MODEL_NOT_FOUND");
-    }
-    return status.ok();
+    const std::string outcome =
+        this->Call("ModelService/GetModel", "name: 'models/" + id + "'", nullptr, token);
+    EXPECT_TRUE(outcome == "OK" || outcome == "NOT_FOUND MODEL_NOT_FOUND") << outcome;
+    return outcome == "OK";
   }
 
   std::unique_ptr<v1::HistoryService::Stub> history_;

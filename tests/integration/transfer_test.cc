@@ -72,23 +72,22 @@ TEST_F(TransferTest, AFileThatIsNotWholeOrNotAsItWasChangesNothing) {
 }
 
 TEST_F(TransferTest, OfTwoImportsUnderOneNameOneMakesTheModel) {
-  for (int round = 0; round < 5; ++round) {
-    for (const bool same_request : {false, true}) {
-      const std::string id = absl::StrCat("b", round, same_request ? "-same" : "");
-      grpc::Status ends[2];
-      v1::Model made[2];
-      std::thread first([&] { ends[0] = Import(file_, id, same_request ? "1" : "", &made[0]); });
-      ends[1] = Import(file_, id, same_request ? "1" : "", &made[1]);
-      first.join();
-      if (same_request) {
-        EXPECT_TRUE(ends[0].ok() && ends[1].ok());
-        EXPECT_EQ(made[0].uid(), made[1].uid());
-      } else {
-        EXPECT_NE(ends[0].ok(), ends[1].ok());
-        EXPECT_EQ(Reason(ends[ends[0].ok() ? 1 : 0]), "MODEL_EXISTS");
-      }
-      EXPECT_EQ(Weights(id), Weights("a"));
+  for (const bool same_request : {false, true}) {
+    const std::string id = same_request ? "same" : "b";
+    const std::string request_id = same_request ? "1" : "";
+    grpc::Status ends[2];
+    v1::Model made[2];
+    std::thread first([&] { ends[0] = Import(file_, id, request_id, &made[0]); });
+    ends[1] = Import(file_, id, request_id, &made[1]);
+    first.join();
+    if (same_request) {
+      EXPECT_TRUE(ends[0].ok() && ends[1].ok());
+      EXPECT_EQ(made[0].uid(), made[1].uid());
+    } else {
+      EXPECT_NE(ends[0].ok(), ends[1].ok());
+      EXPECT_EQ(Reason(ends[ends[0].ok() ? 1 : 0]), "MODEL_EXISTS");
     }
+    EXPECT_EQ(Weights(id), Weights("a"));
   }
 }
 
@@ -139,12 +138,9 @@ TEST_F(LargeTransferTest, ADrainingServerSendsExportsToTheirEndAndTakesNothingNe
     EXPECT_EQ(Call(method, "model: 'models/a'"), "UNAVAILABLE DRAINING") << method;
   const std::string inference = "inference.GRPCInferenceService/";
   EXPECT_EQ(Call(inference + "ModelInfer", "model_name: 'a'"), "UNAVAILABLE DRAINING");
-  ::inference::ServerReadyResponse server_ready;
-  EXPECT_EQ(Call(inference + "ServerReady", "", &server_ready), "OK");
-  EXPECT_FALSE(server_ready.ready());
-  ::inference::ModelReadyResponse model_ready;
-  EXPECT_EQ(Call(inference + "ModelReady", "name: 'a'", &model_ready), "OK");
-  EXPECT_FALSE(model_ready.ready());
+  EXPECT_FALSE(AnswerOf<::inference::ServerReadyResponse>(inference + "ServerReady", "").ready());
+  EXPECT_FALSE(
+      AnswerOf<::inference::ModelReadyResponse>(inference + "ModelReady", "name: 'a'").ready());
   EXPECT_TRUE(AnswerOf<::inference::ServerLiveResponse>(inference + "ServerLive", "").live());
   EXPECT_EQ(Outcome(exported.Finish()), "OK");
   EXPECT_TRUE(IsAsLong(exported.file(), file_));
@@ -208,31 +204,6 @@ class TransferAccessTest : public Transfers<AccessTest> {
   }
   std::string file_;
 };
-
-TEST_F(TransferAccessTest, TransfersOfARemovedPrincipalEndAndLeaveNoModel) {
-  const auto history = NarrowHistory();
-  ExportCall read(*history, "spam-a", "reader-token");
-  ASSERT_TRUE(read.ReadPiece());
-  ExportCall unread(*history, "spam-a", "reader-token");
-  ASSERT_TRUE(unread.ReadPiece());
-  ImportCall imported(*history_, "spam-b", "", kKeeperToken);
-  imported.SendAll(file_);
-  Replace(Text("reader"));
-  EXPECT_EQ(Outcome(read.Finish()), "UNAUTHENTICATED UNAUTHENTICATED");
-  EXPECT_LT(read.file().size(), file_.size());
-  Replace(Text("keeper"));
-  EXPECT_EQ(Outcome(imported.AwaitEnd()), "UNAUTHENTICATED UNAUTHENTICATED");
-  EXPECT_FALSE(Exists("spam-b", kAdminToken));
-  // The server keeps nothing of an export that nobody reads.
-  EXPECT_TRUE(Eventually([this] {
-    return RunCommand(absl::StrCat("curl -sf -H 'Authorization: Bearer scraper-token' "
-                                   "http://127.0.0.1:",
-                                   server_.metrics_port(), "/metrics"))
-               .out.find("\nperceptrond_memory_reserved_bytes{use=\"answers\"} 0\n") !=
-           std::string::npos;
-  }));
-  EXPECT_FALSE(unread.Finish().ok());
-}
 
 TEST_F(TransferAccessTest, AMessageThatIsDeniedOrMalformedIsNotTheEndOfTheFile) {
   {

@@ -34,7 +34,7 @@ def check_history(producers):
 
 
 def look(stubs, model, revision):
-    """What a server says that the model is, and the scores of each feature alone, which are the weights, of its own copy."""
+    """The model as a server returns it, and the scores of each feature alone by its own copy, which are the weights."""
     get = model_service_pb2.GetModelRequest(name=f"models/{model}", view=model_service_pb2.MODEL_VIEW_WEIGHTS)
     found = eventually(f"{model} is read", lambda: stubs.models.GetModel(get, timeout=30))
     units = pack([Row({i: 1.0}, None) for i in range(DIMENSION)])

@@ -27,9 +27,9 @@ ROWS, EVERY, WINDOW = 20, 10, 5
 # An answer that takes longer is taken for lost, and the next server is tried.
 ANSWER_SECONDS = 4
 PREDICT_SECONDS = 5
-# Of how often a client sends.
+# A client waits for this time between messages.
 PAUSE_SECONDS = 0.005
-# What a reader has answered before it counts as reading.
+# A reader counts as reading after so many answers.
 READS = 20
 
 
@@ -47,7 +47,7 @@ def create(fleet, model):
 
 
 def learn_once(fleet, server, model):
-    """What one more row comes to, an update once however often it is sent: None, or a Failure."""
+    """Learns one more row, an update once however often it is sent. Returns None, or a Failure."""
     request = learning_service_pb2.LearnRequest(model=f"models/{model}", columns=pack([Row({PROBE: 1.0}, 1)]), producer_id="probe", first_offset=0)
     try:
         fleet.stubs[server].learning.Learn(request, timeout=30)

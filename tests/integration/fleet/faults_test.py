@@ -135,7 +135,7 @@ def run(fleet, fault, model):
         load.abandon()
     checker.check_history(load.producers)
     if not goes_on:
-        # What was refused may have been learned.
+        # A refused row may have been learned.
         wait_for("the probe is learned", lambda: learn_once(fleet, 0, model) is None)
     learned = load.producers, 0 if goes_on else 1
     missing, sent = checker.check_servers(fleet, model, *learned)

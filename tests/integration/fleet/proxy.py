@@ -7,7 +7,7 @@ import struct
 import threading
 
 CHUNK = 1 << 16
-# What may be on its way in one direction of a delayed connection.
+# At most so many are on their way in one direction of a delayed connection.
 MOST_CHUNKS = 64
 
 

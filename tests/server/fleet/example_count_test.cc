@@ -2,12 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <string>
 
 #include "perceptron/v1/learning_service.pb.h"
 #include "server/rpc/message.h"
 #include "server/rpc/timed_request.h"
 #include "server/sessions/nested_examples.h"
+#include "tests/support/api.h"
 #include "tests/support/status.h"
 
 namespace perceptrond {
@@ -20,7 +22,7 @@ grpc::ByteBuffer BytesOf(const std::string& text) {
   return {&slice, 1};
 }
 
-// As the server that reads the request counts them.
+// The count of the server that reads the request.
 size_t CountParsed(const v1::LearnRequest& request) {
   grpc::ByteBuffer bytes = BytesOf(request.SerializeAsString());
   RequestWithExamples<v1::LearnRequest> parsed;
@@ -28,28 +30,18 @@ size_t CountParsed(const v1::LearnRequest& request) {
   return CountRequestRows(parsed);
 }
 
-size_t Count(const v1::LearnRequest& request) {
-  grpc::ByteBuffer bytes = BytesOf(request.SerializeAsString());
-  return CountExamplesIn(bytes);
-}
-
 TEST(ExampleCountTest, EachFormCountsAsTheReaderOfTheRequestDoes) {
-  v1::LearnRequest request;
-  request.set_model("models/m");
-  EXPECT_EQ(Count(request), 0U);
-  for (int i = 0; i < 5; ++i) request.add_examples()->mutable_dense()->add_values(1);
-  EXPECT_EQ(Count(request), 5U);
-  for (int i = 0; i < 3; ++i) request.mutable_columns()->add_row_ends(1000 * (i + 1));
-  request.mutable_columns()->add_values(1);
-  EXPECT_EQ(Count(request), 8U);
-  EXPECT_EQ(Count(request), CountParsed(request));
-  request.mutable_columns()->set_dense_width(4);
-  for (int i = 0; i < 40; ++i) request.mutable_columns()->add_values(1);
-  EXPECT_EQ(Count(request), 15U);
-  EXPECT_EQ(Count(request), CountParsed(request));
-  request.mutable_columns()->set_half_values(std::string(2 * 4 * 20, '\0'));
-  EXPECT_EQ(Count(request), 25U);
-  EXPECT_EQ(Count(request), CountParsed(request));
+  for (const auto& [text, count] : std::map<std::string, size_t>{
+           {"model: 'models/m'", 0},
+           {"examples { dense { values: 1 } } examples {} examples { text: 'a' }", 3},
+           {"columns { row_ends: [1000, 2000, 3000] values: 1 } examples {}", 4},
+           {"columns { dense_width: 4 values: [1, 2, 3, 4, 5, 6, 7, 8] }", 2},
+           {"columns { dense_width: 4 half_values: '0123456789abcdef0123456789abcdef' }", 4}}) {
+    const auto request = testing::FromText<v1::LearnRequest>(text);
+    grpc::ByteBuffer bytes = BytesOf(request.SerializeAsString());
+    EXPECT_EQ(CountExamplesIn(bytes), count) << text;
+    EXPECT_EQ(CountParsed(request), count) << text;
+  }
 }
 
 TEST(ExampleCountTest, NumbersThatAreNotPackedCountToo) {

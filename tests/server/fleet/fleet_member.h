@@ -67,7 +67,7 @@ class FleetMember {
     if (epoch_ == 0) WriteAt("other:1");
     Announce("", /*released=*/true);
   }
-  // The same of a fleet's only member.
+  // Has the fleet's only member take it over.
   void WriteHere() {
     Release();
     EXPECT_TRUE(Eventually([&] { return writes(); }));

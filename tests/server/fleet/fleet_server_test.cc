@@ -6,7 +6,6 @@
 
 #include <vector>
 
-#include "perceptron/v1/prediction_service.pb.h"
 #include "server/fleet/segment_call.h"
 #include "tests/server/fleet/fleet_nodes.h"
 
@@ -15,11 +14,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Time enough for a call to reach the writer.
-constexpr absl::Duration kDeadline = absl::Seconds(4);
-constexpr char kPredict[] = "/perceptron.v1.PredictionService/Predict";
-
-// What a stream of one message at this server ends with.
+// The status of a stream of one message at this server.
 grpc::Status StreamOnce(Node& node) {
   ClientCall call(node.front->Connect(), kLearnStream);
   call.Write(FirstOfStream());
@@ -70,23 +65,15 @@ class FleetServerTest : public ::testing::Test {
 
 TEST_F(FleetServerTest, APredictionIsAnsweredWhereItArrivesWhateverTheWriterDoes) {
   WriteThere(Make<UntilCancel>(counts_));
-  v1::PredictRequest request;
-  request.set_model(kModel);
-  *request.add_examples() = OneRow().examples(0);
-  v1::PredictResponse response;
-  const grpc::Status status = Ask(node_.front->Connect(), kPredict, request, response);
-  EXPECT_TRUE(status.ok()) << status.error_message();
+  EXPECT_EQ(node_.api.Call("PredictionService/Predict", "model: 'models/m' examples {}"), "OK");
   EXPECT_EQ(counts_.begun(), 0);
 }
 
 TEST_F(FleetServerTest, LearningFailsWhileTheWriterCannotBeReached) {
   node_.member.WriteAt(OwnAddress());
-  v1::LearnResponse response;
-  for (const grpc::Status& status :
-       {Ask(node_.front->Connect(), kLearn, OneRow(), response), StreamOnce(node_)}) {
-    EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
-    EXPECT_EQ(ReasonOf(status), "WRITER_UNREACHABLE");
-  }
+  EXPECT_EQ(node_.api.Call("LearningService/Learn", OneRow().ShortDebugString()),
+            "UNAVAILABLE WRITER_UNREACHABLE");
+  EXPECT_EQ(Outcome(StreamOnce(node_)), "UNAVAILABLE WRITER_UNREACHABLE");
 }
 
 TEST_F(FleetServerTest, CallsEndSoonAfterTheirModelHasAnotherWriter) {
@@ -99,22 +86,6 @@ TEST_F(FleetServerTest, CallsEndSoonAfterTheirModelHasAnotherWriter) {
   node_.member.WriteAt(OwnAddress());
   EXPECT_EQ(ReasonOf(stream.Finish()), "WRITER_CHANGED");
   EXPECT_EQ(ReasonOf(unary.Finish()), "WRITER_CHANGED");
-  EXPECT_TRUE(counts_.AwaitCancelled(2));
-}
-
-TEST_F(FleetServerTest, AStreamWhoseClientOrTimeEndsEndsAtTheWriter) {
-  WriteThere(Make<UntilCancel>(counts_));
-  {
-    ClientCall stream(node_.front->Connect(), kLearnStream, kDeadline);
-    stream.Write(FirstOfStream());
-    EXPECT_EQ(stream.Finish().error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
-    EXPECT_TRUE(counts_.AwaitCancelled(1));
-  }
-  ClientCall stream(node_.front->Connect(), kLearnStream);
-  stream.Write(FirstOfStream());
-  EXPECT_TRUE(counts_.AwaitBegun(2));
-  stream.Cancel();
-  EXPECT_EQ(stream.Finish().error_code(), grpc::StatusCode::CANCELLED);
   EXPECT_TRUE(counts_.AwaitCancelled(2));
 }
 
@@ -132,9 +103,7 @@ TEST_F(FleetServerTest, AnAnswerThatIsNoneEndsTheStream) {
 
 TEST_F(FleetServerTest, AWriterThatEndsAStreamWithoutAnswersHasNotLearnedIt) {
   WriteThere(EndAtOnce);
-  const grpc::Status status = StreamOnce(node_);
-  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
-  EXPECT_EQ(ReasonOf(status), "WRITER_UNREACHABLE");
+  EXPECT_EQ(Outcome(StreamOnce(node_)), "UNAVAILABLE WRITER_UNREACHABLE");
 }
 
 TEST_F(FleetServerTest, StopEndsCallsThatWaitForTheWriter) {
@@ -149,7 +118,7 @@ TEST_F(FleetServerTest, StopEndsCallsThatWaitForTheWriter) {
   EXPECT_EQ(ReasonOf(unary.Finish()), "DRAINING");
 }
 
-// What a stream of these segments, from another server, ends with.
+// The status of a stream of these segments from another server.
 grpc::Status SendSegments(Node& node, const std::vector<std::string>& segments) {
   ClientCall call(node.ConnectToFleetPort(), kSegmentsPath);
   for (const std::string& segment : segments) call.Write(segment);
@@ -224,9 +193,7 @@ TEST_F(FleetServerTest, ASegmentMayBeLargerThanAMessageButNotWithoutLimit) {
 }
 
 TEST_F(FleetServerTest, AServerThatDoesNotWriteTheModelTakesNoSegmentsOfIt) {
-  const grpc::Status status = SendSegments(node_, {FirstSegment()});
-  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
-  EXPECT_EQ(ReasonOf(status), "NOT_THE_WRITER");
+  EXPECT_EQ(Outcome(SendSegments(node_, {FirstSegment()})), "UNAVAILABLE NOT_THE_WRITER");
 }
 
 // At its fleet's port a server passes nothing on: two that each take the other for the writer would do so for ever.

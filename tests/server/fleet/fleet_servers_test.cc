@@ -6,19 +6,22 @@
 #include <random>
 
 #include "core/model/views.h"
+#include "perceptron/v1/alias_service.pb.h"
+#include "perceptron/v1/history_service.pb.h"
 #include "tests/server/fleet/fleet_nodes.h"
 
 namespace perceptrond::fleet_server_test {
 namespace {
 
+using ::testing::HasSubstr;
+
 constexpr int kDimension = 4;
 
-grpc::Status Learn(Node& node, const std::string& model, const v1::ExampleColumns& rows) {
+std::string Learn(Node& node, const std::string& model, const v1::ExampleColumns& rows) {
   v1::LearnRequest request;
   request.set_model(model);
   *request.mutable_columns() = rows;
-  v1::LearnResponse response;
-  return Ask(node.front->Connect(), kLearn, request, response);
+  return node.api.Call("LearningService/Learn", request.ShortDebugString());
 }
 
 class FleetServersTest : public ::testing::Test {
@@ -46,13 +49,13 @@ class FleetServersTest : public ::testing::Test {
 };
 
 TEST_F(FleetServersTest, ACallThatNeedsTheWriterIsAnsweredByItWhereverItArrives) {
+  int revision = 0;
   for (Node* const node : {&writer(), &follower()}) {
-    v1::LearnResponse learned;
-    const grpc::Status status =
-        Ask(node->front->Connect(), kLearn, OneRow(node == &writer() ? 1 : -1), learned);
-    ASSERT_TRUE(status.ok()) << status.error_message();
+    const auto learned = node->api.AnswerOf<v1::LearnResponse>(
+        "LearningService/Learn",
+        absl::StrCat("model: 'models/m' examples { label: ", node == &writer() ? 1 : -1, " }"));
     EXPECT_EQ(learned.result().updates(), 1U);
-    EXPECT_EQ(learned.result().revision(), node == &writer() ? 1 : 2);
+    EXPECT_EQ(learned.result().revision(), ++revision);
   }
   // A stream that begins at the follower is one at the writer.
   RowStream stream(follower(), kModel);
@@ -90,10 +93,8 @@ TEST_F(FleetServersTest, TheWriterKnowsOfRowsEvaluatedElsewhereWhileTheirStreamI
 }
 
 TEST_F(FleetServersTest, InRelaxedOrderEveryRowIsCountedOnce) {
-  v1::LearnStreamRequest first = RowStream::First(kModel, "p");
-  first.set_order(v1::STREAM_ORDER_RELAXED);
-  RowStream stream(follower(), first);
-  stream.Open();
+  RowStream stream(follower(), kModel, "p");
+  stream.With("order: STREAM_ORDER_RELAXED").Open();
   constexpr int kMessages = 500;
   constexpr int kWindow = 5;
   std::mt19937 random(3);
@@ -134,9 +135,7 @@ TEST_F(FleetServersTest, AProducersNewerStreamEndsItsOlderOneOnAnotherServer) {
   const int64_t next = newer.Open().next_offset();
   // The second row may not have been counted yet.
   EXPECT_THAT(next, ::testing::AnyOf(1, 2));
-  const grpc::Status ended = older.AwaitEnd();
-  EXPECT_EQ(ended.error_code(), grpc::StatusCode::ABORTED);
-  EXPECT_EQ(ReasonOf(ended), "PRODUCER_SUPERSEDED");
+  EXPECT_EQ(Outcome(older.AwaitEnd()), "ABORTED PRODUCER_SUPERSEDED");
   v1::LearnStreamRequest request = StreamedRow();
   request.set_first_offset(next);
   EXPECT_EQ(newer.Ask(request).acknowledged_offset(), next);
@@ -147,43 +146,34 @@ TEST_F(FleetServersTest, AFrozenModelLearnsNothingAnywhere) {
   RowStream stream(follower(), kModel);
   stream.Open();
   EXPECT_EQ(stream.Ask(StreamedRow()).updates(), 1U);
-  v1::FreezeModelRequest freeze;
-  freeze.set_name(kModel);
-  grpc::ClientContext context;
-  v1::Model frozen;
-  ASSERT_TRUE(follower().models->FreezeModel(&context, freeze, &frozen).ok());
+  EXPECT_EQ(follower().api.Call("ModelService/FreezeModel", "name: 'models/m'"), "OK");
   // Each server hears of it a moment later.
   v1::LearnResult result;
   EXPECT_TRUE(Eventually([&] { return (result = stream.Ask(StreamedRow())).has_error(); }));
-  EXPECT_EQ(ReasonOf(FromProto(result.error())), "MODEL_FROZEN");
+  EXPECT_EQ(Outcome(result), "FAILED_PRECONDITION MODEL_FROZEN");
   EXPECT_TRUE(stream.Finish().ok());
 }
 
 TEST_F(FleetServersTest, AListSaysSinceWhenTheStateOfAModelThatAnotherServerWritesMayBeOld) {
   const auto listed = [](Node& node) {
-    grpc::ClientContext context;
-    v1::ListModelsResponse response;
-    EXPECT_TRUE(node.models->ListModels(&context, v1::ListModelsRequest(), &response).ok());
-    EXPECT_EQ(response.models_size(), 1);
-    return response.models(0);
+    return node.api.AnswerOf<v1::ListModelsResponse>("ModelService/ListModels", "").models(0);
   };
   for (Node* const node : {&writer(), &follower()})
     ASSERT_OK(node->member.store().Acquire(kModel).status());
   EXPECT_FALSE(listed(writer()).has_stale_since());
   EXPECT_TRUE(listed(follower()).has_stale_since());
-  // What is asked of one model is relayed to the writer.
+  // A question about one model is relayed to the writer.
   EXPECT_FALSE(follower().Get(kModel).has_stale_since());
 }
 
 TEST_F(FleetServersTest, APredictionWaitsForTheRevisionThatItAsksFor) {
   RowStream learning(writer(), kModel);
   learning.Open();
-  v1::PredictRequest request;
-  request.set_model(kModel);
-  *request.mutable_examples() = OneRow().examples();
+  auto request = FromText<v1::PredictRequest>("model: 'models/m' examples {}");
   v1::PredictResponse response;
   grpc::ClientContext stream_context;
-  const auto stream = follower().predictions->PredictStream(&stream_context);
+  const auto predictions = v1::PredictionService::NewStub(follower().api.channel());
+  const auto stream = predictions->PredictStream(&stream_context);
   int64_t revision = 0;
   for (int i = 0; i < 20; ++i) {
     // Asked for before it exists; the message after it keeps its place.
@@ -201,10 +191,8 @@ TEST_F(FleetServersTest, APredictionWaitsForTheRevisionThatItAsksFor) {
       EXPECT_FALSE(response.has_error()) << response.error().message();
       EXPECT_GT(response.revision(), revision);
     }
-    grpc::ClientContext context;
     request.set_min_revision(learned);
-    const grpc::Status status = follower().predictions->Predict(&context, request, &response);
-    ASSERT_TRUE(status.ok()) << status.error_message();
+    ASSERT_TRUE(follower().api.Predict(request, &response).ok());
     EXPECT_GE(response.revision(), learned);
     revision = learned;
   }
@@ -219,13 +207,13 @@ TEST_F(FleetServersTest, APredictionWaitsForTheRevisionThatItAsksFor) {
     request.set_model(model);
     grpc::ClientContext context;
     context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Milliseconds(100)));
-    EXPECT_EQ(follower().predictions->Predict(&context, request, &response).error_code(),
+    EXPECT_EQ(predictions->Predict(&context, request, &response).error_code(),
               grpc::StatusCode::DEADLINE_EXCEEDED);
   }
   EXPECT_TRUE(learning.Finish().ok());
 }
 
-// What becomes of a model's past, its copies and its names.
+// A model's past, its copies and its names.
 class FleetHistoryTest : public FleetServersTest {
  protected:
   // Rows of random labels, which are mistakes mostly.
@@ -237,23 +225,14 @@ class FleetHistoryTest : public FleetServersTest {
       columns.add_labels(random_() % 2 == 0 ? 1 : -1);
       for (int i = 0; i < kDimension; ++i) columns.add_values(normal(random_));
     }
-    const grpc::Status status = Learn(follower(), model, columns);
-    ASSERT_TRUE(status.ok()) << status.error_message();
+    ASSERT_EQ(Learn(follower(), model, columns), "OK");
   }
   // The scores that a server's own copy gives at this revision or later: its weights.
   static std::vector<float> Scores(Node& node, const std::string& model, int64_t revision) {
-    v1::PredictRequest request;
-    request.set_model(model);
-    request.set_min_revision(revision);
-    for (uint32_t i = 0; i < kDimension; ++i) {
-      v1::Example& example = *request.add_examples();
-      example.mutable_sparse()->add_indices(i);
-      example.mutable_sparse()->add_values(1);
-    }
-    grpc::ClientContext context;
-    v1::PredictResponse response;
-    const grpc::Status status = node.predictions->Predict(&context, request, &response);
-    EXPECT_TRUE(status.ok()) << status.error_message();
+    const auto response = node.api.AnswerOf<v1::PredictResponse>(
+        "PredictionService/Predict",
+        absl::StrCat("model: '", model, "' min_revision: ", revision,
+                     " columns { indices: [0, 1, 2, 3] row_ends: [1, 2, 3, 4] }"));
     return {response.scores().begin(), response.scores().end()};
   }
   std::vector<float> ScoresNow(const std::string& model) {
@@ -262,35 +241,25 @@ class FleetHistoryTest : public FleetServersTest {
     EXPECT_EQ(Scores(follower(), model, revision), scores);
     return scores;
   }
-  void RollBack(const v1::RollBackModelRequest& request, const std::vector<float>& expected) {
+  void RollBack(const std::string& to, const std::vector<float>& expected) {
     const int64_t before = follower().Get(kModel).revision();
     EXPECT_NE(ScoresNow(kModel), expected);
-    grpc::ClientContext context;
-    v1::Model after;
-    const grpc::Status status = follower().history->RollBackModel(&context, request, &after);
-    ASSERT_TRUE(status.ok()) << status.error_message();
+    const auto after = follower().api.AnswerOf<v1::Model>("HistoryService/RollBackModel",
+                                                          "model: 'models/m' " + to);
     EXPECT_EQ(after.revision(), before + 1);
     EXPECT_EQ(ScoresNow(kModel), expected);
   }
-  v1::Alias SetAlias(Node& node, const std::string& model) {
-    v1::UpdateAliasRequest request;
-    request.mutable_alias()->set_name("aliases/x");
-    request.mutable_alias()->set_model(model);
-    request.set_allow_missing(true);
-    grpc::ClientContext context;
-    v1::Alias made;
-    const grpc::Status status = node.aliases->UpdateAlias(&context, request, &made);
-    EXPECT_TRUE(status.ok()) << status.error_message();
-    return made;
+  static v1::Alias SetAlias(Node& node, const std::string& model) {
+    return node.api.AnswerOf<v1::Alias>(
+        "AliasService/UpdateAlias",
+        "alias { name: 'aliases/x' model: '" + model + "' } allow_missing: true");
   }
   bool AllFollowTheAliasTo(const std::string& model) {
     return Eventually([&] {
       return std::all_of(nodes_.all().begin(), nodes_.all().end(), [&](const auto& node) {
-        v1::GetAliasRequest request;
-        request.set_name("aliases/x");
-        grpc::ClientContext context;
         v1::Alias found;
-        return node->aliases->GetAlias(&context, request, &found).ok() && found.model() == model;
+        return node->api.Call("AliasService/GetAlias", "name: 'aliases/x'", &found) == "OK" &&
+               found.model() == model;
       });
     });
   }
@@ -300,63 +269,49 @@ class FleetHistoryTest : public FleetServersTest {
 
 TEST_F(FleetHistoryTest, AModelThatAnyServerRollsBackIsSoOnAll) {
   LearnSome(kModel);
-  v1::CreateSnapshotRequest keep;
-  keep.set_model(kModel);
-  keep.set_snapshot_id("k");
-  grpc::ClientContext context;
-  v1::Snapshot kept;
-  ASSERT_TRUE(follower().history->CreateSnapshot(&context, keep, &kept).ok());
+  EXPECT_EQ(
+      follower().api.Call("HistoryService/CreateSnapshot", "model: 'models/m' snapshot_id: 'k'"),
+      "OK");
   const std::vector<float> at_snapshot = ScoresNow(kModel);
   LearnSome(kModel);
   const int64_t later = follower().Get(kModel).revision();
   const std::vector<float> at_later = ScoresNow(kModel);
   LearnSome(kModel);
-  v1::RollBackModelRequest request;
-  request.set_model(kModel);
-  request.set_snapshot_id("k");
-  RollBack(request, at_snapshot);
+  RollBack("snapshot_id: 'k'", at_snapshot);
   // Copies follow on.
   LearnSome(kModel);
-  request.clear_snapshot_id();
-  request.set_revision(later);
-  RollBack(request, at_later);
+  RollBack(absl::StrCat("revision: ", later), at_later);
 }
 
 TEST_F(FleetHistoryTest, ACopyOrAFileOfAModelMadeAnywhereIsEqualOnAllServersAndLearnsByItself) {
   LearnSome(kModel);
   const v1::Model source = follower().Get(kModel);
   const std::vector<float> scores = ScoresNow(kModel);
-  v1::CopyModelRequest copy;
-  copy.set_name(kModel);
-  copy.set_new_name("models/copy");
-  copy.set_request_id("once");
   // The second is the same request.
   for (Node* const node : {&follower(), &writer()}) {
-    grpc::ClientContext context;
-    v1::Model made;
-    const grpc::Status status = node->history->CopyModel(&context, copy, &made);
-    ASSERT_TRUE(status.ok()) << status.error_message();
+    const auto made = node->api.AnswerOf<v1::Model>(
+        "HistoryService/CopyModel", "name: 'models/m' new_name: 'models/copy' request_id: 'once'");
     EXPECT_EQ(made.revision(), source.revision());
   }
-  v1::ExportModelRequest out;
-  out.set_name(kModel);
-  grpc::ClientContext out_context;
-  const auto reader = follower().history->ExportModel(&out_context, out);
-  std::string file;
-  for (v1::ExportModelResponse piece; reader->Read(&piece);) file += piece.piece();
-  ASSERT_TRUE(reader->Finish().ok());
-  grpc::ClientContext in_context;
-  v1::Model imported;
-  const auto importer = follower().history->ImportModel(&in_context, &imported);
-  v1::ImportModelRequest in;
-  in.set_new_name("models/imported");
-  for (size_t at = 0; at < file.size(); at += 100) {
-    in.set_piece(file.substr(at, 100));
-    ASSERT_TRUE(importer->Write(in));
+  const std::string service = "/perceptron.v1.HistoryService/";
+  std::vector<std::string> pieces;
+  EXPECT_TRUE(
+      follower()
+          .api
+          .CallRaw(service + "ExportModel",
+                   {FromText<v1::ExportModelRequest>("name: 'models/m'").SerializeAsString()},
+                   &pieces)
+          .ok());
+  v1::ImportModelRequest request;
+  v1::ExportModelResponse piece;
+  std::vector<std::string> messages;
+  for (const std::string& one : pieces) {
+    ASSERT_TRUE(piece.ParseFromString(one));
+    request.set_new_name(messages.empty() ? "models/imported" : "");
+    request.set_piece(piece.piece());
+    messages.push_back(request.SerializeAsString());
   }
-  importer->WritesDone();
-  const grpc::Status status = importer->Finish();
-  ASSERT_TRUE(status.ok()) << status.error_message();
+  EXPECT_EQ(Outcome(follower().api.CallRaw(service + "ImportModel", messages)), "OK");
   for (const char* const name : {"models/copy", "models/imported"}) {
     EXPECT_EQ(ScoresNow(name), scores) << name;
     EXPECT_EQ(follower().Get(name).report().examples(), source.report().examples()) << name;
@@ -373,13 +328,9 @@ TEST_F(FleetHistoryTest, AnAliasThatAnyServerMovesAndANewNameAreKnownToAll) {
   EXPECT_EQ(SetAlias(writer(), "models/two").previous_model(), kModel);
   EXPECT_TRUE(AllFollowTheAliasTo("models/two"));
   const std::string uid = follower().Get("models/two").uid();
-  v1::RenameModelRequest request;
-  request.set_name("models/two");
-  request.set_new_name("models/three");
-  grpc::ClientContext context;
-  v1::Model renamed;
-  const grpc::Status status = follower().history->RenameModel(&context, request, &renamed);
-  ASSERT_TRUE(status.ok()) << status.error_message();
+  EXPECT_EQ(follower().api.Call("HistoryService/RenameModel",
+                                "name: 'models/two' new_name: 'models/three'"),
+            "OK");
   EXPECT_TRUE(AllFollowTheAliasTo("models/three"));
   for (const auto& node : nodes_.all()) EXPECT_EQ(node->Get("models/three").uid(), uid);
 }
@@ -394,15 +345,10 @@ class FleetLabelsTest : public ::testing::Test {
   }
   // The ids of two predictions.
   static std::vector<std::string> Predict(Node& node) {
-    v1::PredictRequest request;
-    request.set_model(kModel);
-    request.set_include_prediction_ids(true);
-    for (const char* const name : {"free", "lunch"})
-      request.add_examples()->mutable_named()->add_names(name);
-    grpc::ClientContext context;
-    v1::PredictResponse response;
-    const grpc::Status status = node.predictions->Predict(&context, request, &response);
-    EXPECT_TRUE(status.ok()) << status.error_message();
+    const auto response = node.api.AnswerOf<v1::PredictResponse>(
+        "PredictionService/Predict",
+        "model: 'models/m' include_prediction_ids: true examples { named { names: 'free' } } "
+        "examples { named { names: 'lunch' } }");
     return {response.prediction_ids().begin(), response.prediction_ids().end()};
   }
   static v1::ExampleColumns Labels(const std::vector<std::string>& ids) {
@@ -431,10 +377,10 @@ TEST_F(FleetLabelsTest, AnyServerLearnsALabelWhoeverKeepsThePrediction) {
   EXPECT_EQ(result.examples(), 2U);
   EXPECT_GT(result.updates(), 0U);
   EXPECT_TRUE(stream.Finish().ok());
-  EXPECT_EQ(ReasonOf(Learn(writer, kModel, Labels({kept[0]}))), "UNKNOWN_PREDICTION");
+  EXPECT_THAT(Learn(writer, kModel, Labels({kept[0]})), HasSubstr("UNKNOWN_PREDICTION"));
   // At the server that writes, and the other way round.
-  EXPECT_TRUE(Learn(writer, kModel, Labels(Predict(follower))).ok());
-  EXPECT_TRUE(Learn(follower, kModel, Labels(Predict(writer))).ok());
+  EXPECT_EQ(Learn(writer, kModel, Labels(Predict(follower))), "OK");
+  EXPECT_EQ(Learn(follower, kModel, Labels(Predict(writer))), "OK");
   EXPECT_EQ(examples(), 6U);
   EXPECT_TRUE(
       Eventually([&] { return follower.member.store().predictions().stats().waiting == 0; }));
@@ -443,34 +389,25 @@ TEST_F(FleetLabelsTest, AnyServerLearnsALabelWhoeverKeepsThePrediction) {
 TEST_F(FleetLabelsTest, PredictionsOfAServerThatDoesNotAnswerStayAndThoseOfNoMemberAreUnknown) {
   const std::vector<std::string> kept = Predict(nodes_.follower());
   nodes_.follower().fleet->Stop();
-  const grpc::Status unreachable = Learn(nodes_.writer(), kModel, Labels(kept));
-  EXPECT_EQ(unreachable.error_code(), grpc::StatusCode::UNAVAILABLE);
-  EXPECT_EQ(ReasonOf(unreachable), "KEEPER_UNREACHABLE");
+  EXPECT_EQ(Learn(nodes_.writer(), kModel, Labels(kept)), "UNAVAILABLE KEEPER_UNREACHABLE");
   EXPECT_EQ(examples(), 0U);
   Node stranger;
   v1::Model settings = NamedSettings(kModel);
   settings.mutable_stored_predictions();
   stranger.Create(settings);
-  EXPECT_EQ(ReasonOf(Learn(nodes_.writer(), kModel, Labels(Predict(stranger)))),
-            "UNKNOWN_PREDICTION");
+  EXPECT_THAT(Learn(nodes_.writer(), kModel, Labels(Predict(stranger))),
+              HasSubstr("UNKNOWN_PREDICTION"));
 }
 
 TEST_F(FleetLabelsTest, AFleetRefusesDurablePredictionsAndStreamsOfSeveralModels) {
-  v1::CreateModelRequest durable;
-  durable.set_model_id("durable");
-  durable.mutable_model()->mutable_feature_space()->mutable_named();
-  durable.mutable_model()->mutable_stored_predictions()->set_durable(true);
-  grpc::ClientContext context;
-  v1::Model created;
-  const grpc::Status refused = nodes_.follower().models->CreateModel(&context, durable, &created);
-  EXPECT_EQ(refused.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
-  EXPECT_THAT(refused.error_details(), ::testing::HasSubstr("model.stored_predictions.durable"));
+  EXPECT_EQ(nodes_.follower().api.Call("ModelService/CreateModel",
+                                       "model_id: 'durable' model { feature_space { named {} } "
+                                       "stored_predictions { durable: true } }"),
+            "INVALID_ARGUMENT INVALID_FIELD model.stored_predictions.durable");
   nodes_.follower().Create(NamedSettings("models/other"));
   for (const auto& node : nodes_.all()) {
-    v1::LearnStreamRequest first = RowStream::First(kModel, "");
-    first.add_additional_models("models/other");
-    RowStream stream(*node, first);
-    EXPECT_EQ(ReasonOf(stream.AwaitEnd()), "FLEET_UNSUPPORTED");
+    EXPECT_THAT(RowStream(*node, kModel).With("additional_models: 'models/other'").Refusal(),
+                HasSubstr("FLEET_UNSUPPORTED"));
   }
 }
 

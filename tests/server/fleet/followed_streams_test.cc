@@ -1,6 +1,5 @@
 // Streams of every rule at servers that do not write their model: a server that evaluates rows on its copy answers as the
 // writer does, and what all servers answered is one run of the rule.
-#include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,7 +22,7 @@ constexpr int kFeatures = 30;
 
 struct Rule {
   std::string name;
-  // Of the model, as text, beside its feature space.
+  // The model's settings beside its feature space, in text format.
   std::string settings = {};
   // Features by name, numbered by a table of the stream's.
   bool named = false;
@@ -42,7 +41,7 @@ struct Rule {
   // Its weights for predictions depend on the rows evaluated elsewhere, of which the writer hears later.
   bool weighs_rows = false;
   bool detail = true;
-  // What streams at several servers learned has no order that their answers tell.
+  // The answers of streams at several servers do not tell the order of their rows.
   bool batches = false;
 };
 
@@ -82,7 +81,7 @@ std::vector<Rule> Rules() {
       {.name = "logistic_regression_without_threshold",
        .settings = "learner { logistic_regression {} }",
        .evaluated_anywhere = false},
-      // What the writer alone can do.
+      // Only the writer can evaluate rows of these.
       {.name = "sample",
        .settings = "stored_examples { max_sample: 10 }",
        .evaluated_anywhere = false},
@@ -101,8 +100,7 @@ std::vector<Rule> Rules() {
 std::string ComponentOf(int i) { return absl::StrCat("models/component-", i); }
 
 v1::Model SettingsOf(const Rule& rule, const std::string& name) {
-  v1::Model settings;
-  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(rule.settings, &settings));
+  auto settings = FromText<v1::Model>(rule.settings);
   settings.set_name(name);
   v1::FeatureSpace& space = *settings.mutable_feature_space();
   if (rule.named) {
@@ -128,7 +126,7 @@ v1::Model SettingsOf(const Rule& rule, const std::string& name) {
 
 struct Row {
   std::vector<float> values;
-  // Of the classes, or of -1 and +1.
+  // A class, or -1 or +1.
   int label = 0;
 };
 
@@ -276,14 +274,13 @@ void SortDetails(google::rpc::Status* status) {
             [](const auto& one, const auto& other) { return one.type_url() < other.type_url(); });
 }
 
-// What a server answers to a whole stream, of which `window` messages at most have no answer.
+// A server's answers to a whole stream, of which `window` messages at most have no answer.
 std::vector<v1::LearnResult> LearnAll(Node& node, const std::string& model, const Rule& rule,
                                       const std::vector<v1::LearnStreamRequest>& messages,
                                       size_t window, const std::string& producer = "producer") {
-  v1::LearnStreamRequest first = RowStream::First(model, producer);
-  if (rule.named) first.set_name_table_size(64);
-  if (!rule.detail) first.set_result_detail(v1::RESULT_DETAIL_UPDATES);
-  RowStream stream(node, first);
+  RowStream stream(node, model, producer);
+  if (rule.named) stream.With("name_table_size: 64");
+  if (!rule.detail) stream.With("result_detail: RESULT_DETAIL_UPDATES");
   EXPECT_EQ(stream.Open().next_offset(), 0);
   std::vector<v1::LearnResult> results;
   for (size_t sent = 0; results.size() < messages.size();) {
@@ -430,7 +427,7 @@ TEST_P(FollowedStreams, OfAllServersAreOneRunOfTheRule) {
   for (size_t i = 0; i < history.size(); ++i) {
     v1::LearnResult before = history[i].second;
     v1::LearnResult after = replayed[i];
-    // What depends on the stream that the row came on.
+    // These depend on the stream that the row came on.
     for (v1::LearnResult* result : {&before, &after}) {
       result->clear_message_number();
       result->clear_acknowledged_offset();

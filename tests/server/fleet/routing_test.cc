@@ -98,14 +98,6 @@ TEST_F(RoutingTest, ACallWhoseModelIsWrittenElsewhereRunsThereWithItsFirstMessag
   EXPECT_EQ(ran_there_.begun(), 2);
 }
 
-TEST_F(RoutingTest, ACallGoesToTheNewestWriter) {
-  member_.WriteAt("first:1");
-  const int64_t epoch = member_.WriteAt("second:1");
-  EXPECT_TRUE(Echoed(Request(kModel)).ok());
-  EXPECT_EQ(destination_.address, "second:1");
-  EXPECT_EQ(destination_.epoch, epoch);
-}
-
 TEST_F(RoutingTest, WithoutAWriterACallThatNeedsOneFailsAndSaysWhenToTryAgain) {
   const grpc::Status status = Echoed(Request(kModel), Without::kFail);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
@@ -120,12 +112,6 @@ TEST_F(RoutingTest, WithoutAWriterACallThatNeedsOneFailsAndSaysWhenToTryAgain) {
 TEST_F(RoutingTest, WithoutAWriterACallThatOnlyReadsRunsHere) {
   EXPECT_TRUE(Echoed(Request(kModel), Without::kHere).ok());
   EXPECT_EQ(ran_here_.begun(), 1);
-}
-
-TEST_F(RoutingTest, AWriterAtThisServersOwnAddressIsAnEarlierProcessAndIsNotCalled) {
-  member_.WriteAt("this:1");
-  EXPECT_EQ(ReasonOf(Echoed(Request(kModel))), "NOT_THE_WRITER");
-  EXPECT_EQ(ran_there_.begun(), 0);
 }
 
 // The method has its own answer to each.

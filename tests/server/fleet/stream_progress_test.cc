@@ -66,20 +66,6 @@ TEST_F(StreamProgressTest, ACopyIsBehindFromWhenItIsFirstSeenThereUntilItHasWhat
   EXPECT_EQ(relaxed.TimeBehind(6, begin + seconds(1)), seconds(0)) << "its rows need no update";
 }
 
-TEST_F(StreamProgressTest, InStrictOrderNothingIsEvaluatedWhileAnythingIsForwarded) {
-  StreamProgress progress = Opened(false);
-  progress.OnEvaluated(5, true);
-  progress.OnForwarded(10);
-  EXPECT_FALSE(progress.IsOpen(1000));
-  progress.OnForwarded(10);
-  progress.OnAnswered(Answer(10, 2, 9, 114), 0);
-  EXPECT_FALSE(progress.IsOpen(1000));
-  progress.OnAnswered(Answer(10, 1, 10, 124), 0);
-  EXPECT_FALSE(progress.IsOpen(9));
-  EXPECT_TRUE(progress.IsOpen(10));
-  EXPECT_EQ(progress.position(), 125);
-}
-
 TEST_F(StreamProgressTest, AClosedStreamWaitsUnlessManyOfItsMessagesHadUpdates) {
   StreamProgress progress = Opened(false);
   progress.OnForwarded(10);
@@ -121,57 +107,6 @@ TEST_F(StreamProgressTest, InRelaxedOrderAStreamIsOpenWhileItForwards) {
   EXPECT_EQ(progress.position(), 115) << "the writer does not know of the five";
 }
 
-TEST_F(StreamProgressTest, AfterAMessageThatStatesAnotherOffsetTheWriterSaysWhereTheStreamIs) {
-  for (const bool relaxed : {false, true}) {
-    StreamProgress progress = Opened(relaxed);
-    progress.OnForwardedUnread(1);
-    EXPECT_FALSE(progress.IsOpen(1000));
-    ::perceptron::v1::LearnResult half = Answer(5, 0, 7, 104);
-    half.set_duplicates(5);
-    progress.OnAnswered(half, 0);
-    EXPECT_TRUE(progress.IsOpen(7));
-    EXPECT_EQ(progress.position(), 105);
-    EXPECT_TRUE(progress.Continues(std::nullopt));
-  }
-}
-
-TEST_F(StreamProgressTest, AfterNothingButDuplicatesTheNextMessageMayBeOneToo) {
-  StreamProgress progress = Opened(false);
-  progress.OnForwardedUnread(1);
-  ::perceptron::v1::LearnResult replayed = Answer(0, 0, 7, 99);
-  replayed.set_duplicates(10);
-  progress.OnAnswered(replayed, 0);
-  EXPECT_FALSE(progress.Continues(std::nullopt));
-  EXPECT_TRUE(progress.Continues(100));
-  // One without rows says nothing.
-  progress.OnForwardedUnread(1);
-  progress.OnAnswered(Answer(0, 0, 7, 99), 0);
-  EXPECT_FALSE(progress.Continues(std::nullopt));
-}
-
-TEST_F(StreamProgressTest, RowsEvaluatedHereAreNoDuplicates) {
-  StreamProgress progress = Opened(false);
-  progress.OnEvaluated(4, false);
-  progress.OnForwarded(6);
-  ::perceptron::v1::LearnResult result = Answer(6, 1, 8, 109);
-  result.set_duplicates(4);
-  progress.OnAnswered(result, 4);
-  EXPECT_TRUE(progress.Continues(std::nullopt));
-  EXPECT_EQ(progress.position(), 110);
-}
-
-TEST_F(StreamProgressTest, ARefusedMessageMovesNothing) {
-  for (const bool relaxed : {false, true}) {
-    StreamProgress progress = Opened(relaxed);
-    progress.OnForwarded(10);
-    ::perceptron::v1::LearnResult refused = Answer(0, 0, 7, 99);
-    refused.mutable_error()->set_code(3);
-    progress.OnAnswered(refused, 0);
-    EXPECT_EQ(progress.position(), 100);
-    EXPECT_TRUE(progress.IsOpen(7));
-  }
-}
-
 TEST_F(StreamProgressTest, MostIsForwardedOnceMoreThanHalfOfThousandsOfRowsWere) {
   StreamProgress progress(false);
   progress.OnForwarded(2000);
@@ -180,7 +115,7 @@ TEST_F(StreamProgressTest, MostIsForwardedOnceMoreThanHalfOfThousandsOfRowsWere)
   EXPECT_TRUE(progress.mostly_forwarded());
   progress.OnEvaluated(2500, true);
   EXPECT_FALSE(progress.mostly_forwarded());
-  // What was long ago counts no more.
+  // Rows of long ago count no more.
   for (int i = 0; i < 100; ++i) progress.OnEvaluated(1000, true);
   for (int i = 0; i < 5; ++i) progress.OnForwardedUnread(1000);
   EXPECT_TRUE(progress.mostly_forwarded());
