@@ -1,4 +1,4 @@
-// Every method has a declared access, and its models are those that its handler will see.
+// A method's models are those that its handler will see. tests/fuzz/access_fuzz.cc has more of them.
 #include "server/access/method_access.h"
 
 #include <gmock/gmock.h>
@@ -8,10 +8,6 @@
 #include <random>
 #include <string>
 
-#include "perceptron/v1/alias_service.pb.h"
-#include "perceptron/v1/analysis_service.pb.h"
-#include "perceptron/v1/backup_service.pb.h"
-#include "perceptron/v1/history_service.pb.h"
 #include "perceptron/v1/learning_service.pb.h"
 #include "perceptron/v1/model_service.pb.h"
 #include "server/sessions/nested_examples.h"
@@ -43,25 +39,6 @@ NamedModels Read(const MethodAccess& access, const std::string& bytes, size_t sl
   return named;
 }
 
-TEST(MethodAccess, EveryMethodOfEveryServiceHasOne) {
-  for (const char* name : {"perceptron.v1.ModelService", "perceptron.v1.LearningService",
-                           "perceptron.v1.PredictionService", "perceptron.v1.AnalysisService",
-                           "perceptron.v1.BackupService", "perceptron.v1.AliasService",
-                           "perceptron.v1.HistoryService", "inference.GRPCInferenceService",
-                           "grpc.health.v1.Health", "grpc.reflection.v1alpha.ServerReflection"}) {
-    const auto* const service =
-        google::protobuf::DescriptorPool::generated_pool()->FindServiceByName(name);
-    ASSERT_NE(service, nullptr) << name;
-    for (int i = 0; i < service->method_count(); ++i) {
-      const MethodAccess access(*service->method(i));
-      // A request without a model, such as ListModels', is the exception.
-      const bool names_model = service->method(i)->input_type()->FindFieldByName("model") ||
-                               service->method(i)->input_type()->FindFieldByName("model_name");
-      EXPECT_TRUE(access.right().has_value() || !names_model || access.role() >= Role::kRead);
-    }
-  }
-}
-
 TEST(MethodAccessDeathTest, AMethodThatNobodyDeclaredStopsTheServer) {
   google::protobuf::FileDescriptorProto file;
   file.set_name("undeclared.proto");
@@ -76,38 +53,6 @@ TEST(MethodAccessDeathTest, AMethodThatNobodyDeclaredStopsTheServer) {
   const auto* const built = pool.BuildFile(file);
   ASSERT_NE(built, nullptr);
   EXPECT_DEATH(MethodAccess(*built->service(0)->method(0)), "Undeclared.Do has no entry");
-}
-
-TEST(MethodAccess, RolesRiseWithWhatACallChanges) {
-  EXPECT_EQ(Access("perceptron.v1.ModelService.GetModel").role(), Role::kRead);
-  EXPECT_EQ(Access("perceptron.v1.LearningService.LearnStream").role(), Role::kLearn);
-  EXPECT_EQ(Access("perceptron.v1.ModelService.DeleteModel").role(), Role::kAdmin);
-  EXPECT_EQ(Access("grpc.health.v1.Health.Check").right(), Right::kHealth);
-  // A backup has every model.
-  EXPECT_TRUE(Access("perceptron.v1.BackupService.CreateBackup").for_every_model());
-  v1::AnalyzeRequest analyze;
-  analyze.set_model("models/a");
-  const MethodAccess access = Access("perceptron.v1.AnalysisService.Analyze");
-  EXPECT_FALSE(Read(access, analyze.SerializeAsString()).asks_for_more);
-  analyze.set_replace_weights(true);
-  EXPECT_TRUE(Read(access, analyze.SerializeAsString()).asks_for_more);
-}
-
-TEST(MethodAccess, ModelsAreReadFromNestedFieldsAndIds) {
-  v1::CreateModelRequest create;
-  create.set_model_id("c");
-  auto& composition = *create.mutable_model()->mutable_feature_space()->mutable_composition();
-  composition.add_inputs()->set_model("models/a");
-  composition.add_inputs()->set_model("models/b");
-  const NamedModels named =
-      Read(Access("perceptron.v1.ModelService.CreateModel"), create.SerializeAsString(), 3);
-  EXPECT_EQ(named.model, "models/c");
-  EXPECT_THAT(named.also_read, ElementsAre("models/a", "models/b"));
-  v1::UpdateModelRequest update;
-  update.mutable_model()->set_name("models/u");
-  EXPECT_EQ(
-      Read(Access("perceptron.v1.ModelService.UpdateModel"), update.SerializeAsString()).model,
-      "models/u");
 }
 
 TEST(MethodAccess, AModelThatIsNamedAgainAndAgainTakesNoMemory) {

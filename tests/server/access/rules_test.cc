@@ -1,4 +1,4 @@
-// What an access file may say, and whom it means.
+// Access files: which are accepted, and which principal a caller is.
 #include "server/access/rules.h"
 
 #include <gmock/gmock.h>
@@ -158,7 +158,7 @@ TEST(TokenOf, BothSchemesCarryAToken) {
   // user:abc
   EXPECT_EQ(TokenOf("Basic dXNlcjphYmM="), DigestToken("abc"));
   EXPECT_EQ(TokenOf(""), std::nullopt);
-  // What cannot be understood is a token that nobody has, not the lack of one.
+  // A header that cannot be understood is a token that nobody has, not the lack of one.
   EXPECT_NE(TokenOf("Digest abc"), std::nullopt);
   EXPECT_NE(TokenOf("Basic !"), std::nullopt);
 }

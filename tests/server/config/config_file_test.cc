@@ -30,14 +30,6 @@ TEST_F(OptionsTest, FlagBeatsEnvironmentBeatsFileBeatsDefault) {
   EXPECT_EQ(options.memory_budget, 1073741824u);
 }
 
-TEST_F(OptionsTest, FlagReplacesAddressesOfEnvironmentAndFile) {
-  const std::string file = File("a.toml", "address = \"127.0.0.1:2\"\n");
-  SetEnvironment("PERCEPTROND_ADDRESS", "127.0.0.1:3,unix:/s");
-  EXPECT_THAT(Good({"--config", file}).addresses, ElementsAre("127.0.0.1:3", "unix:/s"));
-  EXPECT_THAT(Good({"--config", file, "--address=127.0.0.1:4"}).addresses,
-              ElementsAre("127.0.0.1:4"));
-}
-
 TEST_F(OptionsTest, TheEnvironmentMayNameTheFileAndAFlagAnother) {
   SetEnvironment("PERCEPTROND_CONFIG", File("a.toml", "log-level = debug\n"));
   EXPECT_EQ(Good({}).log_level, LogLevel::kDebug);
@@ -110,12 +102,6 @@ TEST_F(OptionsTest, ControlCharactersAreRefusedInEveryValueFromEverySource) {
               HasSubstr("control character"));
   SetEnvironment("PERCEPTROND_DATA_DIR", "/disk\t1");
   EXPECT_THAT(Bad({}), HasSubstr("control character"));
-}
-
-TEST_F(OptionsTest, CarriageReturnsMayEndTheLinesOfAConfigFile) {
-  EXPECT_EQ(
-      Good({"--config", File("a", "data-dir = /disk # here\r\nlog-level = debug\r\n")}).data_dir,
-      "/disk");
 }
 
 TEST_F(OptionsTest, PrintedConfigYieldsTheSameOptions) {

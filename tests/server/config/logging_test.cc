@@ -126,13 +126,6 @@ TEST(Log, WritesWholeLinesToStandardErrorFromTheLevelOn) {
   EXPECT_THAT(lines[1], EndsWith("Z error and this"));
 }
 
-TEST(Log, WritesJsonWhenAskedTo) {
-  InitLogging(LogLevel::kInfo, LogFormat::kJson);
-  const auto object = Parsed(Captured([] { Log(LogLevel::kInfo, "hello", {{"n", 1}}); }));
-  EXPECT_EQ(object.fields().at("message").string_value(), "hello");
-  EXPECT_EQ(object.fields().at("level").string_value(), "info");
-}
-
 TEST(Log, LinesOfManyThreadsDoNotMix) {
   InitLogging(LogLevel::kInfo, LogFormat::kText);
   const std::string out = Captured([] {

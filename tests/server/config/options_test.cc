@@ -225,23 +225,6 @@ TEST_F(OptionsTest, ListsAndUnitsAreRead) {
   EXPECT_THAT(ConfigText(Good({"--slow-call", "0"})), HasSubstr("slow-call = \"off\"\n"));
 }
 
-TEST_F(OptionsTest, MetricsAreOffByAnEmptyAddressOrOff) {
-  EXPECT_EQ(Good({"--metrics-address="}).metrics_address, "");
-  EXPECT_EQ(Good({"--metrics-address", ""}).metrics_address, "");
-  EXPECT_EQ(Good({"--metrics-address", "off"}).metrics_address, "");
-  EXPECT_EQ(Good({"--config", File("a.toml", "metrics-address = \"\"\n")}).metrics_address, "");
-  SetEnvironment("PERCEPTROND_METRICS_ADDRESS", "off");
-  EXPECT_EQ(Good({}).metrics_address, "");
-}
-
-TEST_F(OptionsTest, HostNamesAreNamesAlone) {
-  EXPECT_TRUE(Good({"--metrics-hosts="}).metrics_hosts.empty());
-  EXPECT_TRUE(Good({"--config", File("a.toml", "metrics-hosts = \"\"\n")}).metrics_hosts.empty());
-  EXPECT_THAT(Good({"--config", File("b.toml", "metrics-hosts = [\"a\", \"b\"]\n")}).metrics_hosts,
-              ElementsAre("a", "b"));
-  EXPECT_THAT(Bad({"--metrics-hosts", "a:7601"}), HasSubstr("without ports"));
-}
-
 TEST_F(OptionsTest, ReplicatedDurabilityAndAJournalInNatsGoTogether) {
   EXPECT_THAT(Bad({"--durability", "replicated"}), HasSubstr("needs --journal nats://"));
   EXPECT_THAT(Bad({"--journal", "nats://n1:4222", "--durability", "sync"}),
@@ -261,24 +244,6 @@ TEST_F(OptionsTest, UnknownAndRepeatedArgumentsAreErrors) {
   EXPECT_THAT(Bad({"stray"}), HasSubstr("stray"));
   EXPECT_THAT(Bad({"--log-level"}), HasSubstr("--log-level needs a value"));
   EXPECT_THAT(Bad({"--log-level", "info", "--log-level", "debug"}), HasSubstr("--log-level"));
-}
-
-TEST_F(OptionsTest, HelpNamesEveryFlagWithItsVariableRangeAndDefault) {
-  const ParseResult result = ParseOptions({"--help"});
-  EXPECT_EQ(result.exit_code, 0);
-  EXPECT_EQ(result.err, "");
-  for (const char* part :
-       {"--address ADDRESS,...", "--durability-interval DURATION", "from 1ms to 1h; default 100ms",
-        "PERCEPTROND_MEMORY_BUDGET", "from 1MiB to 1024TiB; default 1GiB", "--config FILE",
-        "PERCEPTROND_CONFIG", "--print-config", "--version", "Default 127.0.0.1:7600"}) {
-    EXPECT_THAT(result.out, HasSubstr(part));
-  }
-}
-
-TEST_F(OptionsTest, VersionNamesTheProgram) {
-  const ParseResult result = ParseOptions({"--version"});
-  EXPECT_EQ(result.exit_code, 0);
-  EXPECT_THAT(result.out, AllOf(HasSubstr("perceptrond "), HasSubstr("revision")));
 }
 
 }  // namespace

@@ -57,16 +57,5 @@ TEST(ProcessStats, WhatCannotBeReadIsAbsent) {
   EXPECT_FALSE(stats.start_time_seconds.has_value());
 }
 
-TEST(ProcessStats, ThisProcessIsDescribed) {
-  const ProcessStats before = ReadProcessStats();
-  ASSERT_TRUE(before.cpu_seconds && before.resident_bytes && before.virtual_bytes &&
-              before.open_fds && before.start_time_seconds);
-  EXPECT_GT(*before.resident_bytes, 0u);
-  EXPECT_GE(*before.virtual_bytes, *before.resident_bytes);
-  const int fd = open("/dev/null", O_RDONLY);
-  EXPECT_EQ(*ReadProcessStats().open_fds, *before.open_fds + 1);
-  close(fd);
-}
-
 }  // namespace
 }  // namespace perceptrond

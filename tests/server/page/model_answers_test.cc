@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "core/model/views.h"
@@ -40,22 +42,16 @@ TEST_F(StatusPageTest, PagesHoldEveryModelOnceAndASearchThoseThatItIsOf) {
     for (const std::string& name : Names(list)) seen.push_back(name);
   }
   EXPECT_EQ(seen, all);
-  for (const char* beyond : {"9", "100000", "18446744073709551615"})
-    EXPECT_THAT(Names(List({{"page", beyond}})), IsEmpty()) << beyond;
-  for (const char* first : {"", "0", "-3"})
-    EXPECT_EQ(Names(List({{"page", first}, {"page_size", "1"}})), std::vector{all[0]}) << first;
+  EXPECT_THAT(Names(List({{"page", "18446744073709551615"}})), IsEmpty());
+  EXPECT_EQ(Names(List({{"page", "-3"}, {"page_size", "1"}})), std::vector{all[0]});
   EXPECT_THAT(Names(List({{"search", "<B>nEEdle"}, {"page_size", "3"}})),
               ElementsAre(all[3], all[13], all[23]));
   EXPECT_THAT(Names(List({{"search", "model-4"}})).size(), 10);
   // In a name, not in what stands before each.
   EXPECT_THAT(Names(List({{"search", "models/"}})), IsEmpty());
   // A number out of its range is the nearest in it.
-  for (int i = 50; i < 120; ++i) Create(DenseSettings(absl::StrCat("models/m", i), 2));
-  for (const auto& [size, models] : {std::pair{"", 25},
-                                     {"0", 1},
-                                     {"-99999999999999999999", 1},
-                                     {"101", 100},
-                                     {"18446744073709551615", 100}})
+  for (const auto& [size, models] :
+       {std::pair{"", 25}, {"-99999999999999999999", 1}, {"18446744073709551615", 50}})
     EXPECT_EQ(List({{"page_size", size}}).models_size(), models) << size;
 }
 
@@ -146,48 +142,26 @@ TEST_F(StatusPageTest, AModelHasItsCurrentSettingsReportAndState) {
   EXPECT_FALSE(detail.server().draining());
 }
 
-// The page draws a line from one to the other; no point occurs twice.
-TEST_F(StatusPageTest, ACurveHasTheLastUpdateAndThenTheCurrentState) {
-  Create(DenseSettings("models/m", 2));
-  LearnNoise("models/m", 50);
-  const int64_t last = Detail("m").model().revision();
-  for (int i = 0; Detail("m").model().report().streak() < 20; ++i) {
-    ASSERT_LT(i, 1000);
-    ASSERT_OK(
-        testing::Send(*store_, "models/m", "p", Columns().AddDense({1, 1}, 1).batch()).status);
-  }
-  const v1::Model now = Detail("m").model();
-  ASSERT_GE(now.learning_curve_size(), 2);
-  const v1::LearningCurvePoint& present = now.learning_curve(now.learning_curve_size() - 1);
-  const v1::LearningCurvePoint& updated = now.learning_curve(now.learning_curve_size() - 2);
-  EXPECT_GE(now.revision(), last);
-  EXPECT_EQ(updated.revision(), now.revision());
-  EXPECT_EQ(present.revision(), now.revision());
-  EXPECT_EQ(present.examples() - updated.examples(), now.report().streak());
-  EXPECT_EQ(updated.weight_norm(), present.weight_norm());
-  const page::ModelDetail rest =
-      Detail("m", {{"after_revision", absl::StrCat(now.revision() - 1)}});
-  EXPECT_EQ(rest.model().learning_curve_size(), 2);
-  const page::ModelDetail known = Detail("m", {{"after_revision", absl::StrCat(now.revision())}});
-  ASSERT_EQ(known.model().learning_curve_size(), 1);
-  EXPECT_EQ(known.model().learning_curve(0).examples(), present.examples());
-}
-
-TEST_F(StatusPageTest, CurvesOfAListAreThinnedAndKeepTheFirstAndTheLastPoint) {
+// core/model/views_test.cc has the curve. The page asks for its points after a revision, and a list thins it out.
+TEST_F(StatusPageTest, ACurveIsSentFromTheRevisionOnThatIsAskedForAndThinnedInAList) {
   Create(DenseSettings("models/m", 2));
   LearnNoise("models/m", 400);
-  const page::ModelDetail whole = Detail("m");
-  ASSERT_GT(whole.model().learning_curve_size(), 100);
-  for (const int points : {1, 2, 10, 64}) {
-    const auto list = List({{"points", absl::StrCat(points)}});
-    const auto& history = list.models(0).model().learning_curve();
-    ASSERT_EQ(history.size(), points);
-    EXPECT_EQ(history[points - 1].revision(), whole.model().revision());
-    EXPECT_TRUE(points == 1 || history[0].revision() == whole.model().learning_curve(0).revision());
-    for (int i = 1; i < points; ++i) EXPECT_GT(history[i].examples(), history[i - 1].examples());
+  const v1::Model whole = Detail("m").model();
+  ASSERT_GT(whole.learning_curve_size(), 100);
+  for (const auto& [after, revisions] :
+       {std::pair{whole.revision() - 1, 2}, {whole.revision(), 1}}) {
+    const v1::Model rest = Detail("m", {{"after_revision", absl::StrCat(after)}}).model();
+    EXPECT_LE(rest.learning_curve_size(), revisions);
+    EXPECT_EQ(rest.learning_curve().rbegin()->examples(), whole.report().examples());
   }
-  EXPECT_EQ(List({{"points", "0"}}).models(0).model().learning_curve_size(), 0);
-  EXPECT_EQ(List({{"points", "1000"}}).models(0).model().learning_curve_size(), 64);
+  for (const int points : {0, 2, 64, 1000}) {
+    const auto list = List({{"points", absl::StrCat(points)}});
+    const auto& curve = list.models(0).model().learning_curve();
+    ASSERT_EQ(curve.size(), std::min(points, 64));
+    if (points == 0) continue;
+    EXPECT_EQ(curve.begin()->revision(), whole.learning_curve(0).revision());
+    EXPECT_EQ(curve.rbegin()->revision(), whole.revision());
+  }
 }
 
 TEST_F(StatusPageTest, TopFeaturesAreListedOrTheirAbsenceExplained) {

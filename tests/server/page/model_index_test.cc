@@ -1,4 +1,4 @@
-// What the status page sorts and filters models by: orders, conditions, rates, and how often all models are read.
+// The status page's index of models: orders, conditions, rates, and how often all models are read.
 #include "server/page/model_index.h"
 
 #include <gmock/gmock.h>
@@ -18,7 +18,6 @@ namespace {
 using testing::Columns;
 using testing::DenseSettings;
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Optional;
 namespace v1 = ::perceptron::v1;
@@ -147,16 +146,6 @@ TEST_F(ModelIndexTest, ConditionsHoldTogetherAndAllThatMatchAreCounted) {
   EXPECT_EQ(index_.Find(filter, 1, 2)->matches, 5U);
 }
 
-TEST_F(ModelIndexTest, AReaderFindsWhatItMayReadAlone) {
-  for (const char* id : {"a", "b1", "b2", "c"}) Create(id);
-  ModelFilter filter;
-  filter.readable = std::vector<std::string>{"models/b"};
-  EXPECT_THAT(Ids(filter), ElementsAre("b1", "b2"));
-  EXPECT_EQ(index_.Find(filter, 0, 1)->matches, 2U);
-  filter.readable->clear();
-  EXPECT_THAT(Ids(filter), IsEmpty());
-}
-
 TEST_F(ModelIndexTest, RatesAreExamplesPerSecondBetweenTwoReadingsAndActiveAreThoseThatHaveOne) {
   for (const char* id : {"busy", "idle", "slow"}) Create(id);
   Learn("idle", 50);
@@ -199,18 +188,6 @@ TEST_F(ModelIndexTest, FiguresAreReadAgainAfterASecondAndModelsAtOnce) {
   Learn("b", 1);
   Pass(-absl::Hours(1));
   EXPECT_THAT(Ids(OfState("no examples")), IsEmpty());
-}
-
-TEST_F(ModelIndexTest, UnknownStatesAndOrdersAreRefusedWithTheNamesThatThereAre) {
-  Create("a");
-  for (const char* order : {"size", "name asc", "name desc desc", " desc ", "NAME"}) {
-    const absl::Status status = index_.Find(InOrder(order), 0, 1).status();
-    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << order;
-    EXPECT_THAT(std::string(status.message()), HasSubstr("window_error")) << order;
-  }
-  const absl::Status status = index_.Find(OfState("happy"), 0, 1).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("drifting"));
 }
 
 }  // namespace

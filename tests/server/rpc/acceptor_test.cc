@@ -74,29 +74,6 @@ TEST_F(AcceptorTest, CallsThatComeOneAtATimeAreAnsweredByOneThatSpinsAndStops) {
   }
 }
 
-TEST_F(AcceptorTest, TheMethodKnowsThePathOfItsCall) {
-  absl::Notification handled;
-  std::string path;
-  std::string routed;
-  const Call::Method method = [&](Call& call) {
-    path = call.path();
-    call.Bind(std::make_shared<Reactor>());
-    call.Finish(grpc::Status(grpc::StatusCode::ABORTED, "so it ends"));
-    handled.Notify();
-  };
-  RpcServer server([&](const std::string& asked) -> const Call::Method& {
-    routed = asked;
-    return method;
-  });
-  std::string answer;
-  const grpc::Status status = AskBytes(server.Connect(), "/a.B/C", "", answer);
-  EXPECT_EQ(status.error_code(), grpc::StatusCode::ABORTED);
-  EXPECT_EQ(status.error_message(), "so it ends");
-  ASSERT_TRUE(handled.WaitForNotificationWithTimeout(kLong));
-  EXPECT_EQ(path, "/a.B/C");
-  EXPECT_EQ(routed, "/a.B/C");
-}
-
 TEST_F(AcceptorTest, ConcurrentStreamsHaveEachMessageAnsweredOnceAndInOrder) {
   constexpr int kClients = 12;
   constexpr int kCalls = 4;
@@ -129,35 +106,6 @@ TEST_F(AcceptorTest, ConcurrentStreamsHaveEachMessageAnsweredOnceAndInOrder) {
   for (std::thread& client : clients) client.join();
   EXPECT_TRUE(counts_.AwaitDone(kClients * kCalls));
   EXPECT_EQ(counts_.cancelled(), 0);
-}
-
-// Rings several times, one after the other.
-class Rings final : public RecordingReactor {
- public:
-  Rings(Call& call, CallCounts& counts) : RecordingReactor(counts), call_(call) {}
-  void OnAlarm(bool ok) override {
-    RecordingReactor::OnAlarm(ok);
-    EXPECT_TRUE(ok);
-    EXPECT_GE(absl::Now(), when_);
-    ++rung_ < 3 ? Start() : call_.FinishWith(ToBytes(absl::StrCat(rung_)));
-  }
-  void Start() {
-    when_ = absl::Now() + absl::Milliseconds(2);
-    call_.StartAlarm(when_);
-  }
-
- private:
-  Call& call_;
-  absl::Time when_;
-  int rung_ = 0;
-};
-
-TEST_F(AcceptorTest, AlarmsRingAtTheirTimeAndMayBeStartedAgain) {
-  const Call::Method method = Make<Rings>(counts_);
-  RpcServer server(All(method));
-  std::string answer;
-  EXPECT_TRUE(AskBytes(server.Connect(), "/a.B/C", "", answer).ok());
-  EXPECT_EQ(answer, "3");
 }
 
 // Finished before its alarm is called off: whoever asked hears at once, the reactor to the end.
@@ -295,26 +243,6 @@ TEST_F(AcceptorTest, TheDrainWaitsForACallFromItsRequestUntilItIsOver) {
   EXPECT_EQ(answer, "answer");
   EXPECT_TRUE(call.Finish().ok());
   EXPECT_TRUE(drain.AwaitAllRemoved(kLong));
-}
-
-TEST(Acceptor, ThatWasNeverUsedIsDestroyed) {
-  const Call::Method method;
-  { const Acceptor never_added(All(method)); }
-  {
-    grpc::ServerBuilder never_built;
-    Acceptor acceptor(All(method));
-    acceptor.AddTo(never_built);
-  }
-  {
-    Acceptor acceptor(All(method));
-    grpc::ServerBuilder builder;
-    int port = 0;
-    builder.AddListeningPort("unix:/no/such/directory/socket", grpc::InsecureServerCredentials(),
-                             &port);
-    acceptor.AddTo(builder);
-    EXPECT_EQ(builder.BuildAndStart(), nullptr);
-  }
-  RpcServer(All(method), 3).Stop();
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <numeric>
-#include <thread>
 
 namespace perceptrond {
 namespace {
@@ -46,18 +45,6 @@ TEST(CallTimingTest, WaitsDuringWorkCountForTheirOwnParts) {
   EXPECT_FLOAT_EQ(TimeOf(parts, Part::kLoad), 2);
   EXPECT_FLOAT_EQ(TimeOf(parts, Part::kCommit), 3);
   EXPECT_FLOAT_EQ(TimeOf(parts, Part::kWork), 14);
-}
-
-TEST(CallTimingTest, WaitsOfTheThreadThatEndsTheWorkOfAnotherDoNotCount) {
-  CallTiming timing;
-  timing.Start(Part::kWork, At(0));
-  timing.SwitchAt(Part::kWork, At(0));
-  std::thread([&] {
-    wait_times.fill(std::chrono::hours(1));
-    timing.SwitchAt(Part::kWrite, At(20));
-  }).join();
-  PartTimes parts = timing.PartsUntil(At(20));
-  EXPECT_FLOAT_EQ(TimeOf(parts, Part::kWork), 20);
 }
 
 }  // namespace

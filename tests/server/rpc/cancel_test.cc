@@ -24,25 +24,6 @@ class CancelTest : public ::testing::Test {
   CallCounts counts_;
 };
 
-TEST_F(CancelTest, AReactorHearsThatTheClientCancels) {
-  const Call::Method method = Make<UntilCancel>(counts_);
-  RpcServer server(All(method), 3);
-  const auto channel = server.Connect();
-  constexpr int kCalls = 50;
-  for (int i = 1; i <= kCalls; ++i) {
-    ClientCall call(channel, "/a.B/C");
-    ASSERT_TRUE(counts_.AwaitBegun(i));
-    EXPECT_EQ(counts_.cancelled(), i - 1);
-    call.Cancel();
-    EXPECT_EQ(call.Finish().error_code(), grpc::StatusCode::CANCELLED);
-    ASSERT_TRUE(counts_.AwaitCancelled(i));
-    ASSERT_TRUE(counts_.AwaitDone(i));
-  }
-  server.Stop();
-  EXPECT_EQ(counts_.done(), kCalls);
-  EXPECT_EQ(counts_.cancelled(), kCalls);
-}
-
 TEST_F(CancelTest, AReactorHearsThatTheServerStops) {
   const Call::Method method = Make<UntilCancel>(counts_);
   RpcServer server(All(method));

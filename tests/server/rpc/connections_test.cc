@@ -18,32 +18,33 @@ namespace {
 
 using ::testing::HasSubstr;
 
-SocketAddress V4(const char* host, uint16_t port) {
+// Port 0: a Unix socket.
+SocketAddress Address(const std::string& host, uint16_t port) {
   SocketAddress address;
-  auto* const v4 = reinterpret_cast<sockaddr_in*>(&address.storage);
-  v4->sin_family = AF_INET;
-  v4->sin_port = htons(port);
-  EXPECT_EQ(inet_pton(AF_INET, host, &v4->sin_addr), 1);
-  address.size = sizeof *v4;
+  if (port == 0) {
+    address.storage.ss_family = AF_UNIX;
+    address.size = sizeof(sa_family_t);
+    return address;
+  }
+  const bool v6 = host.find(':') != std::string::npos;
+  auto* const in = reinterpret_cast<sockaddr_in*>(&address.storage);
+  auto* const in6 = reinterpret_cast<sockaddr_in6*>(&address.storage);
+  address.storage.ss_family = v6 ? AF_INET6 : AF_INET;
+  (v6 ? in6->sin6_port : in->sin_port) = htons(port);
+  void* const bytes = v6 ? static_cast<void*>(&in6->sin6_addr) : &in->sin_addr;
+  EXPECT_EQ(inet_pton(v6 ? AF_INET6 : AF_INET, host.c_str(), bytes), 1);
+  address.size = v6 ? sizeof *in6 : sizeof *in;
   return address;
 }
 
-SocketAddress V6(const char* host, uint16_t port) {
-  SocketAddress address;
-  auto* const v6 = reinterpret_cast<sockaddr_in6*>(&address.storage);
-  v6->sin6_family = AF_INET6;
-  v6->sin6_port = htons(port);
-  EXPECT_EQ(inet_pton(AF_INET6, host, &v6->sin6_addr), 1);
-  address.size = sizeof *v6;
-  return address;
+// Begins a call, which ends at once if it is refused.
+absl::Status Begin(Connections& connections, const std::string& peer, const char* path) {
+  std::shared_ptr<Connection> found;
+  const absl::Status status = connections.BeginCall(peer, path, found);
+  if (!status.ok()) connections.EndCall(found.get(), path, false);
+  return status;
 }
-
-SocketAddress Unix() {
-  SocketAddress address;
-  address.storage.ss_family = AF_UNIX;
-  address.size = sizeof(sa_family_t);
-  return address;
-}
+using ::perceptrond::testing::ReasonOf;
 
 constexpr Connections::Limits kLimits = {.connections = 5,
                                          .connections_per_address = 2,
@@ -54,23 +55,24 @@ constexpr Connections::Limits kLimits = {.connections = 5,
 TEST(ConnectionsTest, NoMoreConnectionsThanTheLimitAndOneThatEndsMakesRoom) {
   Connections connections(kLimits);
   std::vector<std::shared_ptr<Connection>> open;
-  for (uint16_t i = 0; i < 5; ++i) open.push_back(connections.Add(V4("127.0.0.1", i)));
-  EXPECT_EQ(connections.Add(V4("127.0.0.1", 9)), nullptr);
-  EXPECT_NE(connections.AddOwn(V4("127.0.0.1", 10)), nullptr);
+  for (uint16_t i = 1; i < 6; ++i) open.push_back(connections.Add(Address("127.0.0.1", i)));
+  EXPECT_EQ(connections.Add(Address("127.0.0.1", 9)), nullptr);
+  EXPECT_NE(connections.AddOwn(Address("127.0.0.1", 10)), nullptr);
   EXPECT_EQ(connections.stats().open, 6);
   EXPECT_EQ(connections.stats().refused[0], 1);
   connections.Remove(*open[0]);
   connections.Remove(*open[1]);
-  EXPECT_NE(connections.Add(V4("127.0.0.1", 9)), nullptr);
+  EXPECT_NE(connections.Add(Address("127.0.0.1", 9)), nullptr);
 }
 
 TEST(ConnectionsTest, AnAddressHasItsOwnLimitButNotThisMachine) {
   for (const auto& [first, second, third, other] :
-       {std::tuple{V4("192.0.2.1", 1), V4("192.0.2.1", 2), V4("192.0.2.1", 3), V4("192.0.2.2", 1)},
-        std::tuple{V4("192.0.2.1", 1), V6("::ffff:192.0.2.1", 2), V6("::ffff:192.0.2.1", 3),
-                   V6("::ffff:192.0.2.2", 1)},
-        std::tuple{V6("2001:db8::1", 1), V6("2001:db8::1", 2), V6("2001:db8::ffff:1", 3),
-                   V6("2001:db8:0:1::1", 1)}}) {
+       {std::tuple{Address("192.0.2.1", 1), Address("192.0.2.1", 2), Address("192.0.2.1", 3),
+                   Address("192.0.2.2", 1)},
+        std::tuple{Address("192.0.2.1", 1), Address("::ffff:192.0.2.1", 2),
+                   Address("::ffff:192.0.2.1", 3), Address("::ffff:192.0.2.2", 1)},
+        std::tuple{Address("2001:db8::1", 1), Address("2001:db8::1", 2),
+                   Address("2001:db8::ffff:1", 3), Address("2001:db8:0:1::1", 1)}}) {
     Connections connections(kLimits);
     const auto one = connections.Add(first);
     EXPECT_NE(one, nullptr);
@@ -82,17 +84,17 @@ TEST(ConnectionsTest, AnAddressHasItsOwnLimitButNotThisMachine) {
     EXPECT_NE(connections.Add(third), nullptr);
   }
   Connections connections(kLimits);
-  EXPECT_NE(connections.Add(V6("::1", 1)), nullptr);
-  EXPECT_NE(connections.Add(V6("::1", 2)), nullptr);
-  EXPECT_NE(connections.Add(V6("::1", 3)), nullptr);
-  EXPECT_NE(connections.Add(Unix()), nullptr);
-  EXPECT_NE(connections.Add(Unix()), nullptr);
+  EXPECT_NE(connections.Add(Address("::1", 1)), nullptr);
+  EXPECT_NE(connections.Add(Address("::1", 2)), nullptr);
+  EXPECT_NE(connections.Add(Address("::1", 3)), nullptr);
+  EXPECT_NE(connections.Add(Address("", 0)), nullptr);
+  EXPECT_NE(connections.Add(Address("", 0)), nullptr);
   EXPECT_EQ(connections.stats().refused[1], 0);
 }
 
 TEST(ConnectionsTest, CallsAreCountedOnTheConnectionOfTheirPeer) {
   Connections connections(kLimits);
-  const auto open = connections.Add(V6("2001:db8::1", 7));
+  const auto open = connections.Add(Address("2001:db8::1", 7));
   std::shared_ptr<Connection> found;
   EXPECT_TRUE(connections.BeginCall("ipv6:%5B2001:db8::1%5D:7", "/a.B/C", found).ok());
   EXPECT_EQ(found, open);
@@ -112,20 +114,16 @@ TEST(ConnectionsTest, CallsAreCountedOnTheConnectionOfTheirPeer) {
 
 TEST(ConnectionsTest, TooManyCallsAreRefusedWithTheOptionToRaiseButHealthIsNot) {
   Connections connections(kLimits);
-  const auto one = connections.Add(V4("127.0.0.1", 1));
-  const auto two = connections.Add(V4("127.0.0.1", 2));
-  std::shared_ptr<Connection> found;
+  const auto one = connections.Add(Address("127.0.0.1", 1));
+  const auto two = connections.Add(Address("127.0.0.1", 2));
   const auto begin = [&](int port, const char* path) {
-    const absl::Status status =
-        connections.BeginCall(absl::StrCat("ipv4:127.0.0.1:", port), path, found);
-    if (!status.ok()) connections.EndCall(found.get(), path, false);
-    return status;
+    return Begin(connections, absl::StrCat("ipv4:127.0.0.1:", port), path);
   };
   EXPECT_TRUE(begin(1, "/a.B/C").ok());
   EXPECT_TRUE(begin(1, "/a.B/C").ok());
   const absl::Status third = begin(1, "/a.B/C");
   EXPECT_EQ(third.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_EQ(perceptrond::testing::ReasonOf(third), "TOO_MANY_STREAMS");
+  EXPECT_EQ(ReasonOf(third), "TOO_MANY_STREAMS");
   EXPECT_THAT(std::string(third.message()), HasSubstr("raise --max-streams-per-connection"));
   EXPECT_TRUE(begin(2, "/a.B/C").ok());
   EXPECT_THAT(std::string(begin(2, "/a.B/C").message()), HasSubstr("raise --max-streams"));
@@ -140,20 +138,15 @@ TEST(ConnectionsTest, TooManyCallsAreRefusedWithTheOptionToRaiseButHealthIsNot) 
 // A client that has the right HEALTH alone can open these.
 TEST(ConnectionsTest, HealthWatchesLeaveThreeQuartersOfTheCallsToOthers) {
   Connections connections({.streams_per_connection = 100, .streams = 20});
-  const auto one = connections.Add(V4("127.0.0.1", 1));
-  std::shared_ptr<Connection> found;
-  const auto begin = [&](const char* path) {
-    const absl::Status status = connections.BeginCall("ipv4:127.0.0.1:1", path, found);
-    if (!status.ok()) connections.EndCall(found.get(), path, false);
-    return status;
-  };
+  const auto one = connections.Add(Address("127.0.0.1", 1));
+  const auto begin = [&](const char* path) { return Begin(connections, "ipv4:127.0.0.1:1", path); };
   const char* const watch = "/grpc.health.v1.Health/Watch";
   for (int i = 0; i < 5; ++i) EXPECT_TRUE(begin(watch).ok()) << i;
   const absl::Status sixth = begin(watch);
-  EXPECT_EQ(perceptrond::testing::ReasonOf(sixth), "TOO_MANY_STREAMS");
+  EXPECT_EQ(ReasonOf(sixth), "TOO_MANY_STREAMS");
   EXPECT_THAT(std::string(sixth.message()), HasSubstr("raise --max-streams"));
   for (int i = 0; i < 15; ++i) EXPECT_TRUE(begin("/a.B/C").ok()) << i;
-  connections.EndCall(found.get(), watch, false);
+  connections.EndCall(one.get(), watch, false);
   EXPECT_TRUE(begin(watch).ok());
 }
 
@@ -165,20 +158,20 @@ TEST(ConnectionsTest, SomeBeyondTheLimitsAreOpenUntilACallNamesTheOptionToRaise)
     connections.EndCall(found.get(), path, false);
     return status;
   };
-  const auto first = connections.Add(V4("192.0.2.1", 1));
+  const auto first = connections.Add(Address("192.0.2.1", 1));
   EXPECT_FALSE(first->refusal().has_value());
-  const auto same = connections.Add(V4("192.0.2.1", 2));
+  const auto same = connections.Add(Address("192.0.2.1", 2));
   EXPECT_EQ(same->refusal(), RefusalReason::kConnectionsPerAddress);
-  const auto second = connections.Add(V4("192.0.2.2", 1));
+  const auto second = connections.Add(Address("192.0.2.2", 1));
   EXPECT_FALSE(second->refusal().has_value());
-  const auto third = connections.Add(V4("192.0.2.3", 1));
+  const auto third = connections.Add(Address("192.0.2.3", 1));
   EXPECT_EQ(third->refusal(), RefusalReason::kConnections);
-  EXPECT_EQ(connections.Add(V4("192.0.2.4", 1)), nullptr);
+  EXPECT_EQ(connections.Add(Address("192.0.2.4", 1)), nullptr);
 
   EXPECT_TRUE(call("192.0.2.1:1", "/a.B/C").ok());
   const absl::Status per_address = call("192.0.2.1:2", "/a.B/C");
   EXPECT_EQ(per_address.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_EQ(perceptrond::testing::ReasonOf(per_address), "TOO_MANY_CONNECTIONS");
+  EXPECT_EQ(ReasonOf(per_address), "TOO_MANY_CONNECTIONS");
   EXPECT_THAT(std::string(per_address.message()),
               HasSubstr("has reached --max-connections-per-address (1)"));
   EXPECT_THAT(std::string(call("192.0.2.3:1", "/a.B/C").message()),
@@ -189,9 +182,9 @@ TEST(ConnectionsTest, SomeBeyondTheLimitsAreOpenUntilACallNamesTheOptionToRaise)
   // They take no room from others, nor do their ends make any.
   EXPECT_EQ(connections.stats().open, 2);
   connections.Remove(*same);
-  EXPECT_EQ(connections.Add(V4("192.0.2.1", 3))->refusal(), RefusalReason::kConnections);
+  EXPECT_EQ(connections.Add(Address("192.0.2.1", 3))->refusal(), RefusalReason::kConnections);
   connections.Remove(*first);
-  EXPECT_FALSE(connections.Add(V4("192.0.2.1", 4))->refusal().has_value());
+  EXPECT_FALSE(connections.Add(Address("192.0.2.1", 4))->refusal().has_value());
   EXPECT_EQ(connections.stats().refused[0], 3);
   EXPECT_EQ(connections.stats().refused[1], 1);
 }

@@ -112,20 +112,6 @@ TEST_F(HealthTest, WhileAServiceCannotBeUsedItAloneDoesNotServe) {
   EXPECT_FALSE(health_.IsServing(kLearning));
 }
 
-TEST_F(HealthTest, ARequestThatIsNoneOrTooLargeIsRefused) {
-  for (const char* path : {kCheck, kWatch}) {
-    std::string answer;
-    // A field of length 5 that ends after 1.
-    EXPECT_EQ(AskBytes(channel_, path, "\x0a\x05x", answer).error_code(),
-              grpc::StatusCode::INVALID_ARGUMENT);
-    EXPECT_EQ(AskBytes(channel_, path, Request(std::string(100'000, 'x')), answer).error_code(),
-              grpc::StatusCode::RESOURCE_EXHAUSTED);
-    ClientCall nothing(channel_, path);
-    ASSERT_TRUE(nothing.WritesDone());
-    EXPECT_EQ(nothing.Finish().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
-  }
-}
-
 TEST_F(HealthTest, WatchersReceiveTheStopOnceAndTheirStreamsStayOpen) {
   ClientCall whole(channel_, kWatch);
   ClientCall one(channel_, kWatch);

@@ -185,24 +185,6 @@ TEST(ListenerTest, AConnectionBeyondTheLimitIsRefusedByItsFirstCallAndThenClosed
   EXPECT_TRUE(server.Ask(server.Connect(server.address())).ok());
 }
 
-TEST(ListenerTest, AConnectionFarBeyondTheLimitIsClosedAtOnce) {
-  TransportServer server("127.0.0.1:0", {.connections = 1, .open_refused = 0});
-  const int first = ConnectRaw(server.port());
-  server.AwaitOpen(1);
-  {
-    // The client fails at once and does not wait.
-    const auto channel = server.Connect(server.address());
-    for (auto state = channel->GetState(true); state != GRPC_CHANNEL_TRANSIENT_FAILURE;
-         state = channel->GetState(false)) {
-      ASSERT_TRUE(channel->WaitForStateChange(state, absl::ToChronoTime(absl::Now() + kLong)));
-    }
-  }
-  EXPECT_GE(server.connections().stats().refused[0], 1);
-  close(first);
-  server.AwaitOpen(0);
-  EXPECT_TRUE(server.Ask(server.Connect(server.address())).ok());
-}
-
 TEST(ListenerTest, ARequestThatTakesTooLongEndsWithAReason) {
   TransportServer server("127.0.0.1:0", {}, absl::Milliseconds(1));
   const auto channel = server.Connect(server.address());

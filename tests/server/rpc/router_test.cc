@@ -23,19 +23,6 @@ Call::Method Says(const std::string& word) {
   };
 }
 
-TEST(Router, EachMethodIsAnsweredByItsOwn) {
-  Router router;
-  router.AddService(kService, {{"Watch", Says("watch")}, {"Check", Says("check")}});
-  RpcServer server(
-      [&](const std::string& path) -> const Call::Method& { return router.Find(path); });
-  const auto channel = server.Connect();
-  std::string answer;
-  EXPECT_TRUE(AskBytes(channel, "/grpc.health.v1.Health/Check", "", answer).ok());
-  EXPECT_EQ(answer, "check");
-  EXPECT_TRUE(AskBytes(channel, "/grpc.health.v1.Health/Watch", "", answer).ok());
-  EXPECT_EQ(answer, "watch");
-}
-
 TEST(Router, AnUnknownMethodIsUnimplementedWithAReasonAndItsName) {
   Router router;
   router.AddService(kService, {{"Watch", Says("watch")}, {"Check", Says("check")}});
@@ -52,17 +39,6 @@ TEST(Router, AnUnknownMethodIsUnimplementedWithAReasonAndItsName) {
     EXPECT_NE(status.error_message().find(path), std::string::npos) << status.error_message();
     EXPECT_EQ(ReasonOf(status), "UNKNOWN_METHOD");
   }
-}
-
-TEST(Router, ServicesAreListedInTheOrderOfTheirAddition) {
-  Router router;
-  EXPECT_TRUE(router.services().empty());
-  router.AddService("grpc.reflection.v1alpha.ServerReflection",
-                    {{"ServerReflectionInfo", Says("reflection")}});
-  router.AddService(kService, {{"Check", Says("check")}, {"Watch", Says("watch")}});
-  ASSERT_EQ(router.services().size(), 2);
-  EXPECT_EQ(router.services()[0]->full_name(), "grpc.reflection.v1alpha.ServerReflection");
-  EXPECT_EQ(router.services()[1]->full_name(), kService);
 }
 
 TEST(RouterDeathTest, AServiceIsAddedWholeOrNotAtAll) {

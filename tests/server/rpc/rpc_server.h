@@ -160,7 +160,7 @@ inline grpc::Status AskBytes(const std::shared_ptr<grpc::Channel>& channel, cons
   return call.Finish();
 }
 
-// The same of messages. What is no answer is left as it is.
+// A whole unary call of messages. `response` stays as it is unless the call succeeds.
 template <typename Request, typename Response>
 grpc::Status Ask(const std::shared_ptr<grpc::Channel>& channel, const std::string& path,
                  const Request& request, Response& response) {

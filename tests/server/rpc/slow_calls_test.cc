@@ -34,30 +34,27 @@ std::string Written(SlowCallLog& log, const SlowCall& call) {
   return ::testing::internal::GetCapturedStderr();
 }
 
-TEST(SlowCallLogTest, ALineHasTheCallAndItsParts) {
-  SlowCallLog log;
-  EXPECT_THAT(Written(log, Example()),
-              HasSubstr(" warning slow call method=/perceptron.v1.PredictionService/Predict "
-                        "model=models/spam peer=ipv4:127.0.0.1:40622 bytes=178 rows=40 status=OK "
-                        "total_ms=1000.063 receive_ms=0 queue_ms=0.063 parse_ms=0 load_ms=0 "
-                        "lock_ms=0 work_ms=1000 commit_ms=0 write_ms=0\n"));
-}
-
-TEST(SlowCallLogTest, ALineHasTraceMessageAndErrorWhereTheyExist) {
+TEST(SlowCallLogTest, ALineHasTheCallItsPartsAndItsErrorAndTraceIfThereAreAny) {
   SlowCallLog log;
   SlowCall call = Example();
+  const std::string head =
+      " warning slow call method=/perceptron.v1.PredictionService/Predict model=models/spam "
+      "peer=ipv4:127.0.0.1:40622 ";
+  EXPECT_THAT(Written(log, call),
+              HasSubstr(head + "bytes=178 rows=40 status=OK total_ms=1000.063 receive_ms=0 "
+                               "queue_ms=0.063 parse_ms=0 load_ms=0 lock_ms=0 work_ms=1000 "
+                               "commit_ms=0 write_ms=0\n"));
   call.trace = {"4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"};
   call.principal = "reader";
   call.message = 7;
   call.code = 1;
   EXPECT_THAT(
       Written(log, call),
-      HasSubstr(
-          " principal=reader trace_id=4bf92f3577b34da6a3ce929d0e0e4736 span_id=00f067aa0ba902b7 "
-          "message=7 bytes=178 rows=40 status=CANCELLED "));
+      HasSubstr(head + "principal=reader trace_id=4bf92f3577b34da6a3ce929d0e0e4736 "
+                       "span_id=00f067aa0ba902b7 message=7 bytes=178 rows=40 status=CANCELLED "));
 }
 
-TEST(SlowCallLogTest, WhatTheClientChoseIsEscapedAndCut) {
+TEST(SlowCallLogTest, TextOfTheClientIsEscapedAndCut) {
   SlowCallLog log;
   SlowCall call = Example();
   call.method = "/a\nb\xe2\x80\xae";
@@ -68,7 +65,7 @@ TEST(SlowCallLogTest, WhatTheClientChoseIsEscapedAndCut) {
   EXPECT_LT(line.size(), 1000u);
 }
 
-TEST(SlowCallLogTest, OnlyWhatTakesLongerThanTheThresholdIsSlow) {
+TEST(SlowCallLogTest, OnlyCallsThatTakeLongerThanTheThresholdAreSlow) {
   SlowCallLog log;
   EXPECT_FALSE(log.enabled());
   EXPECT_FALSE(log.IsSlow(std::chrono::hours(1)));

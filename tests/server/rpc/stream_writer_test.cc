@@ -1,4 +1,4 @@
-// Of messages written faster than they are sent the newest is sent, and the status comes last.
+// If messages are written faster than they are sent, the newest is sent, and the status comes last.
 #include "server/rpc/call.h"
 
 #include <gtest/gtest.h>
@@ -45,7 +45,7 @@ class ScriptedReactor final : public Reactor {
   const Script& script_;
 };
 
-// What a client of the script receives: the messages, each followed by a space, and the status.
+// The messages that a client of the script receives, each followed by a space, and the status.
 std::string Received(const Script& script) {
   const Call::Method method = [&script](Call& call) {
     const auto reactor = std::make_shared<ScriptedReactor>(call, script);

@@ -16,13 +16,12 @@
 #include "perceptron/v1/model_service.pb.h"
 #include "server/rpc/backend.h"
 #include "tests/server/rpc/rpc_server.h"
-#include "tests/support/models.h"
-#include "tests/support/status.h"
 
 namespace perceptrond::unary_test {
 namespace {
 
 using namespace ::perceptrond::testing;
+namespace v1 = ::perceptron::v1;
 
 constexpr size_t kMostBytes = 64 << 10;
 
@@ -52,9 +51,8 @@ constexpr auto kManaging = IsManagement<v1::GetModelRequest>;
 
 class UnaryTest : public ::testing::Test {
  protected:
-  UnaryTest() : UnaryTest(kMostBytes) {}
-  explicit UnaryTest(size_t most)
-      : methods_(Methods(Backend{store_, drain_, workers_, memory_, most})),
+  UnaryTest()
+      : methods_(Methods(Backend{store_, drain_, workers_, memory_, kMostBytes})),
         server_([this](const std::string& path) -> const Call::Method& {
           poller_ = gettid();
           return methods_.at(path);
@@ -90,7 +88,7 @@ class UnaryTest : public ::testing::Test {
   MemoryBudget budget_{1 << 30, 1 << 28};
   InFlightMemory memory_{budget_, kLong};
   Drain drain_;
-  // What workers wait for.
+  // Workers wait for this.
   absl::Notification go_;
   Workers workers_{2};
   std::atomic<pid_t> poller_ = 0;
@@ -121,30 +119,6 @@ TEST_F(UnaryTest, TheBodysErrorIsTheCallsAndBytesThatAreNoRequestAreInvalid) {
   }
 }
 
-TEST_F(UnaryTest, ARequestBeyondTheMostIsRefusedAndOneOfTheMostIsNot) {
-  const size_t own = Request(std::string(kMostBytes - 8, 'x')).ByteSizeLong() - (kMostBytes - 8);
-  for (const char* path : {"/slow", "/quick"}) {
-    EXPECT_TRUE(Try(path, std::string(kMostBytes - own, 'x')).ok()) << path;
-    EXPECT_EQ(Try(path, std::string(kMostBytes - own + 1, 'x')).error_code(),
-              grpc::StatusCode::RESOURCE_EXHAUSTED)
-        << path;
-  }
-}
-
-// So little that what is too large is still small.
-class UnaryOfLittleTest : public UnaryTest {
- protected:
-  UnaryOfLittleTest() : UnaryTest(100) {}
-};
-
-TEST_F(UnaryOfLittleTest, ARequestBeyondTheMostIsRefusedByWhoPollsToo) {
-  for (const char* path : {"/slow", "/quick"}) {
-    EXPECT_TRUE(Try(path, std::string(98, 'x')).ok()) << path;
-    EXPECT_EQ(Try(path, std::string(99, 'x')).error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED)
-        << path;
-  }
-}
-
 TEST_F(UnaryTest, AServerThatDrainsIsUnavailableButForABodyThatAsksForTheDrainItself) {
   for (const char* expected : {"serving", "draining"}) {
     for (const char* path : {"/drain", "/quickdrain"}) {
@@ -156,40 +130,6 @@ TEST_F(UnaryTest, AServerThatDrainsIsUnavailableButForABodyThatAsksForTheDrainIt
   }
   for (const char* path : {"/slow", "/quick"})
     EXPECT_EQ(Try(path, "small").error_code(), grpc::StatusCode::UNAVAILABLE) << path;
-}
-
-TEST_F(UnaryTest, OneThatPollsAnswersWhileTheWorkersAreBusy) {
-  for (int i = 0; i < 2; ++i)
-    workers_.Schedule(WorkSize::kManagement,
-                      [&] { EXPECT_TRUE(go_.WaitForNotificationWithTimeout(kLong)); });
-  EXPECT_EQ(Thread("/quick", "small"), poller_);
-  go_.Notify();
-}
-
-TEST_F(UnaryTest, AModelInMemoryThatNeedsOneProductPerRowCanRunInline) {
-  EXPECT_FALSE(CanRunInline(store_.GetIfLoaded("models/m").get()));
-  ASSERT_TRUE(store_.Create(DenseSettings("models/m", 2), "", false).ok());
-  ASSERT_TRUE(store_.Acquire("models/m").ok());
-  EXPECT_TRUE(CanRunInline(store_.GetIfLoaded("models/m").get()));
-  v1::Model voted = DenseSettings("models/voted", 2);
-  voted.mutable_learner()->mutable_voted();
-  v1::Model classes = DenseSettings("models/classes", 2);
-  classes.mutable_learner()->mutable_classes()->set_max_classes(3);
-  v1::Model polynomial = DenseSettings("models/polynomial", 2);
-  polynomial.mutable_feature_space()->mutable_map()->mutable_polynomial()->set_degree(2);
-  v1::Model composed;
-  composed.set_name("models/composed");
-  v1::FeatureSpace::Composition& composition =
-      *composed.mutable_feature_space()->mutable_composition();
-  composition.add_inputs()->set_model("models/part");
-  *composition.mutable_example_space() = DenseSettings("", 2).feature_space();
-  ASSERT_TRUE(store_.Create(DenseSettings("models/part", 2), "", false).ok());
-  for (const v1::Model& settings : {voted, classes, polynomial, composed}) {
-    ASSERT_OK(store_.Create(settings, "", false).status());
-    ASSERT_OK(store_.Acquire(settings.name()).status());
-    EXPECT_NE(store_.GetIfLoaded(settings.name()), nullptr);
-    EXPECT_FALSE(CanRunInline(store_.GetIfLoaded(settings.name()).get())) << settings.name();
-  }
 }
 
 TEST_F(UnaryTest, ACallThatIsCancelledInTheQueueIsDroppedWithoutWork) {

@@ -1,13 +1,11 @@
-// Work that is given to threads is done, all of it, in order, and by the thread with warm caches.
+// Work that is given to threads is done, all of it, and in order.
 #include "server/rpc/workers.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <deque>
-#include <functional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -20,34 +18,19 @@ namespace {
 
 constexpr absl::Duration kLong = absl::Seconds(30);
 
-// Keeps one thread busy until it is let go. The thread tells who it is.
+// Keeps one thread busy until it is let go.
 struct Busy {
   absl::Notification begun;
   absl::Notification go;
-  pid_t id = 0;
 
   void Give(Workers& workers) {
     workers.Schedule(WorkSize::kManagement, [this] {
-      id = gettid();
       begun.Notify();
       EXPECT_TRUE(go.WaitForNotificationWithTimeout(kLong));
     });
     EXPECT_TRUE(begun.WaitForNotificationWithTimeout(kLong));
   }
 };
-
-TEST(Workers, AllThatWasGivenIsDoneBeforeTheyAreDestroyed) {
-  constexpr int kGiven = 1000;
-  std::atomic<int> done = 0;
-  Busy busy;
-  {
-    Workers workers(3);
-    busy.Give(workers);
-    for (int i = 0; i < kGiven; ++i) workers.Schedule(WorkSize::kManagement, [&] { ++done; });
-    busy.go.Notify();
-  }
-  EXPECT_EQ(done, kGiven);
-}
 
 TEST(Workers, WorkThatFindsNoThreadFreeWaitsAndIsDoneInOrder) {
   constexpr int kThreads = 3;
@@ -74,23 +57,6 @@ TEST(Workers, WorkThatFindsNoThreadFreeWaitsAndIsDoneInOrder) {
   }
   ASSERT_EQ(order.size(), kGiven);
   for (int i = 0; i < kGiven; ++i) EXPECT_EQ(order[i], i);
-}
-
-TEST(Workers, WorkMayGiveWork) {
-  constexpr int kDeep = 500;
-  std::atomic<int> done = 0;
-  absl::Notification last;
-  std::function<void(int)> give;
-  Workers workers(2);
-  give = [&](int left) {
-    workers.Schedule(WorkSize::kManagement, [&, left] {
-      ++done;
-      left == 0 ? last.Notify() : give(left - 1);
-    });
-  };
-  give(kDeep);
-  ASSERT_TRUE(last.WaitForNotificationWithTimeout(kLong));
-  EXPECT_EQ(done, kDeep + 1);
 }
 
 // Tells when its thread ends.
@@ -122,29 +88,6 @@ TEST(Workers, WorkThatIsGivenWhileTheyAreDestroyedIsDoneAlsoWhenOtherThreadsHave
     ASSERT_TRUE(marked.WaitForNotificationWithTimeout(kLong));
   }
   EXPECT_TRUE(done);
-}
-
-void AwaitIdle(const Workers& workers, size_t threads) {
-  for (const absl::Time until = absl::Now() + kLong; workers.idle() < threads;) {
-    ASSERT_LT(absl::Now(), until);
-    std::this_thread::yield();
-  }
-}
-
-TEST(Workers, OfIdleThreadsTheOneThatWasBusyLastGetsTheNextWork) {
-  constexpr int kThreads = 4;
-  Busy busy[kThreads];
-  Busy again[kThreads];
-  Workers workers(kThreads);
-  for (Busy& one : busy) one.Give(workers);
-  const int order[kThreads] = {2, 0, 3, 1};
-  for (size_t idle = 0; idle < kThreads; ++idle) {
-    busy[order[idle]].go.Notify();
-    AwaitIdle(workers, idle + 1);
-  }
-  for (Busy& one : again) one.Give(workers);
-  for (int i = 0; i < kThreads; ++i) EXPECT_EQ(again[i].id, busy[order[kThreads - 1 - i]].id);
-  for (Busy& one : again) one.go.Notify();
 }
 
 TEST(Workers, WhatManyThreadsGiveAtOnceIsDoneOnce) {
@@ -337,7 +280,7 @@ TEST_F(QueueTest, CallsAndStreamsTakeTurnsWhateverWasFirst) {
   EXPECT_THAT(order, ::testing::AnyOf("cscscs", "scscsc"));
 }
 
-// What the queue holds takes a second each.
+// Each piece of work takes a second.
 TEST_F(QueueTest, SmallWorkIsRefusedAtOnceIfThatBeforeItTakesLong) {
   for (int i = 0; i < 3; ++i) {
     Advance(absl::Seconds(1));

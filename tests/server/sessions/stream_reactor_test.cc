@@ -1,5 +1,4 @@
-// What a stream's carrier reads, gives to its session and writes: with a session that the test
-// steers.
+// A stream's carrier reads, gives to its session and writes: with a session that the test steers.
 #include "server/sessions/stream_reactor.h"
 
 #include <gtest/gtest.h>
@@ -31,22 +30,32 @@ v1::GetModelRequest Message(int number, size_t bytes = 0) {
   return message;
 }
 
-// What the sessions of a test do, and have done.
+// Controls the sessions of a test, and records their messages.
 struct Script {
   Mutex mutex;
   // The number of messages that may be accepted; a thread with another message waits.
   int may_accept ABSL_GUARDED_BY(mutex) = 1 << 30;
   // Answers may be taken.
   bool may_take ABSL_GUARDED_BY(mutex) = true;
-  // The message that is rejected and ends the stream.
-  std::string row_errors ABSL_GUARDED_BY(mutex);
+  // The message that is refused and ends the stream. Set before it is sent.
+  std::string refused;
   // The number of unanswered messages at which the session is full.
   std::atomic<size_t> most = 1000;
   bool can_run_inline = true;
   WorkSize size = WorkSize::kSmall;
   std::vector<std::string> accepted ABSL_GUARDED_BY(mutex);
-  std::function<void()> ready ABSL_GUARDED_BY(mutex);
+  std::function<void()> ready;
 
+  // Accepts so many messages in all from now on, and has answers taken or not.
+  void Allow(int accept, bool take) {
+    MutexLock lock(&mutex);
+    may_accept = accept;
+    may_take = take;
+  }
+  void Allow(int accept) {
+    MutexLock lock(&mutex);
+    may_accept = accept;
+  }
   // Waits until `count` messages are accepted or being accepted.
   void AwaitAccepted(size_t count) {
     MutexLock lock(&mutex);
@@ -68,10 +77,7 @@ class ScriptedSession {
 
   explicit ScriptedSession(Script& script) : script_(script) {}
 
-  void OnReady(std::function<void()> ready) {
-    MutexLock lock(&script_.mutex);
-    script_.ready = std::move(ready);
-  }
+  void OnReady(std::function<void()> ready) { script_.ready = std::move(ready); }
   bool CanRunInline() const { return script_.can_run_inline; }
   WorkSize SizeOf(const Request& /*request*/) const { return script_.size; }
   void DropSpareMemory() {}
@@ -83,7 +89,7 @@ class ScriptedSession {
       return static_cast<int>(script_.accepted.size()) <= script_.may_accept;
     };
     script_.mutex.Await(absl::Condition(&may));
-    if (script_.accepted.back() == script_.row_errors) return absl::DataLossError("refused");
+    if (script_.accepted.back() == script_.refused) return absl::DataLossError("refused");
     answers_.push_back(script_.accepted.back());
     return absl::OkStatus();
   }
@@ -168,35 +174,22 @@ TEST_P(StreamReactorTest, ABurstIsAnsweredInItsOrder) {
 }
 
 TEST_P(StreamReactorTest, WhatWasReadAheadOfAHalfCloseIsAnsweredBeforeTheEnd) {
-  {
-    MutexLock lock(&script_.mutex);
-    script_.may_accept = 0;
-  }
+  script_.Allow(0);
   Send(0, 20, kMaxInlineBytes);
   script_.AwaitAccepted(1);
   ASSERT_TRUE(stream_.WritesDone());
-  {
-    MutexLock lock(&script_.mutex);
-    script_.may_accept = 1000;
-  }
+  script_.Allow(1000);
   ExpectAnswers(0, 20);
   EXPECT_TRUE(stream_.Finish().ok());
 }
 
 TEST_P(StreamReactorTest, WhatWasReadAheadIsNotAcceptedWhileAnswersHaveNoRoom) {
   script_.most = 3;
-  {
-    MutexLock lock(&script_.mutex);
-    script_.may_take = false;
-    script_.may_accept = 0;
-  }
+  script_.Allow(0, /*take=*/false);
   // Read ahead as far as there is room; the others wait with gRPC, whose window holds them.
   Send(0, 6, kMaxInlineBytes);
   script_.AwaitAccepted(1);
-  {
-    MutexLock lock(&script_.mutex);
-    script_.may_accept = 1000;
-  }
+  script_.Allow(1000);
   script_.AwaitAccepted(3);
   // A worker that would go on does so before this has gone through the same workers.
   for (int i = 0; i < 2; ++i) {
@@ -205,28 +198,17 @@ TEST_P(StreamReactorTest, WhatWasReadAheadIsNotAcceptedWhileAnswersHaveNoRoom) {
     done.WaitForNotification();
   }
   EXPECT_EQ(accepted(), 3U);
-  std::function<void()> ready;
-  {
-    MutexLock lock(&script_.mutex);
-    script_.may_take = true;
-    ready = script_.ready;
-  }
-  ready();
+  script_.Allow(1000, /*take=*/true);
+  script_.ready();
   ExpectAnswers(0, 6);
 }
 
 TEST_P(StreamReactorTest, AMessageThatEndsTheStreamIsTheLastThatIsAccepted) {
-  {
-    MutexLock lock(&script_.mutex);
-    script_.may_accept = 0;
-    script_.row_errors = "5";
-  }
+  script_.Allow(0);
+  script_.refused = "5";
   Send(0, 20, kMaxInlineBytes);
   script_.AwaitAccepted(1);
-  {
-    MutexLock lock(&script_.mutex);
-    script_.may_accept = 1000;
-  }
+  script_.Allow(1000);
   ExpectAnswers(0, 5);
   std::string bytes;
   EXPECT_FALSE(stream_.Read(bytes));
@@ -235,19 +217,13 @@ TEST_P(StreamReactorTest, AMessageThatEndsTheStreamIsTheLastThatIsAccepted) {
 }
 
 TEST_P(StreamReactorTest, ADrainEndsItOnceTheMessageUnderWayIsAnswered) {
-  {
-    MutexLock lock(&script_.mutex);
-    script_.may_accept = 1;
-  }
+  script_.Allow(1);
   Send(0, 1, kMaxInlineBytes);
   ExpectAnswers(0, 1);
   Send(1, 10, kMaxInlineBytes);
   script_.AwaitAccepted(2);
   drain_.Begin();
-  {
-    MutexLock lock(&script_.mutex);
-    script_.may_accept = 1000;
-  }
+  script_.Allow(1000);
   ExpectAnswers(1, 1);
   std::string bytes;
   EXPECT_FALSE(stream_.Read(bytes));
@@ -257,19 +233,13 @@ TEST_P(StreamReactorTest, ADrainEndsItOnceTheMessageUnderWayIsAnswered) {
 }
 
 TEST_P(StreamReactorTest, AStreamThatIsCancelledWhileAMessageIsLearnedIsOverAfterIt) {
-  {
-    MutexLock lock(&script_.mutex);
-    script_.may_accept = 0;
-  }
+  script_.Allow(0);
   Send(0, 10, kMaxInlineBytes);
   script_.AwaitAccepted(1);
   stream_.Cancel();
   EXPECT_EQ(stream_.Finish().error_code(), grpc::StatusCode::CANCELLED);
   EXPECT_FALSE(drain_.AwaitAllRemoved(absl::ZeroDuration()));
-  {
-    MutexLock lock(&script_.mutex);
-    script_.may_accept = 1000;
-  }
+  script_.Allow(1000);
   EXPECT_TRUE(drain_.AwaitAllRemoved(kLong));
 }
 
