@@ -84,15 +84,6 @@ TEST_F(RpcMetricsTest, CallsOfEveryTypeCountTheirMessagesBothWays) {
   }
 }
 
-TEST_F(RpcMetricsTest, AnErrorCountsUnderItsCode) {
-  method_ = [](Call& call) {
-    call.Bind(std::make_shared<Reactor>());
-    call.Finish(grpc::Status(grpc::StatusCode::DATA_LOSS, ""));
-  };
-  for (int i = 0; i < 2; ++i) EXPECT_FALSE(Exchange(kGetModel, 1).ok());
-  ExpectHandled(kGetModel, grpc::StatusCode::DATA_LOSS, 2);
-}
-
 TEST_F(RpcMetricsTest,
        AnOpenStreamIsInFlightAndOneThatTheClientCancelsIsCanceledWhateverTheServerSays) {
   // Finishes with OK once it is cancelled.

@@ -148,56 +148,6 @@ TEST_F(AcceptorTest, AFinishedCallIsThereUntilItsAlarmIsOver) {
   EXPECT_TRUE(counts_.AwaitDone(1));
 }
 
-// Reads until nothing more comes, and has its client told what that meant.
-class ReadsToTheEnd final : public RecordingReactor {
- public:
-  ReadsToTheEnd(Call& call, CallCounts& counts, std::atomic<int>& ended)
-      : RecordingReactor(counts), call_(call), ended_(ended) {}
-  void OnReadDone(bool ok) override {
-    RecordingReactor::OnReadDone(ok);
-    ok ? call_.StartRead(&bytes_) : call_.StartWrite({});
-  }
-  void OnWriteDone(bool ok) override {
-    RecordingReactor::OnWriteDone(ok);
-    if (!ok) return call_.Finish(grpc::Status::CANCELLED);
-    ++ended_;
-    call_.FinishWith(ToBytes("all"));
-  }
-  void Start() { call_.StartRead(&bytes_); }
-
- private:
-  Call& call_;
-  std::atomic<int>& ended_;
-  grpc::ByteBuffer bytes_;
-};
-
-TEST_F(AcceptorTest, AWriteWithoutAMessageFailsOnceTheClientHasCancelledAndNotWhenItHasSentAll) {
-  constexpr int kCalls = 50;
-  std::atomic<int> ended = 0;
-  const Call::Method method = [&](Call& call) {
-    const auto reactor = std::make_shared<ReadsToTheEnd>(call, counts_, ended);
-    call.Bind(reactor);
-    reactor->Start();
-  };
-  RpcServer server(All(method), 3);
-  const auto channel = server.Connect();
-  for (int i = 0; i < kCalls; ++i) {
-    ClientCall cancelled(channel, "/a.B/C");
-    ASSERT_TRUE(cancelled.Write("some"));
-    ASSERT_TRUE(counts_.AwaitBegun(2 * i + 1));
-    cancelled.Cancel();
-    EXPECT_EQ(cancelled.Finish().error_code(), grpc::StatusCode::CANCELLED);
-    ClientCall whole(channel, "/a.B/C");
-    ASSERT_TRUE(whole.Write("all"));
-    ASSERT_TRUE(whole.WritesDone());
-    std::string answer;
-    EXPECT_TRUE(whole.Read(answer));
-    EXPECT_TRUE(whole.Finish().ok());
-  }
-  EXPECT_TRUE(counts_.AwaitDone(2 * kCalls));
-  EXPECT_EQ(ended, kCalls);
-}
-
 TEST_F(AcceptorTest, FinishWaitsForACallThatIsFinishedLate) {
   Call* late = nullptr;
   const Call::Method method = [&](Call& call) {
