@@ -1,5 +1,5 @@
 """Kubernetes manifests and compose files, of one server, of the proxy and of a fleet: by one another, and by what the server says of its
-own settings. schemas_test.py has their published schemas.
+own settings.
 
     python3 manifests_test.py PERCEPTROND        # needs python3-yaml
 """

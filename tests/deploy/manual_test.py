@@ -1,6 +1,6 @@
 """The manual, the settings file and bash's completion name what --help names, and nothing else.
 
-    python3 manual_test.py PERCEPTROND PERCEPTRONCTL MANUAL     # MANUAL: where the build made them; needs groff and mandoc
+    python3 manual_test.py PERCEPTROND PERCEPTRONCTL MANUAL     # MANUAL: where the build made them; needs groff
 """
 
 import os
@@ -53,11 +53,9 @@ class ManualTest(unittest.TestCase):
             named = {flag.replace("\\", "") for head in heads for flag in re.findall(r"\\fB(\\-.*?)\\fR", head)}
             self.assertEqual(named, flags, command)
 
-    def test_the_formatters_have_nothing_to_say(self):
-        pages = sorted((MANUAL / "man").glob("*.1"))
-        for command in (["groff", "-mandoc", "-ww", "-z"], ["mandoc", "-Tlint", "-Wwarning"]):
-            said = subprocess.run([*command, *pages], capture_output=True, text=True)
-            self.assertEqual((said.returncode, said.stdout + said.stderr), (0, ""))
+    def test_groff_has_nothing_to_say(self):
+        said = subprocess.run(["groff", "-mandoc", "-ww", "-z", *sorted((MANUAL / "man").glob("*.1"))], capture_output=True, text=True)
+        self.assertEqual((said.returncode, said.stdout + said.stderr), (0, ""))
 
     def test_the_settings_file_has_every_flag_but_the_unit_s_own_with_its_default(self):
         values = dict(re.findall(r"(?m)^#(PERCEPTROND_\w+)=(.*)$", (MANUAL / "default/perceptrond").read_text()))
