@@ -5,33 +5,12 @@
 #include <zlib.h>
 #include <zstd.h>
 
-#include <algorithm>
-#include <utility>
+#include "tests/client/trickle.h"
 
 namespace perceptrond::client {
 namespace {
 
 using ::testing::HasSubstr;
-
-// Returns a few bytes at a time; `step` bytes make a read, and `reads` counts them.
-class CountedReads final : public ByteSource {
- public:
-  CountedReads(std::string content, size_t step, int* reads)
-      : content_(std::move(content)), step_(step), reads_(reads) {}
-  absl::StatusOr<size_t> Read(char* buffer, size_t size) override {
-    ++*reads_;
-    const size_t count = std::min({size, step_, content_.size() - position_});
-    std::copy_n(content_.data() + position_, count, buffer);
-    position_ += count;
-    return count;
-  }
-
- private:
-  const std::string content_;
-  const size_t step_;
-  int* const reads_;
-  size_t position_ = 0;
-};
 
 std::string Gzip(const std::string& content) {
   z_stream stream = {};
@@ -70,8 +49,7 @@ struct Decompressed {
 };
 
 Decompressed ReadAllOf(const std::string& bytes, size_t step = 1000, size_t room = 333) {
-  int reads = 0;
-  const auto source = Decompress("f.gz", std::make_unique<CountedReads>(bytes, step, &reads));
+  const auto source = Decompress("f.gz", std::make_unique<Trickle>(bytes, step));
   Decompressed result;
   std::string buffer(room, '\0');
   while (true) {
@@ -122,16 +100,11 @@ TEST(Decompress, WhatIsInTheFileBeforeItsTruncationIsReadAndTheFileNamed) {
   }
 }
 
-TEST(Decompress, DamageIsNamed) {
+TEST(Decompress, DamageIsDataLoss) {
   for (const auto& pack : {Gzip, Zstd}) {
     std::string packed = pack(Lines(5000));
     packed[packed.size() / 2] = static_cast<char>(packed[packed.size() / 2] ^ 0x55);
-    const Decompressed read = ReadAllOf(packed);
-    EXPECT_TRUE(absl::IsDataLoss(read.status));
-    // Not where: the decoders find it later than it is.
-    EXPECT_THAT(std::string(read.status.message()),
-                ::testing::MatchesRegex(
-                    "f.gz is damaged: its (gzip|zstd) data are wrong [(].+[)]; copy it again"));
+    EXPECT_TRUE(absl::IsDataLoss(ReadAllOf(packed).status));
   }
 }
 
@@ -139,7 +112,7 @@ TEST(Decompress, ALineThatIsTypedIsReadBeforeTheNextOne) {
   for (const std::string& line : {std::string("1\n"), std::string("\x1F\n")}) {
     int reads = 0;
     const auto source =
-        Decompress("f", std::make_unique<CountedReads>(line + "1\n", line.size(), &reads));
+        Decompress("f", std::make_unique<Trickle>(line + "1\n", line.size(), &reads));
     char buffer[100];
     EXPECT_EQ(*source->Read(buffer, sizeof buffer), line.size());
     EXPECT_EQ(reads, 1);

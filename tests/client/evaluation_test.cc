@@ -200,19 +200,5 @@ TEST(ClassScores, AClassWithoutAProbabilityHasZero) {
   }
 }
 
-TEST(ClassScores, OfTwoClassesTheBrierScoreIsTwiceThatOfOneProbability) {
-  ClassScores classes;
-  Calibration one;
-  for (const float probability : {.25F, .5F, .875F}) {
-    const float both[] = {1 - probability, probability};
-    for (const int label : {0, 1}) {
-      classes.Add(both, label);
-      one.Add(probability, label == 1);
-    }
-  }
-  EXPECT_DOUBLE_EQ(classes.brier_score(), 2 * one.brier_score());
-  EXPECT_DOUBLE_EQ(classes.log_loss(), one.log_loss());
-}
-
 }  // namespace
 }  // namespace perceptrond::client

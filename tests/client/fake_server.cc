@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <numeric>
 
 #include "client/error.h"
 #include "tests/client/named_columns.h"
@@ -9,7 +10,6 @@
 namespace perceptrond::client {
 namespace {
 
-// How the examples of a message are known.
 std::vector<uint32_t> IdsOf(const v1::ExampleColumns& columns, NameTableReader* table) {
   if (!columns.has_feature_names() && !columns.has_stream_names())
     return {columns.indices().begin(), columns.indices().end()};
@@ -25,6 +25,30 @@ grpc::Status NoTables() {
 }
 
 }  // namespace
+
+Row Example(uint32_t id) {
+  Row row;
+  row.indices = {id};
+  row.label = 1;
+  return row;
+}
+
+Row NamedExample(uint32_t id) {
+  Row row;
+  row.kind = RowKind::kNamed;
+  row.label = 1;
+  row.AddName("z" + std::to_string(id % 3));
+  row.AddName("n" + std::to_string(id));
+  row.AddName("z" + std::to_string(3 + id % 7));
+  row.values = {1, static_cast<float>(id), 3};
+  return row;
+}
+
+std::vector<uint32_t> UpTo(uint32_t n) {
+  std::vector<uint32_t> ids(n);
+  std::iota(ids.begin(), ids.end(), 0u);
+  return ids;
+}
 
 FakeServer::FakeServer() {
   grpc::ServerBuilder builder;

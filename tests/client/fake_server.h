@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "client/connection.h"
+#include "client/row.h"
 #include "perceptron/v1/learning_service.grpc.pb.h"
 #include "perceptron/v1/model_service.grpc.pb.h"
 #include "perceptron/v1/prediction_service.grpc.pb.h"
@@ -21,6 +22,12 @@
 namespace perceptrond::client {
 
 inline constexpr uint32_t kUpdateEvery = 3;
+
+// Examples that the server knows by this number: by index, or by name among names that are frequent.
+Row Example(uint32_t id);
+Row NamedExample(uint32_t id);
+// The numbers below n.
+std::vector<uint32_t> UpTo(uint32_t n);
 
 class FakeServer final : public v1::LearningService::Service {
  public:

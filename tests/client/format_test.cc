@@ -14,26 +14,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/format/reader.h"
+#include "tests/client/trickle.h"
 
 namespace perceptrond::client {
 namespace {
-
-// Hands out a few bytes at a time.
-class Trickle final : public ByteSource {
- public:
-  Trickle(std::string content, size_t step) : content_(std::move(content)), step_(step) {}
-  absl::StatusOr<size_t> Read(char* buffer, size_t size) override {
-    const size_t count = std::min({size, step_, content_.size() - position_});
-    std::copy_n(content_.data() + position_, count, buffer);
-    position_ += count;
-    return count;
-  }
-
- private:
-  const std::string content_;
-  const size_t step_;
-  size_t position_ = 0;
-};
 
 // "LABEL FEATURE:VALUE... *WEIGHT", the weight if it is not 1; an absent label is "?", features of dense rows are their
 // values, of texts the text in quotes, of ids the id after "#".

@@ -10,15 +10,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "perceptron/v1/model.pb.h"
+#include "tests/support/temp_dir.h"
 
 namespace perceptrond::client {
 namespace {
 
 class InputThreadTest : public ::testing::Test {
  protected:
-  std::string Path(const std::string& name) const {
-    return absl::StrCat(::testing::TempDir(), "/input_thread_", getpid(), "_", name);
-  }
+  std::string Path(const std::string& name) const { return dir_.path() + "/" + name; }
   std::string WriteFile(const std::string& name, const std::string& content) const {
     std::ofstream(Path(name)) << content;
     return Path(name);
@@ -35,6 +34,9 @@ class InputThreadTest : public ::testing::Test {
     EXPECT_TRUE(input.ok()) << input.status();
     return *std::move(input);
   }
+
+ private:
+  const testing::TempDir dir_;
 };
 
 TEST_F(InputThreadTest, GivesRowsAndBadLinesInOrderPassAfterPass) {
@@ -62,6 +64,22 @@ TEST_F(InputThreadTest, GivesRowsAndBadLinesInOrderPassAfterPass) {
     EXPECT_EQ(rows.Next(), nullptr);
     EXPECT_EQ(rows.fraction(), 1);
   }
+}
+
+TEST_F(InputThreadTest, ItsFractionIsByTheBytesOfTheLinesTakenIfTheyAreKnown) {
+  const std::string lines = "+1 1:1\n-1 2:1\n";
+  const auto input = Open({WriteFile("a", lines), WriteFile("b", lines)});
+  EXPECT_EQ(input->fraction(), 0);
+  Row row;
+  for (const double done : {0.25, 0.5, 0.75, 1.0}) {
+    EXPECT_TRUE(*input->Next(&row));
+    EXPECT_EQ(input->fraction(), done);
+  }
+  EXPECT_FALSE(*input->Next(&row));
+  EXPECT_EQ(input->fraction(), 1);
+  input->Rewind();
+  EXPECT_EQ(input->fraction(), 0);
+  EXPECT_EQ(Open({"/dev/zero"})->fraction(), std::nullopt);
 }
 
 TEST_F(InputThreadTest, EndsAfterAFileThatCannotBeRead) {

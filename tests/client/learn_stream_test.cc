@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <numeric>
 #include <random>
 #include <thread>
 #include <utility>
@@ -17,13 +16,6 @@ namespace {
 
 using Fate = FakeServer::Fate;
 
-Row Example(uint32_t id) {
-  Row row;
-  row.indices = {id};
-  row.label = 1;
-  return row;
-}
-
 LearnOptions TestOptions() {
   LearnOptions options;
   options.producer_id = "p";
@@ -35,19 +27,12 @@ LearnOptions TestOptions() {
   return options;
 }
 
-std::vector<uint32_t> UpTo(uint32_t n) {
-  std::vector<uint32_t> ids(n);
-  std::iota(ids.begin(), ids.end(), 0u);
-  return ids;
-}
-
 std::unique_ptr<LearnStream> MustOpen(FakeServer* server, LearnOptions options) {
   auto stream = LearnStream::Open(server->Connect(), "m", std::move(options));
   EXPECT_TRUE(stream.ok()) << stream.status();
   return stream.ok() ? *std::move(stream) : nullptr;
 }
 
-// Of the latest answer, and there when a mark's answer is, on whichever connection.
 TEST(LearnStream, HasTheReportOfTheLatestAnswerIfItAskedForOne) {
   for (const bool asked : {false, true}) {
     FakeServer server;
@@ -72,17 +57,19 @@ TEST(LearnStream, HasTheReportOfTheLatestAnswerIfItAskedForOne) {
   }
 }
 
-// The contract: however the connection breaks, the server's account ends up as every example once,
-// in order; and the producer hears of every row exactly once, too.
+// The contract: however the connection breaks, the server's account ends up as every example once, in order; and the
+// producer hears of every row exactly once, too.
 class LearnStreamUnderFaults : public testing::TestWithParam<uint32_t> {};
 
 TEST_P(LearnStreamUnderFaults, AccountsForEveryExampleExactlyOnceInOrder) {
   std::mt19937 random(GetParam());
   std::mt19937 fates(GetParam() + 1000);  // drawn by the server's threads
+  const bool named = GetParam() % 3 == 1;
   FakeServer server;
   server.crash_on_drop = GetParam() % 2 == 0;
   server.answer_opening = GetParam() % 3 == 0;
   server.answers_together = 1 + static_cast<int>(GetParam() % 4);
+  server.most_table_names = 4U << 4 * (GetParam() % 5);
   int faults = 0;
   server.fate = [&](const v1::LearnStreamRequest&) {
     const uint32_t drawn = fates() % 12;
@@ -90,9 +77,11 @@ TEST_P(LearnStreamUnderFaults, AccountsForEveryExampleExactlyOnceInOrder) {
     ++faults;
     return drawn == 0 ? Fate::kDropBefore : drawn == 1 ? Fate::kDropHalfway : Fate::kDropAfter;
   };
-  std::vector<uint64_t> reported;
+  std::vector<uint32_t> reported;
   LearnOptions options = TestOptions();
   options.window_messages = static_cast<size_t>(server.answers_together) + random() % 8;
+  options.name_table_size = GetParam() % 7 == 0 ? 64 : 1 << 16;
+  options.compact = named && GetParam() % 5 == 0;
   options.on_result = [&](const LearnAnswer& answer) {
     reported.insert(reported.end(), answer.tags.begin(), answer.tags.end());
   };
@@ -101,7 +90,7 @@ TEST_P(LearnStreamUnderFaults, AccountsForEveryExampleExactlyOnceInOrder) {
   for (int pass = 1; pass <= 3; ++pass) {
     const uint32_t rows = random() % 150;
     for (uint32_t i = 0; i < rows; ++i, ++id) {
-      ASSERT_TRUE(stream->Push(Example(id), id).ok());
+      ASSERT_TRUE(stream->Push(named ? NamedExample(id) : Example(id), id).ok());
       if (random() % 20 == 0) {
         ASSERT_TRUE(stream->Flush().ok());
       }
@@ -115,15 +104,29 @@ TEST_P(LearnStreamUnderFaults, AccountsForEveryExampleExactlyOnceInOrder) {
   ASSERT_TRUE(totals.ok()) << totals.status();
   EXPECT_EQ(server.producer("p").account, UpTo(id));
   EXPECT_EQ(server.producer("p").passes, 3);
-  EXPECT_EQ(reported, std::vector<uint64_t>([&] {
-              const std::vector<uint32_t> ids = UpTo(id);
-              return std::vector<uint64_t>(ids.begin(), ids.end());
-            }()));
+  EXPECT_EQ(reported, UpTo(id));
   EXPECT_EQ(totals->acknowledged_offset, static_cast<int64_t>(id) - 1);
   EXPECT_EQ(totals->reconnects, faults);
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, LearnStreamUnderFaults, testing::Range(0u, 24u));
+INSTANTIATE_TEST_SUITE_P(Seeds, LearnStreamUnderFaults, testing::Range(0u, 32u));
+
+TEST(LearnStream, AMessageHasNoMoreNewNamesThanAQuarterOfTheTable) {
+  FakeServer server;
+  server.most_table_names = 64;
+  server.on_result = [&](const v1::LearnStreamRequest& request, v1::LearnResult*) {
+    EXPECT_TRUE(request.columns().has_stream_names());
+    EXPECT_LE(request.columns().stream_names().lengths_size(), 16);
+  };
+  LearnOptions options = TestOptions();
+  options.rows_per_message = 100;
+  options.name_table_size = 64;
+  options.compact = true;  // which uses the table although most names leave it
+  auto stream = MustOpen(&server, std::move(options));
+  for (uint32_t id = 0; id < 300; ++id) ASSERT_TRUE(stream->Push(NamedExample(id)).ok());
+  ASSERT_TRUE(stream->Finish().ok());
+  EXPECT_EQ(server.producer("p").account, UpTo(300));
+}
 
 TEST(LearnStream, RunsAgainFromOffsetZeroWithoutLearningTwice) {
   FakeServer server;
@@ -200,21 +203,25 @@ TEST(LearnStream, SaysHowLongItTriedBeforeItGaveUp) {
 }
 
 TEST(LearnStream, CountsNoTimeInWhichNothingWasDueAsTimeWithoutAnAnswer) {
-  FakeServer server;
-  int dropped = 0;
-  server.fate = [&](const v1::LearnStreamRequest&) {
-    return dropped++ == 0 ? Fate::kDropBefore : Fate::kAnswer;
-  };
-  LearnOptions options = TestOptions();
-  options.retry.give_up_after = absl::Seconds(4);
-  auto stream = MustOpen(&server, options);
-  // Time itself is what this is about: longer than it would try.
-  absl::SleepFor(options.retry.give_up_after + absl::Milliseconds(50));
-  EXPECT_EQ(server.openings(), 1);
-  ASSERT_TRUE(stream->Push(Example(0)).ok());
-  const auto totals = stream->Finish();
-  ASSERT_TRUE(totals.ok()) << totals.status();
-  EXPECT_EQ(totals->reconnects, 1);
+  // Reconnecting has to be faster than give_up_after, which a busy machine is at the third attempt at the latest.
+  absl::Status status;
+  for (absl::Duration give_up_after = absl::Milliseconds(50); give_up_after < absl::Seconds(10);
+       give_up_after *= 10) {
+    FakeServer server;
+    int dropped = 0;
+    server.fate = [&](const v1::LearnStreamRequest&) {
+      return dropped++ == 0 ? Fate::kDropBefore : Fate::kAnswer;
+    };
+    LearnOptions options = TestOptions();
+    options.retry.give_up_after = give_up_after;
+    auto stream = MustOpen(&server, options);
+    absl::SleepFor(give_up_after + absl::Milliseconds(5));
+    EXPECT_EQ(server.openings(), 1);
+    ASSERT_TRUE(stream->Push(Example(0)).ok());
+    status = stream->Finish().status();
+    if (status.ok()) break;
+  }
+  EXPECT_TRUE(status.ok()) << status;
 }
 
 TEST(LearnStream, NamesItselfAtRandomWhereNobodyNamedIt) {

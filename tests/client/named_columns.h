@@ -27,16 +27,6 @@ inline std::vector<std::string> NamesIn(const perceptron::v1::NameColumn& column
   return names;
 }
 
-// Rows of names, one after the other, with these names.
-inline perceptron::v1::NameColumn ColumnOf(const std::vector<std::string>& names) {
-  perceptron::v1::NameColumn column;
-  for (const std::string& name : names) {
-    column.mutable_text()->append(name);
-    column.add_lengths(static_cast<uint32_t>(name.size()));
-  }
-  return column;
-}
-
 inline float FromHalf(uint16_t half) {
   const float sign = (half & 0x8000) != 0 ? -1.0f : 1.0f;
   const int exponent = half >> 10 & 31;

@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <future>
-#include <numeric>
 #include <thread>
 #include <utility>
 
@@ -12,12 +11,6 @@
 
 namespace perceptrond::client {
 namespace {
-
-Row UnlabeledRow(uint32_t id) {
-  Row row;
-  row.indices = {id};
-  return row;
-}
 
 struct Collected {
   std::vector<uint64_t> tags;
@@ -38,28 +31,29 @@ PredictOptions Collecting(Collected* collected) {
   return options;
 }
 
-TEST(PredictStream, AnswersEveryRowInOrder) {
-  FakeServer server;
-  Collected collected;
-  PredictStream stream(server.Connect(), "m", Collecting(&collected));
-  for (uint32_t id = 0; id < 50; ++id) ASSERT_TRUE(stream.Push(UnlabeledRow(id), id).ok());
-  ASSERT_TRUE(stream.Finish().ok());
-  std::vector<uint64_t> expected(50);
-  std::iota(expected.begin(), expected.end(), 0u);
-  EXPECT_EQ(collected.tags, expected);
-  EXPECT_EQ(collected.scores, std::vector<float>(expected.begin(), expected.end()));
-}
-
-TEST(PredictStream, AsksAgainWhereTheConnectionBroke) {
-  FakeServer server;
-  server.predict_break_after = 2;
-  Collected collected;
-  PredictStream stream(server.Connect(), "m", Collecting(&collected));
-  for (uint32_t id = 0; id < 50; ++id) ASSERT_TRUE(stream.Push(UnlabeledRow(id), id).ok());
-  ASSERT_TRUE(stream.Finish().ok());
-  std::vector<uint64_t> expected(50);
-  std::iota(expected.begin(), expected.end(), 0u);
-  EXPECT_EQ(collected.tags, expected);
+TEST(PredictStream, AnswersEveryRowInOrderWhateverBreaksAndWhateverTableThereIs) {
+  for (const uint32_t most : {0u, 8u, 1u << 16}) {
+    for (const int break_after : {-1, 2}) {
+      for (const bool refuses : {false, true}) {
+        for (const bool named : {false, true}) {
+          FakeServer server;
+          server.most_table_names = most;
+          server.refuses_name_tables = refuses;
+          server.predict_break_after = break_after;
+          Collected collected;
+          PredictOptions options = Collecting(&collected);
+          options.compact = named && most == 8;
+          PredictStream stream(server.Connect(), "m", std::move(options));
+          const std::vector<uint32_t> ids = UpTo(50);
+          for (const uint32_t id : ids)
+            ASSERT_TRUE(stream.Push(named ? NamedExample(id) : Example(id), id).ok());
+          ASSERT_TRUE(stream.Finish().ok());
+          EXPECT_EQ(collected.tags, std::vector<uint64_t>(ids.begin(), ids.end()));
+          EXPECT_EQ(collected.scores, std::vector<float>(ids.begin(), ids.end()));
+        }
+      }
+    }
+  }
 }
 
 TEST(PredictStream, SaysThatItGaveUpAndEnds) {
@@ -72,7 +66,7 @@ TEST(PredictStream, SaysThatItGaveUpAndEnds) {
   options.on_end = [&] { ++ends; };
   {
     PredictStream stream(server.Connect(), "m", std::move(options));
-    ASSERT_TRUE(stream.Push(UnlabeledRow(1)).ok());
+    ASSERT_TRUE(stream.Push(Example(1)).ok());
     const absl::Status status = stream.Finish();
     EXPECT_TRUE(absl::IsUnavailable(status));
     EXPECT_EQ(GaveUpAfter(status), absl::Milliseconds(10));
@@ -95,7 +89,7 @@ TEST(PredictStream, IsBrokenOffByItsOwner) {
     broken.get_future().wait();
     stream.Cancel();
   });
-  ASSERT_TRUE(stream.Push(UnlabeledRow(1)).ok());
+  ASSERT_TRUE(stream.Push(Example(1)).ok());
   EXPECT_TRUE(absl::IsCancelled(stream.Finish()));
   owner.join();
 }

@@ -4,11 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
-
 #include "client/ctl/commands/learn_summary.h"
-#include "client/ctl/input.h"
-#include "tests/support/temp_dir.h"
 
 namespace perceptrond::client {
 namespace {
@@ -55,40 +51,6 @@ TEST(LearnProgress, SaysWhatIsKnown) {
            {LearnProgress({1, 1, std::nullopt}, Totals(), time, report),
             "54,000 examples  1,520 mistakes  27,000/s  learning"}})
     EXPECT_EQ(ProgressLine(progress, 97), line);
-}
-
-std::unique_ptr<Input> InputOf(std::vector<std::string> files) {
-  InputOptions options;
-  options.command = "learn";
-  options.files = std::move(files);
-  options.format = "svmlight";
-  options.index_base = 1;
-  perceptron::v1::Model model;
-  model.mutable_feature_space()->mutable_dense()->set_dimension(4);
-  auto input = Input::Make(options, model, true, false);
-  EXPECT_TRUE(input.ok()) << input.status();
-  return *std::move(input);
-}
-
-TEST(InputFraction, IsByTheBytesOfTheLinesTaken) {
-  const testing::TempDir dir;
-  std::ofstream(dir.path() + "/a") << "+1 1:1\n-1 2:1\n";
-  std::ofstream(dir.path() + "/b") << "+1 1:1\n-1 2:1\n";
-  const auto input = InputOf({dir.path() + "/a", dir.path() + "/b"});
-  EXPECT_EQ(input->fraction(), 0);
-  Row row;
-  for (const double done : {0.25, 0.5, 0.75, 1.0}) {
-    EXPECT_TRUE(*input->Next(&row));
-    EXPECT_EQ(input->fraction(), done);
-  }
-  EXPECT_FALSE(*input->Next(&row));
-  EXPECT_EQ(input->fraction(), 1);
-  input->Rewind();
-  EXPECT_EQ(input->fraction(), 0);
-}
-
-TEST(InputFraction, IsAbsentWhereAFileHasNoSize) {
-  EXPECT_EQ(InputOf({"/dev/zero"})->fraction(), std::nullopt);
 }
 
 }  // namespace

@@ -9,7 +9,6 @@
 #include "client/ctl/evaluation.h"
 #include "client/ctl/output.h"
 #include "client/ctl/prediction.h"
-#include "client/ctl/report.h"
 #include "client/error.h"
 
 namespace perceptrond::client {
@@ -128,15 +127,6 @@ TEST(ToJson, HasZerosAndReasonsByNameButInventsNothing) {
   for (const char* absent : {"marginFloor", "marginCeiling", "errorCeiling", "progressiveError",
                              "notSeparable", "createTime", "featureSpace", "drift"})
     EXPECT_THAT(json, Not(HasSubstr(absent)));
-}
-
-TEST(Report, KeepsAModelsTextsInTheirLines) {
-  v1::Model model;
-  model.set_description("mail\nstate:        frozen\x1b[2J");
-  model.add_label_names("ham\x07");
-  model.add_label_names("spam");
-  EXPECT_THAT(DescribeModel(model), AllOf(HasSubstr("\nmail\\nstate:        frozen\\x1b[2J\n"),
-                                          HasSubstr("-1 ham\\x07, +1 spam\n")));
 }
 
 TEST(Failed, TellsATimeoutFromARefusalAndEscapesWhatTheServerSays) {

@@ -1,10 +1,8 @@
-// A program of somebody who uses the installed package: creates a model, learns the logical AND of
-// two inputs until it has converged, predicts, deletes the model. Usage: consumer ADDRESS [MODEL].
-// Exits with 0 iff all four predictions are right.
+// A program of somebody who uses the installed package: creates a model, learns the logical AND of two inputs until it has
+// converged, and predicts. Usage: consumer ADDRESS. Exits with 0 iff all four predictions are right.
 #include <cstdio>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "client/batch_builder.h"
 #include "client/client.h"
@@ -19,73 +17,55 @@ using perceptrond::client::RowKind;
 
 namespace {
 
-std::vector<Row> LogicalAnd() {
-  std::vector<Row> rows;
-  for (int i = 0; i < 4; ++i) {
-    Row row;
-    row.kind = RowKind::kDense;
-    row.values = {static_cast<float>(i & 1), static_cast<float>(i >> 1)};
-    row.label = i == 3 ? 1 : -1;
-    rows.push_back(std::move(row));
-  }
-  return rows;
+// An input of two bits.
+Row Input(int bits) {
+  Row row;
+  row.kind = RowKind::kDense;
+  row.values = {static_cast<float>(bits & 1), static_cast<float>(bits >> 1)};
+  row.label = bits == 3 ? 1 : -1;
+  return row;
 }
 
-int Fail(const char* what, const absl::Status& status) {
-  std::fprintf(stderr, "%s: %s (%s)\n", what, status.ToString().c_str(),
-               ErrorReason(status).c_str());
-  return 1;
-}
-
-int Learn(const Client& client, const std::string& name) {
-  auto stream = LearnStream::Open(client.connection(), name);
-  if (!stream.ok()) return Fail("open", stream.status());
-  for (int pass = 0; pass < 100; ++pass) {
-    for (const Row& row : LogicalAnd()) {
-      if (absl::Status status = (*stream)->Push(row); !status.ok()) return Fail("push", status);
+absl::Status Learn(const Client& client) {
+  auto stream = LearnStream::Open(client.connection(), "and");
+  if (!stream.ok()) return stream.status();
+  for (bool converged = false; !converged;) {
+    for (int bits = 0; bits < 4; ++bits) {
+      if (absl::Status status = (*stream)->Push(Input(bits)); !status.ok()) return status;
     }
-    const auto summary = (*stream)->MarkPass();
-    if (!summary.ok()) return Fail("mark", summary.status());
-    if (summary->converged()) break;
+    const auto pass = (*stream)->MarkPass();
+    if (!pass.ok()) return pass.status();
+    converged = pass->converged();
   }
   const auto totals = (*stream)->Finish();
-  if (!totals.ok()) return Fail("finish", totals.status());
-  std::printf("%d examples, %d updates\n", static_cast<int>(totals->examples),
-              static_cast<int>(totals->updates));
-  return 0;
+  if (totals.ok()) std::printf("%d updates\n", static_cast<int>(totals->updates));
+  return totals.status();
 }
 
-int Predict(const Client& client, const std::string& name) {
+absl::Status Run(const Client& client) {
+  perceptron::v1::Model settings;
+  settings.mutable_feature_space()->mutable_dense()->set_dimension(2);
+  if (const auto model = client.CreateModel("and", settings); !model.ok()) return model.status();
+  if (absl::Status status = Learn(client); !status.ok()) return status;
   BatchBuilder batch;
-  const std::vector<Row> rows = LogicalAnd();
-  for (const Row& row : rows) {
-    if (absl::Status status = batch.Add(row); !status.ok()) return Fail("add", status);
+  for (int bits = 0; bits < 4; ++bits) {
+    if (absl::Status status = batch.Add(Input(bits)); !status.ok()) return status;
   }
   perceptron::v1::ExampleColumns columns;
   batch.Build(&columns);
-  const auto answer = client.Predict(name, std::move(columns));
-  if (!answer.ok()) return Fail("predict", answer.status());
-  for (int i = 0; i < 4; ++i) {
-    if (answer->predicted_labels(i) != rows[static_cast<size_t>(i)].label) return 1;
+  const auto answer = client.Predict("and", std::move(columns));
+  if (!answer.ok()) return answer.status();
+  for (int bits = 0; bits < 4; ++bits) {
+    if (answer->predicted_labels(bits) != Input(bits).label) return absl::InternalError("wrong");
   }
-  return 0;
+  return client.DeleteModel("and");
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 2) {
-    std::fprintf(stderr, "usage: consumer ADDRESS [MODEL]\n");
-    return 2;
-  }
-  const std::string name = argc > 2 ? argv[2] : "consumer";
-  const Client client = Client::Connect(argv[1]);
-  perceptron::v1::Model settings;
-  settings.mutable_feature_space()->mutable_dense()->set_dimension(2);
-  const auto model = client.CreateModel(name, settings);
-  if (!model.ok()) return Fail("create", model.status());
-  int code = Learn(client, name);
-  if (code == 0) code = Predict(client, name);
-  if (absl::Status status = client.DeleteModel(name); !status.ok()) return Fail("delete", status);
-  return code;
+  const absl::Status status = Run(Client::Connect(argv[argc - 1]));
+  if (!status.ok())
+    std::fprintf(stderr, "%s (%s)\n", status.ToString().c_str(), ErrorReason(status).c_str());
+  return status.ok() ? 0 : 1;
 }

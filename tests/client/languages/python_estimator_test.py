@@ -5,7 +5,6 @@ data that people have.
 """
 
 import contextlib
-import datetime
 import gc
 import pickle
 import re
@@ -204,8 +203,8 @@ class InputTest(ServedTest):
         self.assertEqual(list(by_frame.predict(pandas.DataFrame(PEOPLE).iloc[:1])), ANSWERS[:1])
 
     def test_texts_are_split_by_the_server(self):
-        texts, labels = ["Free money now", "Lunch at noon?", "free FREE", "see you at lunch"], ["spam", "ham", "spam", "ham"]
-        for examples in (texts, pandas.Series(texts), numpy.array(texts), numpy.array(texts, object)):
+        labels = ["spam", "ham", "spam", "ham"]
+        for examples in (TEXTS, pandas.Series(TEXTS), numpy.array(TEXTS), numpy.array(TEXTS, object)):
             classifier = PerceptrondClassifier(feature_options={"bits": 16}).fit(examples, labels)
             self.assertEqual(list(classifier.predict(examples)), labels)
 
@@ -215,18 +214,6 @@ class InputTest(ServedTest):
             classifier = PerceptrondClassifier(max_iter=2, random_state=1).fit(X, labels)
             self.assertLessEqual(set(classifier.predict(X)), set(labels))
             self.assertEqual(list(self.client.get(classifier.model_name_).label_names), [str(label) for label in classifier.classes_])
-
-    def test_rows_that_cannot_be_learned_are_errors_that_name_them(self):
-        for error, rows, said in ((TypeError, [{"a": 1}, {"a": None}], "row 1: the value of 'a' is NoneType"), (TypeError, [{"a": 1}, "a"], "row 1 is str; expected a dict"),
-                                  (ValueError, [{"a": 1}, {"a": float("nan")}], "1 of 2 rows were refused; the first, row 1: .*NON_FINITE_VALUE"),
-                                  (ValueError, pandas.DataFrame({"a": ["x", "y"], "b": [1.0, float("nan")]}), "Input X contains NaN")):
-            with self.subTest(said), self.assertRaisesRegex(error, said):
-                PerceptrondClassifier().fit(rows, [0, 1])
-        classifier = PerceptrondClassifier(max_iter=1).fit(PEOPLE, ANSWERS)
-        with self.assertRaisesRegex(ValueError, "was fitted on dicts, and X is a matrix"):
-            classifier.predict([[1.0, 2.0]])
-        with self.assertRaisesRegex(ValueError, "NON_FINITE_VALUE"):
-            classifier.predict([{"age": float("inf")}])
 
 
 ROWS = 60
@@ -247,22 +234,22 @@ class DataTest(ServedTest):
             self.assertEqual(list(classifier.classes_), classes)
             self.assertGreater(classifier.score(X, labels), 0.7)
 
-    def test_what_people_have_that_cannot_be_learned_is_refused_in_words(self):
-        missing = lambda what: [what if row == 3 else label for row, label in enumerate(REPLIES.tolist())]
+    def test_what_cannot_be_learned_is_an_error_that_names_the_row_or_the_column(self):
+        missing = [None if row == 3 else label for row, label in enumerate(REPLIES.tolist())]
         sizes = FRAME[["size"]]
-        for rows, labels, error, said in (
-                (X, missing(None), ValueError, "row 3 has no label; leave such rows out"), (X, pandas.Series(missing(pandas.NA)), ValueError, "row 3 has no label"),
-                (X, numpy.ones(ROWS), ValueError, "y has one class, 1.0"), (FRAME[["size", "count", "kind"]], REPLIES, ValueError, "NaN or infinity in the column 'count'"),
-                (FRAME[["size", "count"]], REPLIES, ValueError, "Input X contains NaN"), (FRAME[["size", "when"]], REPLIES, TypeError, "the column 'when' is of .*: make numbers of it"),
-                (sizes.assign(day=[datetime.date(2026, 1, 1 + i % 28) for i in range(ROWS)]), REPLIES, TypeError, "the column 'day' is of .*: make numbers of it"),
-                (sizes.assign(sales=pandas.Series([10**40 if row == 2 else row for row in range(ROWS)], dtype=object)), REPLIES, ValueError, "row 2: the number in the column 'sales' is infinite or beyond float32"),
-                (pandas.DataFrame({"tags": [["a"]] * ROWS}), REPLIES, TypeError, "the column 'tags' has values such as a list"),
-                (pandas.concat([FRAME[["kind"]]] * 2, axis=1), REPLIES, ValueError, "two features of the frame have the name 'kind=[ab]'"),
-                (pandas.DataFrame({"mail": ["x" * 2000] * ROWS}), REPLIES, ValueError, "the name 'mail=x+' has 2,005 bytes"),
-                ([None, *["a"] * (ROWS - 1)], REPLIES, TypeError, "row 0 is .*; expected a text"), ("a prize", [1], TypeError, "X is one text; expected a list of texts"),
-                ((text for text in REPLIES), REPLIES, TypeError, "X is a generator, which can be read once"), ({"a": 1}, REPLIES, TypeError, "X is one dict; expected a list of dicts")):
-            with self.subTest(said), self.assertRaisesRegex(error, said):
+        for rows, labels, error, named in (
+                (X, missing, ValueError, "row 3"), (X, numpy.ones(ROWS), ValueError, "one class"), (FRAME[["size", "count", "kind"]], REPLIES, ValueError, "column 'count'"),
+                (FRAME[["size", "when"]], REPLIES, TypeError, "column 'when'"), (pandas.DataFrame({"tags": [["a"]] * ROWS}), REPLIES, TypeError, "column 'tags'"),
+                (sizes.assign(sales=pandas.Series([10**40 if row == 2 else row for row in range(ROWS)], dtype=object)), REPLIES, ValueError, "row 2.*column 'sales'"),
+                (pandas.concat([FRAME[["kind"]]] * 2, axis=1), REPLIES, ValueError, "'kind=[ab]'"), (pandas.DataFrame({"mail": ["x" * 2000] * ROWS}), REPLIES, ValueError, "'mail=x+'"),
+                ([None, *["a"] * (ROWS - 1)], REPLIES, TypeError, "row 0"), ([{"a": 1}, {"a": None}], [0, 1], TypeError, "row 1"), ([{"a": 1}, "a"], [0, 1], TypeError, "row 1"),
+                ([{"a": 1}, {"a": float("nan")}], [0, 1], ValueError, "row 1: .*NON_FINITE_VALUE"), ("a prize", [1], TypeError, "one text"), ({"a": 1}, REPLIES, TypeError, "one dict"),
+                ((text for text in REPLIES), REPLIES, TypeError, "generator")):
+            with self.subTest(named), self.assertRaisesRegex(error, named):
                 PerceptrondClassifier(max_iter=1).fit(rows, labels)
+        classifier = PerceptrondClassifier(max_iter=1).fit(PEOPLE, ANSWERS)
+        for rows, named in (([[1.0, 2.0]], "X is a matrix"), ([{"age": float("inf")}], "NON_FINITE_VALUE")):
+            self.assertRaisesRegex(ValueError, named, classifier.predict, rows)
 
     def test_a_text_among_features_is_warned_of_and_filled_frames_are_learned(self):
         filled = FRAME[["size", "count", "kind"]].fillna({"count": 0})
@@ -286,58 +273,37 @@ def estimators(kernels=KERNELS, votes=VOTES, **settings):
 
 class PickleTest(ServedTest):
     def assert_predicts_locally(self, classifier, X):
-        pickled = pickle.dumps(classifier)
-        methods = ["predict", "decision_function", *(["predict_proba"] if hasattr(classifier, "predict_proba") else [])]
-        expected = [getattr(classifier, method)(X) for method in methods]
-        # Whatever server there is.
-        unpickled = pickle.loads(pickled).set_params(server="127.0.0.1:1", give_up_after=0.1)
-        numpy.testing.assert_array_equal(unpickled.predict(X), expected[0])
-        for method, values in zip(methods[1:], expected[1:]):
-            # Equal but for the rounding to float32 of weights, which are averages in float64 on the server.
-            numpy.testing.assert_allclose(getattr(unpickled, method)(X), values, rtol=1e-6, atol=1e-6 * abs(values).max())
-        self.assertIsNone(unpickled.model_name_)
-        with self.assertRaisesRegex(ValueError, "no model on a server"):
-            unpickled.report()
-        with self.assertRaisesRegex(ValueError, "no model on a server"):
-            unpickled.partial_fit(X, unpickled.predict(X))
+        """A pickle predicts what the estimator does, whatever server there is."""
+        labels = classifier.predict(X)
+        unpickled = pickle.loads(pickle.dumps(classifier)).set_params(server="127.0.0.1:1", give_up_after=0.1)
+        with self.subTest(classifier):
+            numpy.testing.assert_array_equal(unpickled.predict(X), labels)
+            for method in ("decision_function", "predict_proba"):
+                if hasattr(classifier, method):
+                    assert_close(getattr(unpickled, method)(X), getattr(classifier, method)(X))
         return unpickled
 
     def test_a_pickle_predicts_without_a_server(self):
         X, y = load_iris(return_X_y=True)
         for labels in (y == 0, y):
             for settings, data in (({"prediction": "averaged"}, X), ({"learner": "logistic_regression"}, scipy.sparse.csr_matrix(X))):
-                with self.subTest(classes=len(set(labels)), **settings):
-                    self.assert_predicts_locally(PerceptrondClassifier(max_iter=5, **settings).fit(data, labels), data)
+                self.assert_predicts_locally(PerceptrondClassifier(max_iter=5, **settings).fit(data, labels), data)
+        for labels, settings in ((ANSWERS, {}), (["a", "b", "c", "a"], {"prediction": "averaged"})):
+            hashed = PerceptrondClassifier(features="hashed", feature_options={"bits": 5}, max_iter=3, random_state=1, **settings)
+            self.assert_predicts_locally(hashed.fit(PEOPLE, labels), PEOPLE)
         self.assert_predicts_locally(PerceptrondClassifier().fit(PEOPLE, ANSWERS), PEOPLE)
         frame = pandas.DataFrame(PEOPLE)
         unpickled = self.assert_predicts_locally(PerceptrondClassifier(shuffle=False, max_iter=1000).fit(frame, ANSWERS), frame)
-        self.assertEqual(list(unpickled.predict(frame)), ANSWERS)
+        self.assertIsNone(unpickled.model_name_)
+        for call in (unpickled.report, lambda: unpickled.partial_fit(frame, ANSWERS)):
+            self.assertRaisesRegex(ValueError, "no model on a server", call)
         published = unpickled.set_params(server=None).publish("restored")
         self.addCleanup(self.client.delete, "restored")
         self.assertEqual((published.model_name_, list(published.predict(frame))), ("restored", ANSWERS))
 
-    def test_a_pickle_of_hashed_features_predicts_without_a_server(self):
-        for labels, settings in ((ANSWERS, {}), (["a", "b", "c", "a"], {"prediction": "averaged"})):
-            hashed = PerceptrondClassifier(features="hashed", feature_options={"bits": 5}, max_iter=3, random_state=1, **settings)
-            self.assert_predicts_locally(hashed.fit(PEOPLE, labels), PEOPLE)
-
     def test_texts_cannot_be_pickled(self):
         texts = PerceptrondClassifier(feature_options={"bits": 16}).fit(TEXTS, ANSWERS)
-        with self.assertRaisesRegex(pickle.PicklingError, "of texts cannot be pickled: the server makes its features.*publish"):
-            pickle.dumps(texts)
-        self.assertEqual(list(texts.predict(TEXTS)), ANSWERS)
-
-    def assert_pickles_predict(self, cases):
-        """cases: fitted estimators, and examples that they were not fitted on."""
-        for estimator, examples in cases:
-            labels, scores = estimator.predict(examples), estimator.decision_function(examples)
-            # Whatever server there is.
-            unpickled = pickle.loads(pickle.dumps(estimator)).set_params(server="127.0.0.1:1", give_up_after=0.1)
-            with self.subTest(estimator):
-                self.assertGreater(numpy.ptp(scores), 0.01)
-                numpy.testing.assert_array_equal(unpickled.predict(examples), labels)
-                # A unit in the last place of float32.
-                numpy.testing.assert_allclose(unpickled.decision_function(examples), scores, rtol=2e-7, atol=1e-12 * abs(scores).max())
+        self.assertRaises(pickle.PicklingError, pickle.dumps, texts)
 
     def test_pickles_of_votes_and_kernels_predict_without_a_server(self):
         X, y = load_iris(return_X_y=True)
@@ -346,14 +312,16 @@ class PickleTest(ServedTest):
         rng = numpy.random.default_rng(5)
         rows = [{f"größe {name}": float(value) for name, value in zip(rng.choice(40, 6, replace=False), rng.integers(-4, 5, 6))} for _ in range(150)]
         labels = [sum(row.values()) > 0 for row in rows]
-        # Of the held-out rows, names that no row before had count in their norms; with 32 slots names share them.
+        # Names that were not seen in fit count in the norms of rows; with 32 slots names share them.
         held_out = [*rows[100:], *({**row, "never seen": 2.5} for row in rows[100:])]
-        cases += [(estimator.fit(rows[:100], labels[:100]), held_out) for estimator in estimators()]
-        cases += [(estimator.fit(rows[:100], labels[:100]), held_out) for estimator in estimators(features="hashed", feature_options={"bits": 5})]
+        for settings in ({}, {"features": "hashed", "feature_options": {"bits": 5}}):
+            cases += [(estimator.fit(rows[:100], labels[:100]), held_out) for estimator in estimators(**settings)]
         # Whole numbers, and no bias: many scores are 0.
         ties = rng.integers(-2, 3, (200, 4)).astype(float)
         cases += [(estimator.fit(ties[:100], rng.integers(0, 2, 100)), ties[100:]) for estimator in estimators(({"linear": {}},), bias_input=0)]
-        self.assert_pickles_predict(cases)
+        for estimator, examples in cases:
+            self.assertGreater(numpy.ptp(estimator.decision_function(examples)), 0.01)
+            self.assert_predicts_locally(estimator, examples)
 
     def test_cannot_learn_on_or_be_published(self):
         X, y = load_iris(return_X_y=True)
