@@ -1,5 +1,5 @@
-"""The threads of a soak: producers that learn, readers that predict, and one that creates, freezes, analyses and deletes models. Each
-goes on through every end of the server."""
+"""The threads of a soak: producers that learn, readers that predict, and one that creates and deletes models. Each goes on through every end
+of the server."""
 
 import collections
 import itertools
@@ -12,7 +12,7 @@ import grpc
 from perceptrond import errors
 from perceptrond.columns import pack
 from perceptrond.name_table import NameTable
-from perceptrond.v1 import analysis_service_pb2, example_pb2, learning_service_pb2, model_pb2, model_service_pb2, prediction_service_pb2
+from perceptrond.v1 import example_pb2, learning_service_pb2, model_service_pb2, prediction_service_pb2
 from workload import Examples, settings
 
 TIMEOUT = dict(wait_for_ready=True, timeout=60)
@@ -33,15 +33,11 @@ class Actor(threading.Thread):
         try:
             while not self._stop_event.is_set():
                 self.step()
-            self.finish()
         except Exception as error:
             self.failure = error
 
     def step(self):
         raise NotImplementedError
-
-    def finish(self):
-        pass
 
     def call(self, name, make, expected=()):
         """Makes a call until it succeeds: its answer, or the reason if that is one of those expected."""
@@ -62,23 +58,8 @@ class Actor(threading.Thread):
 
 
 def nested(rows):
-    """The rows as nested examples."""
-    examples = []
-    for row in rows:
-        example = example_pb2.Example()
-        keys, values = list(row.features), list(row.features.values())
-        if keys and isinstance(keys[0], str):
-            example.named.names.extend(keys)
-            example.named.values.extend(values)
-        else:
-            example.sparse.indices.extend(keys)
-            example.sparse.values.extend(values)
-        if isinstance(row.label, str):
-            example.label_name = row.label
-        else:
-            example.label = row.label
-        examples.append(example)
-    return examples
+    """Rows by name, as nested examples."""
+    return [example_pb2.Example(named=example_pb2.NamedFeatures(names=list(row.features), values=list(row.features.values())), label=row.label) for row in rows]
 
 
 class Position:
@@ -90,8 +71,7 @@ class Position:
 
 
 class UnaryProducers(Actor):
-    """The only producer of each of some models, by unary calls in any form, with numbered examples: what was not answered is sent
-    again."""
+    """The only producer of each of some models, by unary calls with numbered examples: what was not answered is sent again."""
 
     def __init__(self, name, services, promises, models, stop, seed):
         super().__init__(name, services, promises, stop)
@@ -103,20 +83,20 @@ class UnaryProducers(Actor):
         return {model: position.acknowledged + 1 for model, (_, position) in self._models.items()}
 
     def step(self):
-        self.send(next(self._next), self._random.randrange(1, 60), self._random.randrange(2) == 0)
+        self.send(next(self._next), self._random.randrange(1, 60))
 
     def send_up_to(self, end, batch):
         """Sends the examples of the only model from the first on."""
         (model,) = self._models
         while (position := self.positions()[model]) < end:
-            self.send(model, min(batch, end - position), False)
+            self.send(model, min(batch, end - position))
 
-    def send(self, model, count, as_nested):
+    def send(self, model, count):
         examples, position = self._models[model]
         first = position.acknowledged + 1
         rows = examples.rows(first, count)
         # Names in columns would be numbered, and so summed, in an order that depends on the other rows of the message.
-        as_nested = as_nested or isinstance(next(iter(rows[0].features)), str)
+        as_nested = isinstance(next(iter(rows[0].features)), str)
         request = learning_service_pb2.LearnRequest(model=f"models/{model}", producer_id="p", first_offset=first,
                                                     result_detail=Detail.RESULT_DETAIL_FULL if as_nested else Detail.RESULT_DETAIL_UPDATES)
         if as_nested:
@@ -247,7 +227,7 @@ class StreamProducer(Actor):
 
 
 class Reader(Actor):
-    """Predicts with any model, at any revision that it must have; and makes calls that must fail."""
+    """Predicts with any model, at any revision that it must have."""
 
     def __init__(self, name, services, promises, models, stop, seed, on_stream):
         super().__init__(name, services, promises, stop)
@@ -256,23 +236,16 @@ class Reader(Actor):
         self._probes = {space: [pack([row._replace(label=None) for row in Examples(7, "probe", space).rows(10 * i, i + 1)]) for i in range(5)]
                         for space in ("dense", "hashed", "named")}
 
-    def _request(self, min_revision=None):
+    def _request(self):
         model, space = self._random.choice(self._models)
         probe = self._random.randrange(5)
-        durable = self.promises.durable_revision(f"models/{model}")
         return probe, prediction_service_pb2.PredictRequest(model=f"models/{model}", columns=self._probes[space][probe],
-                                                            min_revision=durable if min_revision is None else min_revision)
+                                                            min_revision=self.promises.durable_revision(f"models/{model}"))
 
     def step(self):
-        kind = self._random.randrange(40)
-        if kind == 0:
-            self._fail()
-        elif self._on_stream:
+        if self._on_stream:
             self._stream()
-        else:
-            self._predict()
-
-    def _predict(self):
+            return
         probe, request = self._request()
         response = self.call("Predict", lambda: self.services.predictions.Predict(request, **TIMEOUT))
         self._check(probe, request, response)
@@ -300,23 +273,9 @@ class Reader(Actor):
                 raise Broken("PredictStream") from error
             self.promises.await_server()
 
-    def _fail(self):
-        """Calls that must fail, and why."""
-        _, ahead = self._request(min_revision=1 << 50)
-        _, bad = self._request()
-        bad.columns.values[:] = [float("nan")] * len(bad.columns.indices)
-        none = prediction_service_pb2.PredictRequest(model="models/none", columns=self._probes["dense"][0])
-        cases = [("REVISION_TOO_OLD", lambda: self.services.predictions.Predict(ahead, **TIMEOUT)),
-                 ("NON_FINITE_VALUE", lambda: self.services.predictions.Predict(bad, **TIMEOUT)),
-                 ("MODEL_NOT_FOUND", lambda: self.services.predictions.Predict(none, **TIMEOUT)),
-                 ("INVALID_FIELD", lambda: self.services.models.ListModels(model_service_pb2.ListModelsRequest(page_token="none"), **TIMEOUT))]
-        for reason, make in cases:
-            found = self.call("a call that fails", make, (reason,))
-            self.promises.check("what must fail fails for its reason", found == reason, expected=reason, found=str(found)[:200])
-
 
 class Churn(Actor):
-    """One model after the other: created, taught, frozen, asked, thawed, analysed, given other weights, deleted."""
+    """One model after the other of three names: created, taught, deleted."""
 
     def __init__(self, name, services, promises, stop, seed):
         super().__init__(name, services, promises, stop)
@@ -324,53 +283,16 @@ class Churn(Actor):
 
     def step(self):
         self._round += 1
-        name = f"churn-{self._round % 3}"
-        resource, models = f"models/{name}", self.services.models
-        wanted = settings()
-        wanted.learner.ClearField("bias_input")
-        wanted.stored_examples.max_sample = 1000
-        created = self.call("CreateModel", lambda: models.CreateModel(model_service_pb2.CreateModelRequest(model_id=name, model=wanted, request_id=f"{self._round}"),
-                                                                      **TIMEOUT))
+        name, models = f"churn-{self._round % 3}", self.services.models
+        create = model_service_pb2.CreateModelRequest(model_id=name, model=settings(), request_id=f"{self._round}")
+        created = self.call("CreateModel", lambda: models.CreateModel(create, **TIMEOUT))
         self.promises.check("a new model is at revision 0", created.revision == 0, model=name)
-        producer = UnaryProducers(self.name, self.services, self.promises, [(name, Examples(self._seed, f"churn {self._round}", "dense"), wanted)], None, 0)
+        producer = UnaryProducers(self.name, self.services, self.promises, [(name, Examples(self._seed, f"churn {self._round}", "dense"), settings())], None, 0)
         # Another model of the same name has revisions of its own.
-        self.promises.start_again(resource)
-        for count in (40, 1, 40):
-            producer.send(name, count, count == 1)
-        self._freeze(resource, producer, name)
-        self._analyze(resource)
-        stale = model_service_pb2.UpdateModelRequest(model=model_pb2.Model(name=resource, etag=created.etag, description="x"))
-        self.promises.check("an old etag changes nothing",
-                            self.call("UpdateModel", lambda: models.UpdateModel(stale, **TIMEOUT), ("ETAG_MISMATCH",)) == "ETAG_MISMATCH", model=name)
-        self.call("DeleteModel", lambda: models.DeleteModel(model_service_pb2.DeleteModelRequest(name=resource, allow_missing=True), **TIMEOUT))
-        deleted = self.call("GetModel", lambda: models.GetModel(model_service_pb2.GetModelRequest(name=resource), **TIMEOUT), ("MODEL_NOT_FOUND",))
+        self.promises.start_again(created.name)
+        for _ in range(3):
+            producer.send(name, 30)
+        self.call("DeleteModel", lambda: models.DeleteModel(model_service_pb2.DeleteModelRequest(name=created.name, allow_missing=True), **TIMEOUT))
+        deleted = self.call("GetModel", lambda: models.GetModel(model_service_pb2.GetModelRequest(name=created.name), **TIMEOUT), ("MODEL_NOT_FOUND",))
         self.promises.check("a deleted model is not found", deleted == "MODEL_NOT_FOUND", model=name)
         self.counts["models created and deleted"] += 1
-
-    def _get(self, resource):
-        return self.call("GetModel", lambda: self.services.models.GetModel(model_service_pb2.GetModelRequest(name=resource), **TIMEOUT))
-
-    def _freeze(self, resource, producer, name):
-        change = lambda kind: kind(name=resource, request_id=f"{self._round} {kind.__name__}")
-        self.call("FreezeModel", lambda: self.services.models.FreezeModel(change(model_service_pb2.FreezeModelRequest), **TIMEOUT))
-        before = self._get(resource)
-        answers = {producer.probe(name) for _ in range(10)}
-        after = self._get(resource)
-        self.promises.check("predicting changes nothing", len(answers) == 1 and before.report.examples == after.report.examples and before.revision == after.revision,
-                            model=resource)
-        learn = learning_service_pb2.LearnRequest(model=resource, columns=pack(Examples(1, "frozen", "dense").rows(0, 3)))
-        refused = self.call("Learn", lambda: self.services.learning.Learn(learn, **TIMEOUT), ("MODEL_FROZEN",))
-        self.promises.check("a frozen model does not learn", refused == "MODEL_FROZEN" and self._get(resource).revision == before.revision, model=resource)
-        self.call("UnfreezeModel", lambda: self.services.models.UnfreezeModel(change(model_service_pb2.UnfreezeModelRequest), **TIMEOUT))
-
-    def _analyze(self, resource):
-        before = self._get(resource)
-        request = analysis_service_pb2.AnalyzeRequest(model=resource, replace_weights=True, expected_revision=before.revision, max_rounds=50)
-        # NO_SEPARATOR: labels are noisy. REVISION_MISMATCH: the server ended after it had replaced the weights.
-        expected = ("NO_SEPARATOR", "REVISION_MISMATCH")
-        answers = self.call("Analyze", lambda: list(self.services.analyses.Analyze(request, **TIMEOUT)), expected)
-        if answers == "NO_SEPARATOR":
-            self.promises.check("what is not replaced stays", self._get(resource).revision == before.revision, model=resource)
-        elif answers not in expected:
-            self.promises.check("replacing weights is one revision", answers[-1].result.new_revision == before.revision + 1 == self._get(resource).revision,
-                                model=resource)

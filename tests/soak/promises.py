@@ -2,8 +2,6 @@
 violation and goes on; a soak fails if there is any."""
 
 import collections
-import pathlib
-import re
 import threading
 import time
 
@@ -11,23 +9,17 @@ from perceptrond.google_rpc import error_details_pb2
 
 from perceptrond import errors
 
-# A word of a proto's comments that may be an ErrorInfo reason.
-REASON = re.compile(r"\b[A-Z][A-Z_]{3,}\b")
 # The number of results and errors that are kept.
 HISTORY = 20_000
-
-
-def documented_reasons(protos):
-    return set(REASON.findall("".join(path.read_text() for path in pathlib.Path(protos).glob("perceptron/v1/*.proto"))))
 
 
 class Promises:
     """Threads: any."""
 
-    def __init__(self, reasons, server):
+    def __init__(self, server):
         """server: its epoch counts starts and ends, odd while it serves; calls may fail when it ends. changed: when it did last.
         serving: set while it serves."""
-        self._reasons, self._server = reasons, server
+        self._server = server
         self._lock = threading.Lock()
         # The latest learning results and errors, and the violations among them.
         self.history = collections.deque(maxlen=HISTORY)
@@ -151,8 +143,6 @@ class Promises:
                               call=call, code=code, message=status.message)
         with self._lock:
             self.seen_reasons[info.reason] += 1
-        self.check("errors have a documented reason", info.domain == "perceptrond" and info.reason in self._reasons, call=call, reason=info.reason,
-                   domain=info.domain)
         if info.reason in expected:
             return False
         retry = error_details_pb2.RetryInfo()
