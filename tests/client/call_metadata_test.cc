@@ -20,8 +20,8 @@
 namespace perceptrond::client {
 namespace {
 
+using ::testing::Each;
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 // Knows one token, and keeps the headers that it sees.
 class TokenServer final : public v1::LearningService::Service {
@@ -126,8 +126,7 @@ TEST_F(CallMetadataTest, ATokenIsNotSentToOthersWithoutTlsUnlessAllowed) {
   const absl::Status refused =
       LearnWith(Client::Connect(elsewhere, OptionsWith({.token = "good"})));
   EXPECT_TRUE(absl::IsUnauthenticated(refused));
-  EXPECT_THAT(std::string(refused.message()), HasSubstr("use TLS"));
-  for (const std::string& header : server_.seen()) EXPECT_EQ(header, "");
+  EXPECT_THAT(server_.seen(), Each(""));
   EXPECT_TRUE(LearnWith(Client::Connect(elsewhere,
                                         OptionsWith({.token = "good", .token_without_tls = true})))
                   .ok());
@@ -139,7 +138,7 @@ TEST_F(CallMetadataTest, WhatIsNoTokenIsAnErrorAndSentNowhere) {
         CallMetadata{.token_file = "/nowhere"}, CallMetadata{.token_file = File("")}}) {
     EXPECT_TRUE(absl::IsUnauthenticated(Learn(metadata)));
   }
-  for (const std::string& header : server_.seen()) EXPECT_EQ(header, "");
+  EXPECT_THAT(server_.seen(), Each(""));
 }
 
 TEST_F(CallMetadataTest, TheCallersTraceIsPassedOn) {

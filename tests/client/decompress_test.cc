@@ -77,7 +77,7 @@ TEST(Decompress, ReadsMembersAndFramesAfterOneAnotherAsOneFile) {
     EXPECT_TRUE(read.status.ok()) << read.status;
     EXPECT_EQ(read.content, "1 1:1\n-1 2:1\n");
   }
-  // As on a tape.
+  // A tape pads a member with zeros.
   EXPECT_EQ(ReadAllOf(Gzip("1 1:1\n") + std::string(512, '\0')).content, "1 1:1\n");
 }
 

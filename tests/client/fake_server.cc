@@ -68,13 +68,6 @@ FakeServer::ProducerState FakeServer::producer(const std::string& id) {
   return producers_[id];
 }
 
-std::vector<std::string> FakeServer::producer_ids() {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  std::vector<std::string> ids;
-  for (const auto& [id, state] : producers_) ids.push_back(id);
-  return ids;
-}
-
 int64_t FakeServer::openings() {
   const std::lock_guard<std::mutex> lock(mutex_);
   return openings_;
@@ -88,10 +81,8 @@ grpc::Status FakeServer::Learn(grpc::ServerContext*, const v1::LearnRequest* req
 }
 
 grpc::Status FakeServer::Open(const v1::LearnStreamRequest& request, v1::StreamOpened* opened) {
-  const int64_t before = openings_++;
-  if (on_open) {
-    if (grpc::Status status = on_open(before, request); !status.ok()) return status;
-  }
+  ++openings_;
+  if (!refusal.ok()) return refusal;
   if (refuses_name_tables && request.name_table_size() > 0) return NoTables();
   ProducerState& state = producers_[request.producer().id()];
   if (crash_on_drop && static_cast<int64_t>(state.account.size()) > state.durable) {

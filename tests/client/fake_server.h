@@ -31,7 +31,7 @@ std::vector<uint32_t> UpTo(uint32_t n);
 
 class FakeServer final : public v1::LearningService::Service {
  public:
-  // What happens to one message of a learning stream.
+  // The fate of one message of a learning stream.
   enum class Fate {
     kAnswer,
     // The connection breaks before anything of it is accounted for, after a part of it, after all
@@ -66,9 +66,8 @@ class FakeServer final : public v1::LearningService::Service {
   bool refuses_name_tables = false;
   // Hold answers back until this many are due, a pass ends, or the stream has no more to read.
   int answers_together = 1;
-  // If set, every opening is refused with this; called under the lock with the count of openings
-  // before.
-  std::function<grpc::Status(int64_t, const v1::LearnStreamRequest&)> on_open;
+  // Refuses every opening unless it is OK.
+  grpc::Status refusal;
   // May refuse rows of a message, or all of it; called under the lock.
   std::function<void(const v1::LearnStreamRequest&, v1::LearnResult*)> on_result;
   std::string model_uid = "uid-1";
@@ -76,7 +75,6 @@ class FakeServer final : public v1::LearningService::Service {
   int predict_break_after = -1;
 
   ProducerState producer(const std::string& id);
-  std::vector<std::string> producer_ids();
   int64_t openings();
 
   // For unary calls.

@@ -48,7 +48,7 @@ std::string Rendered(const Row& row) {
   return text;
 }
 
-// What a file of this content is read as: "LINE: ROW" or "LINE!", the line refused, or "!!", the file refused.
+// Reads a file of this content: "LINE: ROW" or "LINE!", the line refused, or "!!", the file refused.
 std::vector<std::string> Read(const FormatOptions& options, const std::string& content,
                               size_t step = 1 << 20, int64_t skip = 0) {
   const auto format = MakeFormat(options);

@@ -7,8 +7,6 @@
 #include <utility>
 
 #include "absl/time/clock.h"
-#include "client/error.h"
-#include "google/rpc/error_details.pb.h"
 #include "tests/client/fake_server.h"
 
 namespace perceptrond::client {
@@ -128,71 +126,9 @@ TEST(LearnStream, AMessageHasNoMoreNewNamesThanAQuarterOfTheTable) {
   EXPECT_EQ(server.producer("p").account, UpTo(300));
 }
 
-TEST(LearnStream, RunsAgainFromOffsetZeroWithoutLearningTwice) {
-  FakeServer server;
-  {
-    auto stream = MustOpen(&server, TestOptions());
-    for (uint32_t id = 0; id < 10; ++id) ASSERT_TRUE(stream->Push(Example(id)).ok());
-    ASSERT_TRUE(stream->MarkPass().ok());
-    for (uint32_t id = 10; id < 13; ++id) ASSERT_TRUE(stream->Push(Example(id)).ok());
-    ASSERT_TRUE(stream->Finish().ok());
-  }
-  LearnOptions options = TestOptions();
-  options.start_offset = 0;
-  auto stream = MustOpen(&server, std::move(options));
-  for (uint32_t id = 0; id < 10; ++id) ASSERT_TRUE(stream->Push(Example(id)).ok());
-  const auto pass = stream->MarkPass();
-  ASSERT_TRUE(pass.ok());
-  EXPECT_EQ(pass->number(), 1) << "the mark is the same mark, sent again";
-  for (uint32_t id = 10; id < 20; ++id) ASSERT_TRUE(stream->Push(Example(id)).ok());
-  const auto totals = stream->Finish();
-  ASSERT_TRUE(totals.ok());
-  EXPECT_EQ(totals->duplicates, 13u);
-  EXPECT_EQ(totals->examples, 7u);
-  EXPECT_EQ(server.producer("p").account, UpTo(20));
-}
-
-TEST(LearnStream, RefusesToOpenBeyondWhatTheServerExpects) {
-  FakeServer server;
-  LearnOptions options = TestOptions();
-  options.start_offset = 5;
-  const auto stream = LearnStream::Open(server.Connect(), "m", std::move(options));
-  EXPECT_TRUE(absl::IsOutOfRange(stream.status()));
-  EXPECT_EQ(ErrorReason(stream.status()), "OFFSET_GAP");
-}
-
-TEST(LearnStream, ReportsRefusedRowsAndGoesOn) {
-  FakeServer server;
-  server.on_result = [](const v1::LearnStreamRequest& request, v1::LearnResult* result) {
-    for (int row = 0; row < request.columns().row_ends_size(); ++row) {
-      if (request.columns().indices(row) % 5 == 4) {
-        v1::RowError* error = result->add_row_errors();
-        error->set_row(static_cast<uint32_t>(row));
-        *error->mutable_status() =
-            ToRpcStatus(MakeError(absl::StatusCode::kResourceExhausted, "FEATURE_CAP", "full"));
-      }
-    }
-  };
-  std::vector<uint64_t> refused;
-  LearnOptions options = TestOptions();
-  options.on_result = [&](const LearnAnswer& answer) {
-    for (const v1::RowError& error : answer.result.row_errors()) {
-      refused.push_back(answer.tags[error.row()]);
-    }
-  };
-  auto stream = MustOpen(&server, std::move(options));
-  for (uint32_t id = 0; id < 11; ++id) ASSERT_TRUE(stream->Push(Example(id), 100 + id).ok());
-  const auto totals = stream->Finish();
-  ASSERT_TRUE(totals.ok());
-  EXPECT_EQ(totals->row_errors, 2u);
-  EXPECT_EQ(refused, (std::vector<uint64_t>{104, 109}));
-}
-
 TEST(LearnStream, SaysHowLongItTriedBeforeItGaveUp) {
   FakeServer server;
-  server.on_open = [](int64_t, const v1::LearnStreamRequest&) {
-    return grpc::Status(grpc::StatusCode::UNAVAILABLE, "away");
-  };
+  server.refusal = grpc::Status(grpc::StatusCode::UNAVAILABLE, "away");
   LearnOptions options = TestOptions();
   options.retry.give_up_after = absl::Milliseconds(10);
   EXPECT_EQ(GaveUpAfter(LearnStream::Open(server.Connect(), "m", options).status()),
@@ -226,40 +162,12 @@ TEST(LearnStream, CountsNoTimeInWhichNothingWasDueAsTimeWithoutAnAnswer) {
 
 TEST(LearnStream, NamesItselfAtRandomWhereNobodyNamedIt) {
   FakeServer server;
-  for (int i = 0; i < 2; ++i) {
-    LearnOptions options = TestOptions();
-    options.producer_id.clear();
-    auto stream = MustOpen(&server, std::move(options));
-    EXPECT_EQ(stream->producer_id().size(), 32u);
-    EXPECT_TRUE(stream->Finish().ok());
-  }
-  EXPECT_EQ(server.producer_ids().size(), 2u);
-}
-
-TEST(LearnStream, FailsAtOnceRatherThanGoOnWithoutNumbersWhenThereAreTooManyProducers) {
-  FakeServer server;
-  server.on_open = [](int64_t, const v1::LearnStreamRequest& request) {
-    if (!request.has_producer()) return grpc::Status::OK;
-    google::rpc::RetryInfo retry;
-    retry.mutable_retry_delay()->set_nanos(1);
-    google::rpc::Status error = ToRpcStatus(
-        MakeError(absl::StatusCode::kResourceExhausted, "PRODUCER_LIMIT", "10,000 producers"));
-    error.add_details()->PackFrom(retry);
-    return ToGrpcStatus(ToAbslStatus(error));
-  };
   LearnOptions options = TestOptions();
   options.producer_id.clear();
-  const auto stream = LearnStream::Open(server.Connect(), "m", options);
-  EXPECT_EQ(ErrorReason(stream.status()), "PRODUCER_LIMIT");
-  EXPECT_FALSE(GaveUpAfter(stream.status()).has_value());
-  EXPECT_EQ(server.openings(), 1);
-  options.numbered = false;
-  auto unnumbered = MustOpen(&server, std::move(options));
-  EXPECT_EQ(unnumbered->producer_id(), "");
-  for (uint32_t id = 0; id < 10; ++id) ASSERT_TRUE(unnumbered->Push(Example(id)).ok());
-  EXPECT_TRUE(unnumbered->MarkPass().ok());
-  EXPECT_TRUE(unnumbered->Finish().ok());
-  EXPECT_EQ(server.producer("").account, UpTo(10));
+  const auto one = MustOpen(&server, options);
+  const auto other = MustOpen(&server, options);
+  EXPECT_EQ(one->producer_id().size(), 32u);
+  EXPECT_NE(one->producer_id(), other->producer_id());
 }
 
 TEST(LearnStream, NeverSendsUnnumberedRowsTwice) {

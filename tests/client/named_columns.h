@@ -1,4 +1,4 @@
-// What columns with names say, for tests: an independent reading of ExampleColumns.
+// An independent reader of ExampleColumns with names, for tests.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What perceptronctl says of runs and models, as JSON; tests/integration/transcripts has the texts.
+// Summaries of runs and models as JSON; tests/integration/transcripts has the texts.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -50,7 +50,7 @@ TEST(PredictSummary, TheMarginOfDataIsTheLeastOfItsExamplesMargins) {
   EXPECT_THAT(add(-1, -0.5F), HasSubstr(",\"margin\":0.5}"));
   EXPECT_THAT(add(1, -0.25F), HasSubstr(",\"margin\":-0.25}"));
   EXPECT_THAT(add(-1, -3), HasSubstr(",\"margin\":-0.25}"));
-  // As of an answer from weights that are zero.
+  // Weights that are zero have no distance.
   EXPECT_THAT(add(1, std::nullopt), Not(HasSubstr("margin")));
 }
 

@@ -5,7 +5,7 @@ import subprocess
 
 
 def run(*command, **options):
-    """What it says; a failure says all of it."""
+    """Returns its output, which a failure shows."""
     done = subprocess.run([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           text=True, **options)
     assert done.returncode == 0, f"{command}:\n{done.stdout}"

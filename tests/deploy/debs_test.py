@@ -64,7 +64,7 @@ class DebsTest(unittest.TestCase):
         self.assertEqual([path for path in held[DEVELOPMENT] if "storage" in path], [])
         everything = [path for name in NAMES for path in held[name]]
         self.assertEqual(len(everything), len(set(everything)))
-        # What the build has is what is packed.
+        # All pages of the build are packed.
         self.assertEqual({path.name for path in (BUILD / "manual/man").glob("*.gz")}, {path.rsplit("/", 1)[1] for path in everything if "/man1/" in path})
         for name in NAMES:
             for path, found in held[name].items():
@@ -114,7 +114,7 @@ class DebsTest(unittest.TestCase):
         data, settings = "var/lib/private/perceptrond/CURRENT", self.directory / SETTINGS
         self.dpkg("-i", *self.debs.values())
         self.assertEqual(self.present("usr/bin/perceptrond", "usr/bin/perceptronctl", ENABLED, SETTINGS), [True] * 4)
-        # What running it would leave, and an operator, who has disabled it.
+        # Files that a run leaves, and an operator who has disabled it.
         (self.directory / data).parent.mkdir(parents=True)
         (self.directory / data).write_text("models")
         (self.directory / "var/lib/perceptrond").symlink_to("private/perceptrond")

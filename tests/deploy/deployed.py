@@ -1,4 +1,4 @@
-"""What is in deploy/, read."""
+"""Readers of the files of deploy/."""
 
 import pathlib
 import re

@@ -41,7 +41,7 @@ trap serving DEBUG
 
 
 def pattern(shown):
-    """What matches an output that a document shows."""
+    """A pattern of the output that a document shows."""
     lines = (r"(?:.*\n)*?" if line == "..." else ".*".join(map(re.escape, line.split("..."))) + r"\n" for line in shown.splitlines())
     return re.compile("".join(lines))
 

@@ -46,7 +46,7 @@ def documented_run():
 
 
 def settings(environment):
-    """What the server makes of these variables: exit code, settings. Secrets are not here: another file stands for each."""
+    """The server's exit code and settings with these variables. Secrets are not here: another file stands for each."""
     own = {name: str(ROOT / "LICENSE") if value.startswith("/run/secrets/") else value for name, value in environment.items()}
     done = subprocess.run([sys.argv[1], "--print-config"], env=own, capture_output=True, text=True)
     return done.returncode, tomllib.loads(done.stdout) if done.returncode == 0 else done.stderr
@@ -174,7 +174,7 @@ class KubernetesTest(unittest.TestCase):
 
 
 class ImageTest(unittest.TestCase):
-    """What can be seen without building it: container_test.py does that."""
+    """Checks without a build; container_test.py builds it."""
 
     def test_its_version_is_the_project_s_and_the_pods(self):
         (version,) = re.findall(r"^project\(perceptrond VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text(), re.MULTILINE)

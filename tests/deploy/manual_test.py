@@ -22,7 +22,7 @@ def help_of(program, *subcommand):
 
 
 def flags_of(text):
-    """Those that begin a line under "Options:"."""
+    """Flags that begin a line under "Options:"."""
     names = re.findall(r"(?m)^  ((?:-\w,)?--\S+)", text.split("Options:\n")[1])
     return {re.sub(r"\{.*", "", name) for one in names for name in one.split(",")}
 
@@ -34,7 +34,7 @@ FLAGS = {command: flags_of(text) for command, text in HELP.items()}
 
 
 def bash(*lines, path=PATH):
-    """What is offered at the end of each of these lines; COMP_WORDS as bash splits them."""
+    """The completions at the end of each of these lines; COMP_WORDS as bash splits them."""
     script = 'source "$1"; shift; for line in "$@"; do\n' \
              'COMP_LINE=$line COMP_POINT=${#line}; mapfile -t COMP_WORDS < <(printf %s "$line" | grep -oE "[=:]|[^ =:]+");\n' \
              'if [[ $line == *" " ]]; then COMP_WORDS+=(""); fi; COMP_CWORD=$((${#COMP_WORDS[@]} - 1));\n' \

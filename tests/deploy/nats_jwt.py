@@ -63,7 +63,7 @@ class Operator:
         self.system = Identity(directory, "system", ACCOUNT)
 
     def config(self):
-        """What a nats-server's configuration has instead of accounts."""
+        """The part of a nats-server's configuration that replaces accounts."""
         limits = {"subs": -1, "data": -1, "payload": -1, "imports": -1, "exports": -1, "wildcards": True, "conn": -1, "leaf": -1}
         stored = {"mem_storage": -1, "disk_storage": -1, "streams": -1, "consumer": -1}
         account = self.operator.sign(self.account, {"limits": {**limits, **stored}})

@@ -61,7 +61,7 @@ def in_sources():
 
 
 class NamesTest(unittest.TestCase):
-    """What documents, rules and the dashboard name exists."""
+    """Names in the documents, the rules and the dashboard exist."""
 
     def test_alerts(self):
         groups = yaml.safe_load((ROOT / "deploy/prometheus/rules/perceptrond.alerts.yml").read_text())["groups"]
@@ -70,7 +70,7 @@ class NamesTest(unittest.TestCase):
         self.assertLessEqual(set(re.findall(r"\bPerceptrond[A-Z]\w+", named)), alerts)
 
     def test_metrics(self):
-        """What is recorded has colons in its name."""
+        """Recorded metrics have colons in their names."""
         known = in_sources() | {rule["record"] for path in RULES for group in yaml.safe_load(path.read_text())["groups"]
                                 for rule in group["rules"] if "record" in rule}
         rules = [rule["expr"] for path in RULES for group in yaml.safe_load(path.read_text())["groups"] for rule in group["rules"]]
@@ -88,7 +88,7 @@ class NamesTest(unittest.TestCase):
         known = help_of(sys.argv[1]) + help_of(sys.argv[2])
         for command in re.findall(r"^  (\w+) {2,}", known.split("Subcommands:")[1], re.MULTILINE):
             known += help_of(sys.argv[2], command)
-        # Of docker, cmake, npm, pkg-config and the programs in tests/.
+        # Flags of docker, cmake, npm, pkg-config and the programs in tests/.
         others = {"--build", "--profile", "--wait", "--stop-timeout", "--preset", "--install", "--prefix", "--component", "--workflow", "--cflags", "--libs",
                   "--variable", "--label", "--nightly", "--release", "--matrix", "--rm", "--filter", "--num"}
         # Nor of other programs.
@@ -123,7 +123,6 @@ class OperateTest(unittest.TestCase):
         return get(f"http://{server.metrics}/metrics")
 
     def test_the_documents_explain_each_metric_once_and_say_how_many_series_there_are(self):
-        """Of a server that was asked nothing, and of a model more."""
         server = self.start("store")
         series = lambda: sum(not line.startswith("#") for line in self.metrics(server).splitlines())
         empty, fewest, most = map(int, re.search(r"about (\d+)\s+series.*?each\s+model\s+that\s+learns\s+(\d+)\s+to\s+(\d+)", OPERATE, re.DOTALL).groups())
@@ -142,7 +141,7 @@ class OperateTest(unittest.TestCase):
                               env={**os.environ, "PATH": f"{self.directory / 'bin'}:{os.environ['PATH']}", "PERCEPTROND_SERVER": server.address})
 
     def test_the_backup_commands_restore_the_models(self):
-        """Where systemd has the data: in private/, with a link to it."""
+        """systemd has the data in private/, with a link to it."""
         for folder in ("perceptrond", "perceptrond-backups"):
             (self.directory / "var/lib/private" / folder).mkdir(parents=True)
             (self.directory / "var/lib" / folder).symlink_to(f"private/{folder}")
@@ -158,7 +157,7 @@ class OperateTest(unittest.TestCase):
         backing_up, *restoring = [line[4:] for line in BACKUP.splitlines() if line.startswith("    ")]
         done = self.type(server, [backing_up])
         self.assertEqual(done.returncode, 0, done.stderr)
-        # What was learned since is not in the backup.
+        # Later changes are not in the backup.
         self.ctl(server, "delete", "m")
         self.ctl(server, "create", "other", "--dimension", 3)
         server.process.terminate()
@@ -180,17 +179,6 @@ class OperateTest(unittest.TestCase):
             said = subprocess.run(["sh", "-c", line.replace("/etc/default/perceptrond", str(variables))], capture_output=True, text=True,
                                   env={"PATH": f"{pathlib.Path(sys.argv[1]).resolve().parent}:{os.environ['PATH']}"})
             self.assertEqual((said.returncode, re.findall(r"PERCEPTROND_\w+|--memory-budget", said.stderr)), (code, named), settings)
-
-    def test_one_model_goes_to_another_server_by_its_weights(self):
-        one, other = self.start("one"), self.start("other")
-        self.teach(one)
-        (self.directory / "m.json").write_text(self.ctl(one, "get", "m", "--weights", "-o", "json"))
-        self.ctl(other, "create", "m", "--dimension", 3, "--start-weights", self.directory / "m.json")
-        predict = ["predict", "m", self.directory / "rows.svm", "--index-base", 0]
-        self.assertEqual(self.ctl(other, *predict), self.ctl(one, *predict))
-        second = subprocess.run([sys.argv[1], "--data-dir", self.directory / "one", "--address", "127.0.0.1:0", "--metrics-address", "off"],
-                                capture_output=True)
-        self.assertEqual(second.returncode, 1, "a second server on one directory is refused")
 
 
 if __name__ == "__main__":

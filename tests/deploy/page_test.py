@@ -86,7 +86,7 @@ class PageCase(unittest.TestCase):
             .map((div) => [div.children[0].textContent, div.children[1].textContent])""", selector))
 
     def lines(self):
-        """What is drawn, by the lines' names."""
+        """The drawn points by the lines' names."""
         return self.browser.script("""return Object.fromEntries([...document.querySelectorAll('canvas')].filter((c) => c.offsetWidth > 0)
             .flatMap((c) => Chart.getChart(c)?.data.datasets ?? []).map((line) => [line.label, line.data.map(({x, y}) => ({x, y}))]))""")
 

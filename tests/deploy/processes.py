@@ -2,7 +2,6 @@
 
 import contextlib
 import fcntl
-import json
 import pathlib
 import random
 import re
@@ -30,7 +29,7 @@ def wait_for(what, condition, seconds=DEADLINE_SECONDS):
 
 
 def get(url):
-    """What stands there, or None while nobody answers or is ready."""
+    """The page, or None while nobody answers or is ready."""
     try:
         with urllib.request.urlopen(url, timeout=10) as response:
             return response.read().decode()
@@ -71,38 +70,6 @@ def logs_on_failure(directory):
             last = log.read_text(errors="replace").splitlines()[-20:]
             print(f"== {log.name}", *last, sep="\n", file=sys.stderr, flush=True)
         raise
-
-
-def await_jetstream(monitors):
-    """Until JetStream's leader knows all servers, which it places streams on. `monitors`: the addresses of the monitoring of the
-    nats-servers n0, n1..."""
-
-    def ready():
-        for i, monitor in enumerate(monitors):
-            page = get(f"http://{monitor}/jsz")
-            meta = json.loads(page).get("meta_cluster", {}) if page else {}
-            if meta.get("leader") == f"n{i}" and [replica["current"] for replica in meta.get("replicas", [])] == [True] * (len(monitors) - 1):
-                return True
-        return False
-
-    wait_for("JetStream has a leader and all its servers", ready, 120)
-
-
-def await_settled(metrics, seconds):
-    """Waits until the servers of a fleet know of one another and no partition has changed hands for this time: a server that came last
-    is given some a moment later. `metrics`: the addresses of their metrics."""
-    since, before = time.monotonic(), None
-
-    def settled():
-        nonlocal since, before
-        pages = [get(f"http://{address}/metrics") or "" for address in metrics]
-        now = [re.findall(r"^perceptrond_fleet_(servers|take_overs_total) (\S+)$", page, re.MULTILINE) for page in pages]
-        together = all(("servers", str(len(metrics))) in values for values in now)
-        if now != before or not together:
-            since, before = time.monotonic(), now
-        return time.monotonic() - since > seconds
-
-    wait_for("the servers are settled", settled)
 
 
 class Program:

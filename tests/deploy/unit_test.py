@@ -63,7 +63,7 @@ def allowed():
 
 
 class SandboxTest(unittest.TestCase):
-    """What the server does, seen from outside, while it has all its work to do: learning with snapshots, models that leave memory,
+    """The system calls of a server at all its work: learning with snapshots, models that leave memory,
     an analysis, predictions, metrics, the end."""
 
     @classmethod

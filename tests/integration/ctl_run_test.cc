@@ -1,4 +1,4 @@
-// What perceptronctl does while something happens to it: a signal, a server that goes, comes back or stands still, an alias
+// perceptronctl while something happens to it: a signal, a server that goes, comes back or stands still, an alias
 // that moves.
 #include <csignal>
 #include <filesystem>
@@ -38,7 +38,7 @@ class CtlRunTest : public CtlTest {
     int Wait() { return WEXITSTATUS(pclose(input_)); }
     std::string out() const { return ReadAll(path_ + ".out"); }
     std::string err() const { return ReadAll(path_ + ".err"); }
-    // Whether it has prepared for signals.
+    // True once it has prepared for signals.
     bool CatchesInterrupts() const {
       const std::string process = absl::StrCat("/proc/", pid());
       std::error_code ended;

@@ -100,7 +100,7 @@ TEST_F(CtlTest, ExitCodesTellWhatWentWrong) {
       {1, "predict m --min-revision 9" + svmlight_, "1 1:1\n"},
       {1, "bench n", ""},
       {1, "import n - ", ""},
-      // What was typed, or what is in the files.
+      // The command line or a file is wrong.
       {2, "", ""},
       {2, "list -o yaml", ""},
       {2, "list --timeout nan", ""},

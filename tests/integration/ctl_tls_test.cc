@@ -24,7 +24,7 @@ class CtlTlsTest : public ::testing::Test {
     return ServerProcess(dir_.path() + "/data", flags);
   }
   std::string File(const std::string& name) const { return certificates_.Path(name); }
-  // What a client of the authority's gives, and the certificate of one that has one.
+  // Flags that trust an authority, and those of a client with a certificate.
   std::string Trusting(const std::string& authority = "ca") const {
     return absl::StrCat("--tls-ca ", File(authority + ".pem"), " --tls-server-name perceptrond ");
   }
@@ -78,7 +78,7 @@ TEST_F(CtlTlsTest, AClientIsKnownByItsCertificateOrItsToken) {
   Expect(1, server, "health " + Trusting());
   Expect(1, server, "health " + Trusting() + As("foreign", "foreign"));
   Expect(1, server, "health " + Trusting() + As("client", "server"));
-  // Of the authority, but nobody in the access file; a token says who it is.
+  // A certificate of the authority that the access file does not name; a token says who it is.
   const std::string nobody = "health " + Trusting() + As("server", "server");
   Expect(1, server, nobody);
   Expect(0, server, nobody + "--token-file " + token);

@@ -47,7 +47,7 @@ class Session:
         raise RuntimeError('the server did not start:\n' + ''.join(log))
 
     def run(self, lines):
-        """What the command in these lines prints, as lines of the file."""
+        """Runs the command in these lines and returns its output as lines of the file."""
         command = '\n'.join(line[len(INDENT) + 2:] for line in lines)
         if command.startswith('perceptrond ') and command.endswith('&'):
             self.serve(command)

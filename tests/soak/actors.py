@@ -65,8 +65,8 @@ def nested(rows):
 class Position:
     """A producer's, as its answers tell."""
 
-    def __init__(self, source, model, producer, steps=False):
-        self.source, self.model, self.producer, self.steps = source, f"models/{model}", producer, steps
+    def __init__(self, model, producer, steps=False):
+        self.model, self.producer, self.steps = f"models/{model}", producer, steps
         self.acknowledged, self.revision = -1, 0
 
 
@@ -75,7 +75,7 @@ class UnaryProducers(Actor):
 
     def __init__(self, name, services, promises, models, stop, seed):
         super().__init__(name, services, promises, stop)
-        self._models = {model: (examples, Position(name, model, "p", settings_.learner.HasField("batch_perceptron"))) for model, examples, settings_ in models}
+        self._models = {model: (examples, Position(model, "p", settings_.learner.HasField("batch_perceptron"))) for model, examples, settings_ in models}
         self._next = itertools.cycle(self._models)
         self._random = random.Random(f"{seed} {name}")
 
@@ -109,7 +109,7 @@ class UnaryProducers(Actor):
         self.counts["examples learned by unary calls"] += count
 
     def probe(self, model):
-        """What the model answers to some rows, as bytes."""
+        """The model's answer to some rows, as bytes."""
         examples, _ = self._models[model]
         request = prediction_service_pb2.PredictRequest(model=f"models/{model}", columns=pack(examples.rows(10 ** 9, 50)))
         return self.call("Predict", lambda: self.services.predictions.Predict(request, **TIMEOUT)).SerializeToString()
@@ -123,7 +123,7 @@ class StreamProducer(Actor):
     def __init__(self, model, producer, services, promises, examples, stop, names=False, sole=False, pass_rows=0):
         super().__init__(f"stream-{model}-{producer}", services, promises, stop)
         self.model, self.examples, self._names, self._sole, self._pass_rows = model, examples, names, sole, pass_rows
-        self._state = Position(self.name, model, producer)
+        self._state = Position(model, producer)
         self._uid, self._history_id, self._passes, self._acknowledged_passes = "", "", 0, 0
         self._random = random.Random(self.name)
         # The next example to send.

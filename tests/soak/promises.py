@@ -9,9 +9,6 @@ from perceptrond.google_rpc import error_details_pb2
 
 from perceptrond import errors
 
-# The number of results and errors that are kept.
-HISTORY = 20_000
-
 
 class Promises:
     """Threads: any."""
@@ -21,12 +18,9 @@ class Promises:
         serving: set while it serves."""
         self._server = server
         self._lock = threading.Lock()
-        # The latest learning results and errors, and the violations among them.
-        self.history = collections.deque(maxlen=HISTORY)
         self.violations, self.violated = [], threading.Event()
-        # How often each promise was checked, and how often each reason was seen.
+        # How often each promise was checked.
         self.checks = collections.Counter()
-        self.seen_reasons = collections.Counter()
         self._answers = {}
         self._revisions = {}
         self._claims = {}
@@ -37,19 +31,14 @@ class Promises:
             if not holds:
                 self.violations.append({"promise": promise, **facts})
                 self.violated.set()
-        if not holds:
-            self._note(promise=promise, **facts)
-            print(f"VIOLATED: {promise}: {facts}", flush=True)
+                print(f"VIOLATED: {promise}: {facts}", flush=True)
         return holds
-
-    def _note(self, **entry):
-        self.history.append({"time": round(time.time(), 3), **entry})
 
     def epoch(self):
         return self._server.epoch
 
     def _may_fail(self, epoch):
-        """Whether a call that began in this epoch may have met the end of the server."""
+        """A call that began in this epoch may have met the end of the server."""
         return epoch % 2 == 0 or self.epoch() != epoch
 
     def await_server(self):
@@ -62,8 +51,6 @@ class Promises:
         """A LearnResult for `rows` examples. stream: has model, producer, acknowledged and revision of earlier ones. sole: no
         one else changes the model, so that every revision between is one of this producer."""
         facts = {"model": stream.model, "producer": stream.producer, "first_offset": first_offset, "rows": rows}
-        self._note(source=stream.source, **facts, revision=result.revision, examples=result.examples, duplicates=result.duplicates,
-                          updates=list(result.update_revisions))
         self.check("every example is evaluated, a duplicate or an error", result.examples + result.duplicates + len(result.row_errors) == rows,
                    **facts, examples=result.examples, duplicates=result.duplicates)
         end = max(stream.acknowledged, first_offset + rows - 1)
@@ -135,14 +122,11 @@ class Promises:
         status = errors.status_of(error)
         info = errors.error_info(status)
         code = error.code().name
-        self._note(call=call, code=code, reason=info.reason if info else "", message=status.message)
         if info is None:
             # gRPC's own, where no server answers; a call just after the start may have been given to the connection before it.
             stale = time.monotonic() - self._server.changed < 2
             return self.check("a connection is lost only with the server", code in ("UNAVAILABLE", "CANCELLED") and (stale or self._may_fail(epoch)),
                               call=call, code=code, message=status.message)
-        with self._lock:
-            self.seen_reasons[info.reason] += 1
         if info.reason in expected:
             return False
         retry = error_details_pb2.RetryInfo()

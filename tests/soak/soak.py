@@ -3,8 +3,7 @@ SIGKILL and SIGTERM in the first half of the time; every answer is checked again
 memory and descriptors must not grow. At the end the models that had one producer are learned again by a server that was never killed:
 the same weights and answers, bit for bit.
 
-Writes to --directory: summary.json, the server's logs, and history.jsonl, the latest of what was sent and answered. Exits
-with 1 if a promise was broken or something has grown."""
+Writes to --directory: summary.json and the server's logs. Exits with 1 if a promise was broken or something has grown."""
 
 import argparse
 import collections
@@ -32,7 +31,7 @@ from workload import SEPARABLE_DIMENSION, SEPARABLE_MARGIN, Examples, SeparableE
 # Fewer than the models take, so that they are loaded again and again.
 FLAGS = ["--memory-budget", "48MiB", "--snapshot-bytes", "64KiB"]
 LARGE_MODELS, LARGE_BITS = 20, 20
-# Of the last life of the server, which is half of the run, this part is not compared: caches fill. With fewer samples of the rest
+# This part of the last life of the server, which is half of the run, is not compared: caches fill. With fewer samples of the rest
 # nothing is compared but descriptors: whatever else the machine does shows.
 WARM_UP_PART, LEAST_SAMPLES = 0.25, 300
 MOST_GROWTH_BYTES, MOST_MORE_DESCRIPTORS = 16 << 20, 8
@@ -249,13 +248,12 @@ def run(flags):
     check_against_undisturbed(flags.binary, directory, services, promises, solo, actors)
     promises.check("the server ends cleanly when asked to", server.end(signal.SIGTERM) == 0)
     figures, grown = recorder.evaluate()
-    (directory / "history.jsonl").write_text("".join(json.dumps(entry) + "\n" for entry in promises.history))
     counted = collections.Counter()
     for actor in actors:
         counted.update(actor.counts)
     summary = {"seed": flags.seed, "seconds": flags.seconds, "passed": not promises.violations and not grown, "ends": dict(server.ends),
                "of_the_last_life": {name: int(float(value)) for name, value in found.items()},
-               "counts": dict(counted), "checks": dict(promises.checks), "reasons": dict(promises.seen_reasons), "server": figures, "grown": grown,
+               "counts": dict(counted), "checks": dict(promises.checks), "server": figures, "grown": grown,
                "violations": promises.violations[:100]}
     (directory / "summary.json").write_text(json.dumps(summary, indent=2) + "\n")
     print(json.dumps({key: value for key, value in summary.items() if key != "violations"}, indent=2), flush=True)

@@ -1,4 +1,4 @@
-"""What a soak sends: models of every learner in every space, and examples that depend on nothing but a seed, a producer and a
+"""The models and examples of a soak: models of every learner in every space, and examples that depend on nothing but a seed, a producer and a
 number, so that they can be sent again in the same order to another server."""
 
 import random
@@ -70,7 +70,7 @@ class Examples:
 
 
 def hash_of(key):
-    """The same in every process, unlike hash()."""
+    """Equal in every process, unlike hash()."""
     return int(re.sub(r"\D", "", str(key)) or 0) * 2654435761 >> 7
 
 

@@ -1,5 +1,4 @@
-"""Every relative link, anchor and path in the documents leads somewhere, as does every path to a document in the sources; every
-table is whole.
+"""Every relative link, anchor and path in the documents leads somewhere, as does every path to a document in the sources.
 
     python3 documents_test.py ROOT
 """
@@ -21,7 +20,7 @@ def files(root):
 
 
 def without_code(text):
-    """The same lines, empty in fenced and indented blocks of code."""
+    """The lines of a text, empty in fenced and indented blocks of code."""
     lines, fenced, before = [], False, ""
     for line in text.splitlines():
         fence = re.match(r" *```", line)
@@ -35,7 +34,7 @@ def without_code(text):
 
 
 def anchors(path):
-    """Of a document's headings, as GitHub makes them."""
+    """The anchors of a document's headings, as GitHub makes them."""
     found = set()
     for line in without_code(path.read_text()):
         heading = re.match(r"#+ (.+)", line)
@@ -70,32 +69,9 @@ def broken_paths(root, line):
             yield f"`{path}`: there is no such file"
 
 
-def cells(line):
-    return len(re.split(r"(?<!\\)\|", line.strip().removeprefix("|").removesuffix("|")))
-
-
-def broken_tables(lines):
-    """The numbers of lines that a table's rule or rows would need otherwise: a renderer drops or joins their cells. So are rows
-    without a rule, such as those after an empty line."""
-    inside = set()
-    for number, line in enumerate(lines):
-        if "---|" not in line and "|---" not in line:
-            continue
-        if not re.fullmatch(r"\|?(-+\|)+(-+\|?)?", line):
-            yield number
-            continue
-        end = next((after for after in range(number, len(lines)) if not lines[after].strip()), len(lines))
-        inside.update(range(number - 1, end))
-        yield from (row for row in range(number - 1, end) if cells(lines[row]) != cells(line))
-    yield from (number for number, line in enumerate(lines) if number not in inside and " | " in re.sub(r"`[^`]*`", "", line))
-
-
 def faults_of_page(root, page):
-    lines = without_code(page.read_text())
-    torn = set(broken_tables(lines))
-    for number, line in enumerate(lines, start=1):
-        problems = ["no whole row of its table"] if number - 1 in torn else []
-        problems += [*broken_links(page, line), *broken_paths(root, line)]
+    for number, line in enumerate(without_code(page.read_text()), start=1):
+        problems = [*broken_links(page, line), *broken_paths(root, line)]
         yield from (f"{page.relative_to(root)}:{number}: {problem}" for problem in problems)
 
 

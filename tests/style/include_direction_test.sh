@@ -34,7 +34,7 @@ function wrong(why) {
   violations++
 }
 BEGIN {
-  # What a layer may include, besides itself, the standard library and Abseil.
+  # A layer includes these, besides itself, the standard library and Abseil.
   allowed["sync"] = ""
   allowed["vector"] = "sync"
   allowed["features"] = "sync vector"

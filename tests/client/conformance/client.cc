@@ -1,4 +1,4 @@
-// What window_test.py has the C++ client do: reads a job from each line of standard input, and prints its outcome as a line.
+// The C++ client as window_test.py drives it: reads a job from each line of standard input, and prints its outcome as a line.
 #include <google/protobuf/struct.pb.h>
 #include <google/protobuf/util/json_util.h>
 

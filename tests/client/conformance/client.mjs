@@ -1,4 +1,4 @@
-// What window_test.py has the Node client do: reads a job from each line of standard input, and prints its outcome as a line.
+// The Node client as window_test.py drives it: reads a job from each line of standard input, and prints its outcome as a line.
 
 import readline from 'node:readline';
 import { Client, PerceptrondError } from '../../../client/node/index.mjs';

@@ -1,4 +1,4 @@
-"""What window_test.py has the Python client do: reads a job from each line of standard input, and prints its outcome as a line.
+"""The Python client as window_test.py drives it: reads a job from each line of standard input, and prints its outcome as a line.
 
     python3 client.py sync|asyncio
 """

@@ -113,6 +113,7 @@ class Stream:
             response.additional_opened.add(**one)
         self._table = ServerTable(table)
         self.out.put(response)
+        return self
 
     def answer(self, examples=0, mistakes=0, updates=0, duplicates=0, ack=-1, revision=0, passed=None, row_errors=(), error=None, number=None, model=0, writer=""):
         """Answers the oldest message. passed: the number of the pass, whose summary counts 100 examples. row_errors: (row, reason). error:
@@ -128,6 +129,11 @@ class Stream:
         if number is None and model == self._models - 1:
             self._answered += 1
         self.out.put(Response(results=[result], writer_address=writer))
+
+    def learn(self, first, keys, **more):
+        """The next message has these rows, which are learned."""
+        self.expect(first, keys)
+        self.answer(examples=len(keys), ack=first + len(keys) - 1, **more)
 
     def unanswered(self):
         return self.received - self._answered

@@ -9,7 +9,7 @@ class ServerTable:
     def __init__(self, size):
         self.size = size
         self.names = []
-        # Of the last message.
+        # Names of the last message.
         self.appended = []
 
     def rows(self, columns):

@@ -115,10 +115,8 @@ class WindowTest(unittest.TestCase):
 
     def test_a_known_producer_goes_on_at_its_position_and_with_its_next_pass(self):
         self.start((1,), "mark", "finish")
-        stream = self.server.accept()
-        stream.open(next_offset=41, passes=3)
-        stream.expect(41, (1,))
-        stream.answer(examples=1, ack=41)
+        stream = self.server.accept().open(next_offset=41, passes=3)
+        stream.learn(41, (1,))
         stream.expect(42, (), mark=4)
         stream.answer(ack=41, passed=4)
         stream.expect_end()
@@ -127,8 +125,7 @@ class WindowTest(unittest.TestCase):
     def test_no_more_is_sent_than_the_window_holds(self):
         count, window = 300, 4
         self.start(*((number,) for number in range(1, count + 1)), "finish", window=window)
-        stream = self.server.accept()
-        stream.open()
+        stream = self.server.accept().open()
         for number in range(count):
             stream.expect(number, (number + 1,))
             if number + 1 >= window:
@@ -142,12 +139,10 @@ class WindowTest(unittest.TestCase):
 
     def test_errors_of_rows_are_counted_and_leave_the_stream_open(self):
         self.start((1, 2, 3), (4,), "finish")
-        stream = self.server.accept()
-        stream.open()
+        stream = self.server.accept().open()
         stream.expect(0, (1, 2, 3))
         stream.answer(examples=1, ack=2, row_errors=[(0, "NON_FINITE_VALUE"), (2, "UNKNOWN_LABEL")])
-        stream.expect(3, (4,))
-        stream.answer(examples=1, ack=3)
+        stream.learn(3, (4,))
         stream.expect_end()
         self.assert_outcome(totals={"examples": 2, "row_errors": 2}, reconnects=0)
 
@@ -155,10 +150,8 @@ class WindowTest(unittest.TestCase):
         for code, reason in (("OUT_OF_RANGE", "OFFSET_GAP"), ("OUT_OF_RANGE", "PASS_GAP"), ("FAILED_PRECONDITION", "MODEL_FROZEN"), ("INVALID_ARGUMENT", "MALFORMED_COLUMNS")):
             with self.subTest(reason):
                 self.start((1,), "mark", (2,), "finish")
-                stream = self.server.accept()
-                stream.open()
-                stream.expect(0, (1,))
-                stream.answer(examples=1, ack=0)
+                stream = self.server.accept().open()
+                stream.learn(0, (1,))
                 stream.expect(1, (), mark=1)
                 stream.answer(error=status_of(code, reason))
                 self.assert_outcome((code, reason), {"examples": 1}, reconnects=0)
@@ -167,8 +160,7 @@ class WindowTest(unittest.TestCase):
         for number in (2, 0):
             with self.subTest(number):
                 self.start((1,), "finish")
-                stream = self.server.accept()
-                stream.open()
+                stream = self.server.accept().open()
                 stream.expect(0, (1,))
                 if number == 0:
                     # The opening's own answer is of no message.
@@ -192,8 +184,7 @@ class WindowTest(unittest.TestCase):
         for lose, reconnects in ((lambda stream: stream.fail("UNAVAILABLE", "DRAINING", retry_after=0.01), 1), (lambda stream: stream.fail("UNAVAILABLE"), 1),
                                  (lambda stream: self.server.cut(), None)):
             self.start((1, 2), "mark", (3,), (4, 5), "finish")
-            stream = self.server.accept()
-            stream.open(history="first", revision=6)
+            stream = self.server.accept().open(history="first", revision=6)
             stream.expect(0, (1, 2))
             stream.answer(examples=2, updates=1, ack=1, revision=7)
             stream.expect(2, (), mark=1)
@@ -213,8 +204,7 @@ class WindowTest(unittest.TestCase):
 
     def test_rows_that_were_learned_though_their_answers_were_lost_are_not_sent_again(self):
         self.start((1, 2), (3,), (4, 5), "finish")
-        stream = self.server.accept()
-        stream.open()
+        stream = self.server.accept().open()
         for first, keys in ((0, (1, 2)), (2, (3,)), (3, (4, 5))):
             stream.expect(first, keys)
         stream.fail("UNAVAILABLE")
@@ -235,14 +225,12 @@ class WindowTest(unittest.TestCase):
 
     def test_a_mark_is_sent_again_until_it_is_answered_though_its_rows_were_learned(self):
         self.start((1, 2), "mark", "finish")
-        stream = self.server.accept()
-        stream.open()
+        stream = self.server.accept().open()
         stream.expect(0, (1, 2))
         stream.expect(2, (), mark=1)
         for passes in (0, 1):
             stream.fail("UNAVAILABLE")
-            stream = self.server.accept()
-            stream.open(next_offset=2, passes=passes)
+            stream = self.server.accept().open(next_offset=2, passes=passes)
             stream.expect(2, (), mark=1)
         stream.answer(ack=1, passed=1)
         stream.expect_end()
@@ -250,16 +238,14 @@ class WindowTest(unittest.TestCase):
 
     def test_a_server_that_ends_the_stream_early_does_not_pass_for_success(self):
         self.start((1,), "finish")
-        stream = self.server.accept()
-        stream.open()
+        stream = self.server.accept().open()
         stream.expect(0, (1,))
         stream.end()
         error = difference("early_end", ["INTERNAL", "OUT_OF_ORDER"])
         if error == "goes on":
             error, stream = None, self.server.accept()
             stream.open()
-            stream.expect(0, (1,))
-            stream.answer(examples=1, ack=0)
+            stream.learn(0, (1,))
             stream.expect_end()
         self.assert_outcome(error)
 
@@ -312,10 +298,8 @@ class WindowTest(unittest.TestCase):
         for code, reason in (("ABORTED", "PRODUCER_SUPERSEDED"), ("NOT_FOUND", "MODEL_NOT_FOUND"), ("INVALID_ARGUMENT", "MALFORMED_MESSAGE")):
             with self.subTest(reason):
                 self.start((1,), (2,), "finish")
-                stream = self.server.accept()
-                stream.open()
-                stream.expect(0, (1,))
-                stream.answer(examples=1, ack=0)
+                stream = self.server.accept().open()
+                stream.learn(0, (1,))
                 stream.expect(1, (2,))
                 stream.fail(code, reason)
                 self.assert_outcome((code, reason), {"examples": 1}, reconnects=0)
@@ -323,10 +307,8 @@ class WindowTest(unittest.TestCase):
     def reopened(self):
         """The second connection of a client that has one row answered and one not."""
         self.start((1,), (2,), "finish")
-        stream = self.server.accept()
-        stream.open()
-        stream.expect(0, (1,))
-        stream.answer(examples=1, ack=0)
+        stream = self.server.accept().open()
+        stream.learn(0, (1,))
         stream.expect(1, (2,))
         stream.fail("UNAVAILABLE")
         return self.server.accept()
@@ -351,25 +333,20 @@ class WindowTest(unittest.TestCase):
         self.start((1,), "finish")
         self.server.accept().fail("RESOURCE_EXHAUSTED", "TOO_MANY_STREAMS", retry_after=0.01)
         self.server.accept().fail("UNAVAILABLE", "JOURNAL_UNAVAILABLE", retry_after=0.01)
-        stream = self.server.accept()
-        stream.open()
-        stream.expect(0, (1,))
-        stream.answer(examples=1, ack=0)
+        stream = self.server.accept().open()
+        stream.learn(0, (1,))
         stream.expect_end()
         self.assert_outcome(totals={"examples": 1}, reconnects=2)
 
     def test_a_refused_message_that_may_succeed_later_is_sent_again(self):
         self.start((1,), "finish")
-        stream = self.server.accept()
-        stream.open()
+        stream = self.server.accept().open()
         stream.expect(0, (1,))
         stream.answer(error=status_of("UNAVAILABLE", "KEEPER_UNREACHABLE", retry_after=0.01))
         error = difference("passing_error_of_a_message", None)
         if error is None:
-            stream = self.server.accept()
-            stream.open()
-            stream.expect(0, (1,))
-            stream.answer(examples=1, ack=0)
+            stream = self.server.accept().open()
+            stream.learn(0, (1,))
             stream.expect_end()
         self.assert_outcome(error, {"examples": 1} if error is None else {})
 
@@ -402,8 +379,7 @@ class WindowTest(unittest.TestCase):
         stream = self.server.accept()
         self.assertEqual(stream.opening.model, "models/champion")
         stream.open(model="models/champion")
-        stream.expect(0, (1,))
-        stream.answer(examples=1, ack=0)
+        stream.learn(0, (1,))
         stream.expect_end()
         self.assert_outcome(totals={"examples": 1})
 
@@ -419,8 +395,7 @@ class WindowTest(unittest.TestCase):
                     stream.open(table=table)
                     stream.read()
                     stream.fail("UNAVAILABLE")
-                stream = self.server.accept()
-                stream.open(table=tables[2])
+                stream = self.server.accept().open(table=tables[2])
                 stream.expect_rows(0, [key for message in keys for key in message], mark=1)
                 stream.expect_end()
                 self.assert_outcome(totals={"examples": 8}, reconnects=2)
@@ -445,8 +420,7 @@ class WindowTest(unittest.TestCase):
         stream.expect(0, (1,))
         stream.answer(examples=1, mistakes=1, ack=0, revision=4)
         stream.answer(examples=1, ack=0, revision=2, model=1)
-        stream.expect(1, (2,))
-        stream.answer(examples=1, ack=1, revision=5)
+        stream.learn(1, (2,), revision=5)
         stream.fail("UNAVAILABLE")
         stream = self.server.accept()
         self.assertEqual(stream.claims(), [(1, 5, "h"), (0, 2, "g")])
@@ -462,10 +436,8 @@ class WindowTest(unittest.TestCase):
         if difference("unknown_writer", None):
             self.skipTest("a known difference")
         self.start((1,), "mark", "finish", servers=2)
-        stream = self.server.accept()
-        stream.open()
-        stream.expect(0, (1,))
-        stream.answer(examples=1, ack=0, writer="127.0.0.1:1")
+        stream = self.server.accept().open()
+        stream.learn(0, (1,), writer="127.0.0.1:1")
         stream.expect(1, (), mark=1)
         stream.answer(ack=0, passed=1)
         stream.expect_end()
@@ -473,10 +445,8 @@ class WindowTest(unittest.TestCase):
 
     def test_a_stream_goes_on_at_the_writer_that_is_named_and_anywhere_once_that_is_lost(self):
         self.start((1,), "mark", (2,), "mark", (3,), "finish", servers=2)
-        stream = self.server.accept()
-        stream.open()
-        stream.expect(0, (1,))
-        stream.answer(examples=1, ack=0)
+        stream = self.server.accept().open()
+        stream.learn(0, (1,))
         stream.expect(1, (), mark=1)
         stream.answer(ack=0, revision=1, passed=1, writer=self.server.second)
         while (message := stream.read()) is not None:
@@ -488,17 +458,14 @@ class WindowTest(unittest.TestCase):
         self.assertEqual(stream.claims()[0][0], learned - 1)
         stream.open(next_offset=learned, passes=1)
         if learned == 1:
-            stream.expect(1, (2,))
-            stream.answer(examples=1, ack=1)
+            stream.learn(1, (2,))
         stream.expect(2, (), mark=2)
         stream.fail("UNAVAILABLE")
-        stream = self.server.accept()
-        stream.open(next_offset=2, passes=1)
+        stream = self.server.accept().open(next_offset=2, passes=1)
         stream.expect(2, (), mark=2)
         # The client does not go where it was lost.
         stream.answer(ack=1, passed=2)
-        stream.expect(2, (3,))
-        stream.answer(examples=1, ack=2)
+        stream.learn(2, (3,))
         stream.expect_end()
         self.assert_outcome(totals={"examples": 3}, reconnects=1)
 

@@ -109,18 +109,6 @@ class ExamplesTest(unittest.TestCase):
                 self.assertEqual(client.returncode, 0, error)
                 self.assertEqual(self.model(language), reference)
 
-    def test_errors_and_invalid_usage_have_their_exit_codes(self):
-        train = self.file("train.tsv", [b"ham\tgood\n", b"no tab\n"])
-        bad_row = self.file("rows.svm", [b"+1 1:1\n", b"-1 3:1\n", b"-1 1:-1\n"])
-        for language, learn in PROGRAMS.items():
-            for code, said, arguments in ((1, "MODEL_NOT_FOUND", ["nothing", train, "--producer", "p"]), (1, "train.tsv:2: there is no tab", ["m", train, *CREATE, "--producer", "p"]),
-                                          (3, "1 examples had validation errors; the first: line 2: ", [f"{language}-rows", bad_row, "--format", "svmlight", "--dimension", 2, "--producer", "p"]),
-                                          (2, "--batch.*expected", ["m", train, "--producer", "p", "--batch", 0]), (2, ".", ["--no-such-flag"])):
-                with self.subTest(language, said=said):
-                    error = self.run_program(learn, *arguments, expect=code)
-                    self.assertRegex(error, said)
-                    self.assertNotIn("Traceback", error)
-
     def test_the_generic_client_finds_describes_and_calls_every_kind_of_method(self):
         generic = [*PYTHON, EXAMPLES / "generic.py"]
         # The package as it is in the sources, without the modules of the protos.

@@ -359,7 +359,7 @@ class PickleTest(ServedTest):
         self.addCleanup(self.client.delete, "published", missing_ok=True)
         classifier.publish("published")
         self.assertFalse(self.client.get("published").HasField("expire_after"))
-        # What the user says of a model holds for its copy.
+        # A copy keeps the settings of its model.
         self.client.update("published", expire_after="30d")
         self.addCleanup(self.client.delete, "second", missing_ok=True)
         classifier.publish("second")

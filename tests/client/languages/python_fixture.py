@@ -43,7 +43,7 @@ class ServedTest(unittest.TestCase):
     def setUpClass(cls):
         cls.directory = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
         cls.server = cls.start_server()
-        # What estimators and clients use by default.
+        # The default of estimators and clients.
         os.environ["PERCEPTROND_SERVER"] = cls.server.address
         # For the test's own calls; `tested` is the one that the test is about.
         cls.client = cls.tested = cls.enterClassContext(Client())

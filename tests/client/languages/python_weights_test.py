@@ -126,7 +126,7 @@ class OnnxTest(WeightsTest):
                                  ("hashed", by_slot, row_feeds(by_slot, "int64", -1))])
 
     def test_a_linear_classifier_of_skl2onnx_is_read(self):
-        """As it makes them of a fitted one: with two labels a score and its negative."""
+        """skl2onnx makes a score and its negative of two labels."""
         for X, y in (whole_numbers(200, 4, 3), whole_numbers(200, 4, 2)):
             fitted = SGDClassifier(random_state=1).fit(X, y + 5)
             coef, bias = (numpy.vstack([-part, part]) if len(fitted.classes_) == 2 else part for part in (fitted.coef_, fitted.intercept_.reshape(-1, 1)))
