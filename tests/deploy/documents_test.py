@@ -24,17 +24,15 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BLOCKS = re.compile(r"^```sh(?: needs=(\w+))?\n(.*?)^```\n(?:```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
 START = "perceptrond --data-dir ./store 2> perceptrond.log &\n"
 END = "---- end of a block ----"
-# Before each command: a server that was started in the background serves. (Before it runs its program it is a bash.)
+# Before each command: a server that was started in the background serves, or has ended. (Before it runs its program it is a bash.)
 AWAIT = r"""
 serving() {
-  while [ "$!" != "$known" ] && kill -0 $! 2>/dev/null; do
-    case $(readlink /proc/$!/exe) in
-      */bash) sleep 0.02 ;;
-      */perceptrond) if [ -f /proc/$!/fd/2 ] && grep -q 'info serving' /proc/$!/fd/2; then break; else sleep 0.02; fi ;;
-      *) break ;;
-    esac
-  done
+  if [ "$!" = "$known" ]; then return; fi
   known=$!
+  while [ /proc/$!/exe -ef /proc/$$/exe ]; do :; done
+  case $(readlink /proc/$!/exe) in
+    */perceptrond) if [ -f /proc/$!/fd/2 ]; then tail -f -n +1 --pid=$! "$(readlink /proc/$!/fd/2)" | grep -q 'info serving'; fi ;;
+  esac
 }
 trap serving DEBUG
 """
