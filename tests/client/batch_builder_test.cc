@@ -45,16 +45,6 @@ std::string ReasonOf(const absl::Status& status) {
   return ErrorReason(status);
 }
 
-TEST(BatchBuilder, PutsIndicesInAscendingOrderWithTheirValues) {
-  BatchBuilder builder;
-  ASSERT_TRUE(builder.Add(Sparse({7, 2, 5}, {.7f, .2f, .5f}, -1)).ok());
-  ASSERT_TRUE(builder.Add(Sparse({1}, {.1f})).ok());
-  const ExampleColumns columns = Build(&builder);
-  EXPECT_EQ(columns.ShortDebugString(),
-            "row_ends: 3 row_ends: 4 indices: 2 indices: 5 indices: 7 indices: 1 values: 0.2 "
-            "values: 0.5 values: 0.7 values: 0.1 labels: -1 labels: 1");
-}
-
 TEST(BatchBuilder, LeavesOutValuesIffAllAreOneAndLabelsIffNoRowHasOne) {
   const auto sizes = [](const Row& first, const Row& second) {
     BatchBuilder builder;

@@ -100,16 +100,8 @@ class CallMetadataTest : public ::testing::Test {
   const std::string path_ = absl::StrCat(::testing::TempDir(), "/token-", getpid());
 };
 
-TEST_F(CallMetadataTest, ATokenIsSentFromTheOptionsAndFromAFile) {
-  EXPECT_TRUE(Learn({.token = "good"}).ok());
-  EXPECT_TRUE(Learn({.token_file = File(" good \n")}).ok());
-  EXPECT_TRUE(absl::IsUnauthenticated(Learn({.token = "bad"})));
-  EXPECT_TRUE(absl::IsUnauthenticated(Learn({})));
-  EXPECT_THAT(server_.seen(), ElementsAre("Bearer good", "Bearer good", "Bearer bad", ""));
-}
-
 TEST_F(CallMetadataTest, AFileIsReadAgainWhenTheServerRefusesItsToken) {
-  const std::string path = File("good");
+  const std::string path = File(" good \n");
   const Client client = Client::Connect(server_.address(), OptionsWith({.token_file = path}));
   ASSERT_TRUE(LearnWith(client).ok());
   server_.Expect("better");

@@ -132,23 +132,6 @@ TEST(MessageEncoder, MeansWhatTheRowsMeantWithTablesOfAnySize) {
   }
 }
 
-// A table that names only pass through costs more than it saves.
-TEST(MessageEncoder, MostlyLeavesATableAloneThatIsTooSmall) {
-  BatchBuilder builder;
-  MessageEncoder encoder(0, false);
-  encoder.StartConnection(64);
-  NameTableReader reader(64);
-  int with_table = 0;
-  for (int i = 0; i < 400; ++i) {
-    const std::vector<NamedFeatures> rows = {{{"a" + std::to_string(i), 1}, {"b", 1}}};
-    const ExampleColumns sent = Encode(encoder, RowsOf(builder, rows));
-    EXPECT_EQ(reader.Read(sent), rows);
-    if (i >= 100 && sent.has_stream_names()) ++with_table;
-  }
-  EXPECT_GT(with_table, 10);
-  EXPECT_LT(with_table, 30);
-}
-
 // Names are numbered anew after the builder has forgotten them.
 TEST(MessageEncoder, GoesOnInTheBuildersNextEra) {
   BatchBuilder builder;
