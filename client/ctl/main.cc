@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <initializer_list>
 
 #include "client/ctl/run.h"
 

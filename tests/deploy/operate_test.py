@@ -90,7 +90,7 @@ class NamesTest(unittest.TestCase):
             known += help_of(sys.argv[2], command)
         # Flags of docker, cmake, npm, pkg-config and the programs in tests/.
         others = {"--build", "--profile", "--wait", "--stop-timeout", "--preset", "--install", "--prefix", "--component", "--workflow", "--cflags", "--libs",
-                  "--variable", "--label", "--nightly", "--release", "--matrix", "--rm", "--filter", "--num"}
+                  "--variable", "--label", "--nightly", "--release", "--rm", "--filter", "--num"}
         # Nor of other programs.
         pages = re.sub(r"^```sh needs=.*?^```$", "", PAGES, flags=re.MULTILINE | re.DOTALL)
         named = set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]+", pages)) - others

@@ -39,7 +39,7 @@ printf '%s\n' $fuzzers | xargs -P "${JOBS:-$(nproc)}" -I '{}' sh -eu -c '
   how_long=$4
   case $2 in
     forms_fuzz) how_long=$6 ;;
-    format_fuzz | learner_fuzz | options_fuzz | session_fuzz) how_long=$5 ;;
+    format_fuzz | learner_fuzz | session_fuzz) how_long=$5 ;;
   esac
   if "$1/bin/$2" $how_long -timeout=10 -rss_limit_mb=2048 -malloc_limit_mb=64 -max_len=4096 -print_final_stats=1 \
     -artifact_prefix="$1/findings/$2-" "$1/corpus/$2" "$3/tests/fuzz/corpus/$2" >"$log" 2>&1; then
