@@ -14,6 +14,7 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -25,9 +26,11 @@
 #include "core/model/model.h"
 #include "core/store/model_history.h"
 #include "core/store/store.h"
+#include "core/sync/mutex.h"
 #include "gtest/gtest.h"
 #include "tests/support/class_traffic.h"
 #include "tests/support/faulty_journal.h"
+#include "tests/support/journal_decorator.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/tight.h"
 
@@ -287,6 +290,20 @@ void ExpectEqual(const google::protobuf::Message& one, const google::protobuf::M
                                                       << other.ShortDebugString();
 }
 
+// A journal that saves no snapshot while a test reads it, as a store reads no model of which it saves one.
+class UnsavedWhileRead final : public testing::JournalDecorator {
+ public:
+  UnsavedWhileRead(std::shared_ptr<Journal> base, Mutex& reading)
+      : JournalDecorator(std::move(base)), reading_(reading) {}
+  absl::Status SaveSnapshot(uint64_t model_id, const storage::Snapshot& snapshot) override {
+    MutexLock lock(&reading_);
+    return JournalDecorator::SaveSnapshot(model_id, snapshot);
+  }
+
+ private:
+  Mutex& reading_;
+};
+
 class Replay : public ::testing::TestWithParam<Case> {
  protected:
   // A model learns the first rows of a message, or gets new weights.
@@ -317,7 +334,9 @@ class Replay : public ::testing::TestWithParam<Case> {
       if (is_dead_) return Fate::kFails;
       return call == Call::kCommit ? fate_.exchange(Fate::kWorks) : Fate::kWorks;
     };
-    store_ = std::make_unique<Store>(std::make_unique<FaultyJournal>(base_, plan), options);
+    store_ = std::make_unique<Store>(
+        std::make_unique<FaultyJournal>(std::make_shared<UnsavedWhileRead>(base_, reading_), plan),
+        options);
   }
   // Nothing that is in memory alone reaches the journal.
   void Kill() {
@@ -328,6 +347,7 @@ class Replay : public ::testing::TestWithParam<Case> {
   }
   std::shared_ptr<Model> Get() { return store_->Acquire(name_).value(); }
   std::shared_ptr<Model> Load() {
+    MutexLock lock(&reading_);
     return Model::Load(base_->Find(name_).value(), *base_, ModelLimits()).value();
   }
   Sent Deliver(const Message& message) {
@@ -683,6 +703,8 @@ class Replay : public ::testing::TestWithParam<Case> {
   // The fate of the next commit.
   std::atomic<Fate> fate_ = Fate::kWorks;
   std::atomic<bool> is_dead_ = false;
+  // Held while the test reads the journal beside the store.
+  Mutex reading_;
   uint64_t snapshot_bytes_ = kNever;
   std::unique_ptr<Store> store_;
   std::string name_;
