@@ -1,7 +1,8 @@
-// Sends the same examples in every form that the API has: packed columns, columns with differences of
-// indices and half-precision values, names of a message or of the stream's table, nested messages, dense
-// rows. All forms give equal answers, errors and models, bit for bit. The input chooses the space and its map, the learner and its settings, and
-// the rows, some of which are invalid.
+// Sends the same examples in every form that the API has: packed columns, columns with differences
+// of indices and half-precision values, names of a message or of the stream's table, nested
+// messages, dense rows. All forms give equal answers, errors and models, bit for bit. The input
+// chooses the space and its map, the learner and its settings, and the rows, some of which are
+// invalid.
 #include <cmath>
 #include <cstdint>
 #include <limits>
