@@ -56,7 +56,7 @@ std::string Suggestion(const CLI::App* app) {
   return "";
 }
 
-// What the option takes of which CLI11 says "--dimension = -5".
+// Says what the option takes, where CLI11 says only "--dimension = -5".
 std::string ExpectedNumber(const CLI::App* app, absl::string_view wrong) {
   const std::pair<absl::string_view, absl::string_view> parts =
       absl::StrSplit(wrong, absl::MaxSplits(" = ", 1));

@@ -85,13 +85,12 @@ class RawLearnStream {
   }
   // The answer that the latest result came in.
   const v1::LearnStreamResponse& answer() const { return answer_; }
-  // Whether another answer comes.
+  // Reads the next answer. Returns false at the stream's end.
   bool Read();
   // Half-closes, reads what is left, and returns the stream's status.
   grpc::Status Finish();
-  // The same without half-closing: the server ends the stream.
+  // Reads what is left and returns the stream's status, without half-closing: the server ends the stream.
   grpc::Status AwaitEnd();
-  void Cancel() { context_.TryCancel(); }
   v1::LearnStreamRequest& first() { return first_; }
 
  private:
