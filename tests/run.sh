@@ -104,4 +104,5 @@ if [ -z "${TMPDIR:-}" ] && [ "$(df --output=avail -k /dev/shm 2>/dev/null | tail
   chmod +x "$scratch/program"
   if "$scratch/program" 2>/dev/null; then export TMPDIR="$scratch"; fi
 fi
-ctest --test-dir "$build" --output-on-failure --no-tests=error "$@"
+# No test depends on how long it takes: the limit, in seconds, only ends one that hangs.
+ctest --test-dir "$build" --output-on-failure --no-tests=error --timeout 600 "$@"

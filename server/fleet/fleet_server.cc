@@ -23,14 +23,14 @@ namespace {
 // The name in the certificates of a fleet's servers, whatever their addresses.
 constexpr char kName[] = "perceptrond";
 
-struct Entry {
+struct RelayedMethod {
   const char* method;
   Without without_writer;
   RunsAt runs_at = RunsAt::kWriter;
 };
 
 // Methods that need the newest state of a model or change it. All others run where they arrive.
-constexpr Entry kEntries[] = {
+constexpr RelayedMethod kRelayedMethods[] = {
     {"perceptron.v1.LearningService.Learn", Without::kFail},
     {"perceptron.v1.LearningService.LearnStream", Without::kFail},
     {"perceptron.v1.ModelService.UpdateModel", Without::kFail},
@@ -132,10 +132,10 @@ FleetServer::FleetServer(const Backend& backend, const Router& router, FleetServ
   for (const google::protobuf::ServiceDescriptor* service : router_.services()) {
     for (int i = 0; i < service->method_count(); ++i) {
       const google::protobuf::MethodDescriptor& method = *service->method(i);
-      const Entry* const found =
-          std::find_if(std::begin(kEntries), std::end(kEntries),
-                       [&](const Entry& entry) { return method.full_name() == entry.method; });
-      if (found == std::end(kEntries)) continue;
+      const RelayedMethod* const found = std::find_if(
+          std::begin(kRelayedMethods), std::end(kRelayedMethods),
+          [&](const RelayedMethod& entry) { return method.full_name() == entry.method; });
+      if (found == std::end(kRelayedMethods)) continue;
       MethodAccess names(method);
       const std::string path = names.path();
       routed_.push_back(std::make_unique<RoutedMethod>(RoutedMethod{
