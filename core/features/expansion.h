@@ -146,7 +146,7 @@ struct MapCost {
 };
 
 // How many multiply-adds take as long as making one product and finding its weight, by the space
-// that it is made in (tests/bench/message_cost.cc).
+// that it is made in.
 uint64_t ProductWork(FeatureSpace::Kind kind);
 
 // A feature map made ready for one space.

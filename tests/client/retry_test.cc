@@ -49,8 +49,9 @@ TEST_F(RetryTest, RepeatsOnlyWhatIsUnavailableAndMayArriveTwice) {
   };
   for (const auto& [status, may_repeat, expected] : cases) {
     int attempts = 0;
-    const absl::Status last = CallWithRetry(
-        policy_, may_repeat, [&] { return ++attempts < 4 ? status : absl::OkStatus(); });
+    const absl::Status last = CallWithRetry(policy_, may_repeat, [&, failure = status] {
+      return ++attempts < 4 ? failure : absl::OkStatus();
+    });
     EXPECT_EQ(attempts, expected) << status;
     EXPECT_EQ(last, expected == 4 ? absl::OkStatus() : status);
   }
