@@ -1,5 +1,4 @@
 // The core in process, without gRPC, beside a plain loop over the same arrays; and beside itself.
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
@@ -12,14 +11,13 @@
 #include "core/settings/settings.h"
 #include "perceptron/v1/model.pb.h"
 #include "tests/bench/benchmark.h"
+#include "tests/bench/clock.h"
 #include "tests/bench/floor.h"
 #include "tests/bench/rows.h"
 #include "tests/support/temp_dir.h"
 
 namespace perceptrond::bench {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr size_t kRowsACall = 1000;
 constexpr int kMostPasses = 1000;
@@ -28,10 +26,6 @@ void Require(const absl::Status& status) {
   if (status.ok()) return;
   std::fprintf(stderr, "%s\n", status.ToString().c_str());
   std::abort();
-}
-
-double Since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
 storage::ModelHeader AddModel(Journal& journal, uint32_t dimension) {

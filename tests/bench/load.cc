@@ -5,7 +5,6 @@
 #include <grpcpp/impl/codegen/sync_stream.h>
 
 #include <algorithm>
-#include <chrono>
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
@@ -14,18 +13,14 @@
 
 #include "perceptron/v1/learning_service.pb.h"
 #include "perceptron/v1/prediction_service.pb.h"
+#include "tests/bench/clock.h"
 
 namespace perceptrond::bench {
 namespace {
 
 namespace v1 = ::perceptron::v1;
-using Clock = std::chrono::steady_clock;
 using Bytes = grpc::ByteBuffer;
 using Stream = grpc::ClientReaderWriter<Bytes, Bytes>;
-
-double Since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 void Require(const grpc::Status& status, const char* what) {
   if (status.ok()) return;
