@@ -9,7 +9,6 @@
 #include "client/error.h"
 #include "client/message_encoder.h"
 #include "client/preferred_server.h"
-#include "client/stream_models.h"
 #include "client/stream_worker.h"
 #include "client/window.h"
 
@@ -35,11 +34,13 @@ class LearnStreamCore final
     MutexLock lock(&mutex_);
     return ended_.value_or(absl::OkStatus());
   }
-  LearnTotals totals(size_t model) ABSL_LOCKS_EXCLUDED(mutex_);
-  std::optional<perceptron::v1::ConvergenceReport> report(size_t model) ABSL_LOCKS_EXCLUDED(mutex_);
-  perceptron::v1::PassSummary last_pass(size_t model) ABSL_LOCKS_EXCLUDED(mutex_);
+  LearnTotals totals() ABSL_LOCKS_EXCLUDED(mutex_);
+  std::optional<perceptron::v1::ConvergenceReport> report() ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    return report_;
+  }
   // Constant once Open() returned OK.
-  const perceptron::v1::StreamOpened& opened(size_t model) const { return first_opened_[model]; }
+  const perceptron::v1::StreamOpened& opened() const { return first_opened_; }
   const std::string& producer_id() const { return producer_id_; }
 
  private:
@@ -66,10 +67,20 @@ class LearnStreamCore final
   void OnDisconnect(const absl::Status& status) override ABSL_LOCKS_EXCLUDED(mutex_);
   void OnEnd() override ABSL_LOCKS_EXCLUDED(mutex_);
 
-  absl::Status OnOpened(const StreamModels::Opened& opened) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Calls on_result for messages that all models have learned, whose answers from the model number
-  // `first` on, of the oldest one, were lost.
-  void ReportLost(const std::vector<std::shared_ptr<Outgoing>>& settled, size_t first) const;
+  absl::Status OnOpened(const perceptron::v1::StreamOpened& opened) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Begins where the options and the first connection say. OUT_OF_RANGE (OFFSET_GAP).
+  absl::Status Begin(const perceptron::v1::StreamOpened& opened)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Of a later connection. ABORTED (MODEL_REPLACED); DATA_LOSS (POSITION_LOST).
+  absl::Status CheckSame(const perceptron::v1::StreamOpened& opened) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Everything below the opened offset is learned.
+  void Acknowledge(const perceptron::v1::StreamOpened& opened)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Count(const perceptron::v1::LearnResult& result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ClaimRevision(int64_t revision) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    claim_.set_acknowledged_revision(std::max(claim_.acknowledged_revision(), revision));
+  }
   absl::Status OnResult(const perceptron::v1::LearnResult& result) ABSL_LOCKS_EXCLUDED(mutex_);
   bool numbered() const { return !producer_id_.empty(); }
   // Why the stream accepts no more messages. Precondition: it has ended.
@@ -86,16 +97,19 @@ class LearnStreamCore final
   std::shared_ptr<Outgoing> sending_;
 
   // Written on the worker's thread until opened_once_, constant afterwards.
-  StreamModels::Opened first_opened_;
-  const size_t model_count_;
-  // Models whose answer to the oldest message has come.
-  size_t answered_ = 0;
+  perceptron::v1::StreamOpened first_opened_;
 
   bool opened_once_ ABSL_GUARDED_BY(mutex_) = false;
   Window window_ ABSL_GUARDED_BY(mutex_);
   int64_t next_offset_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t passes_ ABSL_GUARDED_BY(mutex_) = 0;
-  StreamModels models_ ABSL_GUARDED_BY(mutex_);
+  // As the caller names the model; once a connection was opened, as the server does.
+  std::string model_ ABSL_GUARDED_BY(mutex_);
+  LearnTotals totals_ ABSL_GUARDED_BY(mutex_);
+  // What a later connection claims, but for the offset.
+  perceptron::v1::Producer::Resume claim_ ABSL_GUARDED_BY(mutex_);
+  perceptron::v1::PassSummary last_pass_ ABSL_GUARDED_BY(mutex_);
+  std::optional<perceptron::v1::ConvergenceReport> report_ ABSL_GUARDED_BY(mutex_);
 };
 
 namespace {
@@ -103,12 +117,6 @@ namespace {
 std::string ProducerId(const LearnOptions& options) {
   if (!options.numbered) return "";
   return options.producer_id.empty() ? RandomId() : options.producer_id;
-}
-
-std::vector<std::string> AllNames(std::string first, const LearnOptions& options) {
-  std::vector<std::string> names = {std::move(first)};
-  for (const std::string& name : options.additional_models) names.push_back(ModelName(name));
-  return names;
 }
 
 }  // namespace
@@ -122,8 +130,7 @@ LearnStreamCore::LearnStreamCore(std::shared_ptr<Connection> connection, std::st
              MostAppended(NameTableSize(options_.name_table_size))),
       encoder_(options_.name_table_size, options_.compact, options_.bytes_per_message),
       server_(std::move(connection)),
-      model_count_(1 + options_.additional_models.size()),
-      models_(AllNames(std::move(model), options_), producer_id_) {}
+      model_(std::move(model)) {}
 
 absl::Status LearnStreamCore::Open() {
   Start();
@@ -186,8 +193,11 @@ absl::StatusOr<perceptron::v1::PassSummary> LearnStreamCore::MarkPass() {
   };
   mutex_.Await(absl::Condition(&answered));
   if (!window_.empty()) return EndStatus();
-  models_.OnMarked(number);
-  return models_.last_pass(0);
+  if (last_pass_.number() != number) {
+    last_pass_.Clear();
+    last_pass_.set_number(number);
+  }
+  return last_pass_;
 }
 
 absl::StatusOr<LearnTotals> LearnStreamCore::Finish() {
@@ -195,24 +205,14 @@ absl::StatusOr<LearnTotals> LearnStreamCore::Finish() {
     if (absl::Status status = Flush(); !status.ok()) return status;
   }
   if (absl::Status status = WaitForEnd(); !status.ok()) return status;
-  return totals(0);
+  return totals();
 }
 
-LearnTotals LearnStreamCore::totals(size_t model) {
+LearnTotals LearnStreamCore::totals() {
   MutexLock lock(&mutex_);
-  LearnTotals totals = models_.totals(model);
+  LearnTotals totals = totals_;
   totals.reconnects = reconnects_;
   return totals;
-}
-
-std::optional<perceptron::v1::ConvergenceReport> LearnStreamCore::report(size_t model) {
-  MutexLock lock(&mutex_);
-  return models_.report(model);
-}
-
-perceptron::v1::PassSummary LearnStreamCore::last_pass(size_t model) {
-  MutexLock lock(&mutex_);
-  return models_.last_pass(model);
 }
 
 void LearnStreamCore::Prepare(grpc::ClientContext* context, Reactor* reactor) {
@@ -222,7 +222,13 @@ void LearnStreamCore::Prepare(grpc::ClientContext* context, Reactor* reactor) {
 std::shared_ptr<const perceptron::v1::LearnStreamRequest> LearnStreamCore::Rewind() {
   window_.Restart();
   auto first = std::make_shared<perceptron::v1::LearnStreamRequest>();
-  models_.SetFirst(*first);
+  first->set_model(model_);
+  if (numbered()) first->mutable_producer()->set_id(producer_id_);
+  if (totals_.acknowledged_offset >= 0) {
+    *first->mutable_producer()->mutable_resume() = claim_;
+    first->mutable_producer()->mutable_resume()->set_acknowledged_offset(
+        totals_.acknowledged_offset);
+  }
   first->set_result_detail(options_.result_detail);
   first->set_include_report(options_.include_report);
   first->set_name_table_size(encoder_.wanted_table_size());
@@ -247,15 +253,12 @@ std::shared_ptr<const perceptron::v1::LearnStreamRequest> LearnStreamCore::Encod
 
 absl::Status LearnStreamCore::OnResponse(perceptron::v1::LearnStreamResponse* response) {
   if (response->has_opened()) {
-    const absl::StatusOr<StreamModels::Opened> opened =
-        StreamModels::ReadOpened(*response, model_count_);
-    if (!opened.ok()) return opened.status();
-    if (absl::Status status = OnOpened(*opened); !status.ok()) return status;
+    if (absl::Status status = OnOpened(response->opened()); !status.ok()) return status;
   }
-  {
+  if (response->has_report()) {
     // Before the result is counted, so that callers waiting for it find it.
     MutexLock lock(&mutex_);
-    models_.SetReports(*response);
+    report_ = std::move(*response->mutable_report());
   }
   for (const perceptron::v1::LearnResult& result : response->results()) {
     if (absl::Status status = OnResult(result); !status.ok()) return status;
@@ -267,42 +270,66 @@ absl::Status LearnStreamCore::OnResponse(perceptron::v1::LearnStreamResponse* re
   return absl::OkStatus();
 }
 
-absl::Status LearnStreamCore::OnOpened(const StreamModels::Opened& opened) {
-  encoder_.StartConnection(opened.front().name_table_size());
+absl::Status LearnStreamCore::OnOpened(const perceptron::v1::StreamOpened& opened) {
+  encoder_.StartConnection(opened.name_table_size());
   server_.OnReached();
   std::vector<std::shared_ptr<Outgoing>> settled;
-  const size_t answered = std::exchange(answered_, 0);
   {
     MutexLock lock(&mutex_);
-    if (!opened_once_) {
-      const absl::StatusOr<StreamModels::Start> start = models_.Begin(opened, options_);
-      if (!start.ok()) return start.status();
-      next_offset_ = start->next_offset;
-      passes_ = start->passes;
-      first_opened_ = opened;
-      opened_once_ = true;
-    } else if (absl::Status status = models_.CheckSame(first_opened_, opened); !status.ok()) {
-      return status;
-    }
-    if (numbered()) settled = window_.Settle(StreamModels::LeastOffset(opened));
-    models_.OnOpened(opened);
+    absl::Status status = opened_once_ ? CheckSame(opened) : Begin(opened);
+    if (!status.ok()) return status;
+    if (numbered()) settled = window_.Settle(opened.next_offset());
+    for (const auto& message : settled) totals_.lost_answers += message->tags.size();
+    Acknowledge(opened);
     ready_ = true;
-    for (const auto& message : settled) {
-      for (size_t i = message == settled.front() ? answered : 0; i < model_count_; ++i)
-        models_.AddLostAnswers(i, message->tags.size());
-    }
   }
-  if (options_.on_result) ReportLost(settled, answered);
+  if (!options_.on_result) return absl::OkStatus();
+  const perceptron::v1::LearnResult unknown;
+  for (const auto& message : settled)
+    options_.on_result({message->tags, message->first_offset, unknown, true});
   return absl::OkStatus();
 }
 
-void LearnStreamCore::ReportLost(const std::vector<std::shared_ptr<Outgoing>>& settled,
-                                 size_t first) const {
-  const perceptron::v1::LearnResult unknown;
-  for (const auto& message : settled) {
-    for (size_t i = message == settled.front() ? first : 0; i < model_count_; ++i)
-      options_.on_result({message->tags, message->first_offset, unknown, true, i});
+absl::Status LearnStreamCore::Begin(const perceptron::v1::StreamOpened& opened) {
+  next_offset_ = options_.start_offset.value_or(opened.next_offset());
+  if (numbered() && next_offset_ > opened.next_offset()) {
+    return MakeError(absl::StatusCode::kOutOfRange, "OFFSET_GAP",
+                     absl::StrCat("the first example would have offset ", next_offset_,
+                                  ", but the server expects ", opened.next_offset(),
+                                  " next from producer \"", producer_id_, "\""));
   }
+  const bool from_start = options_.start_offset == 0;
+  passes_ = options_.passes_before.value_or(from_start ? 0 : opened.passes());
+  first_opened_ = opened;
+  opened_once_ = true;
+  return absl::OkStatus();
+}
+
+absl::Status LearnStreamCore::CheckSame(const perceptron::v1::StreamOpened& opened) const {
+  if (opened.model_uid() != first_opened_.model_uid()) {
+    return MakeError(absl::StatusCode::kAborted, "MODEL_REPLACED",
+                     absl::StrCat(model_,
+                                  " was deleted and created again while examples were "
+                                  "being sent to it"));
+  }
+  if (numbered() && opened.next_offset() <= totals_.acknowledged_offset) {
+    return MakeError(
+        absl::StatusCode::kDataLoss, "POSITION_LOST",
+        absl::StrCat("the server acknowledged examples through ", totals_.acknowledged_offset,
+                     " but now expects ", opened.next_offset()));
+  }
+  return absl::OkStatus();
+}
+
+void LearnStreamCore::Acknowledge(const perceptron::v1::StreamOpened& opened) {
+  if (numbered())
+    totals_.acknowledged_offset = std::max(totals_.acknowledged_offset, opened.next_offset() - 1);
+  totals_.revision = std::max(totals_.revision, opened.revision());
+  // Later connections stay on the model of an alias.
+  if (!opened.model().empty()) model_ = opened.model();
+  claim_.set_model_uid(opened.model_uid());
+  claim_.set_history_id(opened.history_id());
+  ClaimRevision(opened.revision());
 }
 
 absl::Status LearnStreamCore::OnResult(const perceptron::v1::LearnResult& result) {
@@ -314,20 +341,32 @@ absl::Status LearnStreamCore::OnResult(const perceptron::v1::LearnResult& result
     MutexLock lock(&mutex_);
     message = window_.Oldest(result.message_number());
   }
-  const size_t model = answered_;
-  if (message == nullptr || result.model_number() != model) {
+  if (message == nullptr) {
     return absl::InternalError(
         absl::StrCat("the server answered message ", result.message_number(), " out of order"));
   }
   // The callback runs before callers that wait for the answer.
-  if (options_.on_result && !message->rows_settled) {
-    options_.on_result({message->tags, message->first_offset, result, false, model});
-  }
-  answered_ = (model + 1) % model_count_;
+  if (options_.on_result && !message->rows_settled)
+    options_.on_result({message->tags, message->first_offset, result, false});
   MutexLock lock(&mutex_);
-  if (answered_ == 0) window_.RemoveOldest();
-  models_.AddResult(model, result);
+  window_.RemoveOldest();
+  Count(result);
   return absl::OkStatus();
+}
+
+void LearnStreamCore::Count(const perceptron::v1::LearnResult& result) {
+  totals_.examples += result.examples();
+  totals_.mistakes += result.mistakes();
+  totals_.updates += result.updates();
+  totals_.duplicates += result.duplicates();
+  totals_.row_errors += static_cast<uint64_t>(result.row_errors_size());
+  totals_.revision = result.revision();
+  ClaimRevision(result.revision());
+  if (numbered()) {
+    totals_.acknowledged_offset =
+        std::max(totals_.acknowledged_offset, result.acknowledged_offset());
+  }
+  if (result.has_completed_pass()) last_pass_ = result.completed_pass();
 }
 
 bool LearnStreamCore::MayRetry(const absl::Status& status) {
@@ -365,16 +404,11 @@ absl::StatusOr<perceptron::v1::PassSummary> LearnStream::MarkPass() { return cor
 absl::StatusOr<LearnTotals> LearnStream::Finish() { return core_->Finish(); }
 void LearnStream::Cancel() { core_->Cancel(); }
 absl::Status LearnStream::status() const { return core_->status(); }
-LearnTotals LearnStream::totals(size_t model) const { return core_->totals(model); }
-std::optional<perceptron::v1::ConvergenceReport> LearnStream::report(size_t model) const {
-  return core_->report(model);
+LearnTotals LearnStream::totals() const { return core_->totals(); }
+std::optional<perceptron::v1::ConvergenceReport> LearnStream::report() const {
+  return core_->report();
 }
-perceptron::v1::PassSummary LearnStream::last_pass(size_t model) const {
-  return core_->last_pass(model);
-}
-const perceptron::v1::StreamOpened& LearnStream::opened(size_t model) const {
-  return core_->opened(model);
-}
+const perceptron::v1::StreamOpened& LearnStream::opened() const { return core_->opened(); }
 const std::string& LearnStream::producer_id() const { return core_->producer_id(); }
 
 }  // namespace perceptrond::client

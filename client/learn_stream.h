@@ -43,7 +43,7 @@ namespace perceptrond::client {
 
 class LearnStreamCore;
 
-// The answer of one model to one message.
+// The answer to one message.
 struct LearnAnswer {
   // The tags of its rows, as given to Push().
   const std::vector<uint64_t>& tags;
@@ -54,15 +54,9 @@ struct LearnAnswer {
   const perceptron::v1::LearnResult& result;
   // The rows were learned, but the answer was lost.
   bool lost;
-  // 0: the stream's first model; i: LearnOptions::additional_models[i - 1].
-  size_t model = 0;
 };
 
 struct LearnOptions {
-  // At most 63 models that learn the same rows as the stream's first model, from one stream: each has
-  // answers, totals, a report and a producer's position of its own, and an error of one ends the
-  // stream. A fleet refuses them (FLEET_UNSUPPORTED). Default: none.
-  std::vector<std::string> additional_models;
   // Producer that numbers the rows; see Producer in learning_service.proto. Default "": a random
   // one for this stream. A model keeps the server's --max-producers; new ones are then an error
   // (PRODUCER_LIMIT), so clients that open many streams reuse a few producers or set `numbered` to
@@ -72,8 +66,7 @@ struct LearnOptions {
   // in flight. Default true.
   bool numbered = true;
   // Offset of the first row pushed, >= 0. Default: the producer's next offset, so that rows are
-  // appended. Several models must have the same one then, and the same number of passes; each learns
-  // what it lacks otherwise. Set it to push rows again that may have been learned: those below the producer's
+  // appended. Set it to push rows again that may have been learned: those below the producer's
   // position are acknowledged as duplicates and not learned again.
   std::optional<int64_t> start_offset;
   // Number of passes that the producer marked before the first row pushed, >= 0. Default: 0 with
@@ -132,7 +125,7 @@ struct LearnTotals {
   uint64_t lost_answers = 0;
   // Revision of the model after the last answer.
   int64_t revision = 0;
-  // Offset of the producer's last row that this model acknowledged; -1 before the first.
+  // Offset of the producer's last acknowledged row; -1 before the first.
   int64_t acknowledged_offset = -1;
   int reconnects = 0;
 };
@@ -145,8 +138,7 @@ class LearnStream {
 
   // Opens the stream and waits for the server's first response, retrying by options.retry.
   // INVALID_ARGUMENT: an option is out of range. OUT_OF_RANGE (OFFSET_GAP): start_offset is above
-  // the producer's next offset. FAILED_PRECONDITION (POSITIONS_DIFFER): without start_offset, some
-  // models have learned more from the producer than others. NOT_FOUND and other errors of the server.
+  // the producer's next offset. NOT_FOUND and other errors of the server.
   static absl::StatusOr<std::unique_ptr<LearnStream>> Open(std::shared_ptr<Connection> connection,
                                                            std::string_view model,
                                                            Options options = {});
@@ -162,8 +154,7 @@ class LearnStream {
   // Sends the gathered rows now. Errors: the stream has failed.
   absl::Status Flush();
 
-  // Marks the end of a pass over the data: flushes, waits for all answers, and returns the pass of the
-  // first model; last_pass has those of others. If
+  // Marks the end of a pass over the data: flushes, waits for all answers, and returns the pass. If
   // a repeated mark is no longer known to the server, only its number is set. Errors: the stream
   // has failed.
   absl::StatusOr<perceptron::v1::PassSummary> MarkPass();
@@ -178,15 +169,13 @@ class LearnStream {
 
   // OK while the stream is open or after a successful Finish(), else the error that ended it.
   absl::Status status() const;
-  // The totals so far of the model of this number (LearnAnswer::model), as all that follow.
-  Totals totals(size_t model = 0) const;
+  // The totals so far.
+  Totals totals() const;
   // With Options::include_report, the report in the latest answer; absent before the first. It may
   // include examples of other streams.
-  std::optional<perceptron::v1::ConvergenceReport> report(size_t model = 0) const;
-  // What MarkPass returned, or would have returned of this model. Empty before the first.
-  perceptron::v1::PassSummary last_pass(size_t model = 0) const;
+  std::optional<perceptron::v1::ConvergenceReport> report() const;
   // The server's first response.
-  const perceptron::v1::StreamOpened& opened(size_t model = 0) const;
+  const perceptron::v1::StreamOpened& opened() const;
   // The producer in use; empty if rows are not numbered.
   const std::string& producer_id() const;
 

@@ -101,7 +101,7 @@ export interface LearnOptions {
   producer?: string;
   /** At least 1. Default 1; with untilConverged the most, 1000. An iterator has one. */
   passes?: number;
-  /** Stop after a pass without an update of any of the models. Default false. */
+  /** Stop after a pass without an update. Default false. */
   untilConverged?: boolean;
   /** The most rows of a message, 1 to 65,536. Default 1000. */
   batch?: number;
@@ -117,34 +117,31 @@ export interface Totals {
   updates: number;
   duplicates: number;
   rowErrors: number;
-  /** Begins with "row 12", from 0, or "line 13" if Example.line is set; of several models, after the model's name. */
+  /** Begins with "row 12", from 0, or "line 13" if Example.line is set. */
   firstRowError: string;
   lostAnswers: number;
 }
 
 export interface Learned {
   totals: Totals;
-  /** The passes that the producer has completed: of several models those that all have. */
+  /** The passes that the producer has completed. */
   passes: number;
   lastPass?: PassSummary;
-  /** With several models, the outcomes of those after the first. */
-  others: Learned[];
 }
 
 /** A stream of a producer, for examples as they come. Every method throws what ended the stream. */
 export interface ExampleStream {
   /** The number of the next example. After the open: the producer's position. */
   readonly nextOffset: number;
-  /** Passes that the producer has completed, of several models those that all have. */
+  /** Passes that the producer has completed. */
   readonly passes: number;
-  /** Of each model. */
-  readonly totals: Totals[];
+  readonly totals: Totals;
   /** Numbers and sends examples, 1 to 65,536, after the call before has ended; waits while the window is full. */
   send(examples: Iterable<Example>): Promise<void>;
-  /** Marks the end of a pass over the data and waits for all answers; resolves to each model's pass. */
-  endPass(): Promise<PassSummary[]>;
+  /** Marks the end of a pass over the data and waits for all answers. */
+  endPass(): Promise<PassSummary>;
   /** Waits for all answers and ends the stream. */
-  finish(): Promise<Totals[]>;
+  finish(): Promise<Totals>;
   /** Ends it at once. Unanswered examples may have been learned; sent again, they count once. */
   cancel(): Promise<void>;
 }
@@ -339,12 +336,10 @@ export class Client {
 
   /**
    * Learns examples, each exactly once a pass, also across restarts of the server. Rows with validation errors are left out and counted, with a warning of the process.
-   * Several models, at most 64, learn them from one stream; with a producer each learns what it lacks. FAILED_PRECONDITION: FLEET_UNSUPPORTED, a fleet refuses
-   * several; POSITIONS_DIFFER, without a producer, if one of them was created again: call again. INVALID_FIELD for a model that is named twice.
    */
-  learn(model: string | readonly string[], examples: Examples, options?: LearnOptions): Promise<Learned>;
+  learn(model: string, examples: Examples, options?: LearnOptions): Promise<Learned>;
   /** Opens a stream of a producer, for examples as they come. window: the most unanswered examples; default 8192. */
-  learnStream(model: string | readonly string[], producer: string, options?: { window?: number }): Promise<ExampleStream>;
+  learnStream(model: string, producer: string, options?: { window?: number }): Promise<ExampleStream>;
 
   /**
    * Predicts examples by the model that an alias names when they come, with the labels of that model. Throws for the first row with a validation error. ids: the server keeps the features, if

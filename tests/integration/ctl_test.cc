@@ -243,6 +243,14 @@ TEST_F(CtlTest, SeveralModelsLearnOfOneRunWhatEachWouldAlone) {
   Expect(0, "learn a --also late" + numbered, and_);
   EXPECT_EQ(Examples("a"), 12);
   EXPECT_EQ(Weights("late"), Weights("alone"));
+  // A producer's position in one model says nothing of another.
+  Expect(0, "create new --dimension 2");
+  Expect(0, "learn a --also new --producer p" + svmlight_, and_);
+  Expect(0, "learn late" + svmlight_, and_);
+  Expect(0, "learn late --also new" + svmlight_, and_);
+  for (const auto& [name, examples] :
+       std::map<std::string, uint64_t>{{"a", 16}, {"late", 20}, {"new", 8}})
+    EXPECT_EQ(Examples(name), examples) << name;
   // Nothing is learned where one takes other examples or labels.
   Expect(0, "create words --named");
   Expect(0, "create classes --dimension 2 --classes 2");
@@ -250,7 +258,7 @@ TEST_F(CtlTest, SeveralModelsLearnOfOneRunWhatEachWouldAlone) {
   for (const char* other : {"words", "classes", "none", "a"})
     EXPECT_NE(CtlOut(absl::StrCat("learn a --also ", other, svmlight_), and_).exit_code, 0)
         << other;
-  EXPECT_EQ(Examples("a"), 12);
+  EXPECT_EQ(Examples("a"), 16);
 }
 
 TEST_F(CtlTest, AnEtagGuardsAgainstAChangeInBetween) {

@@ -1,7 +1,6 @@
 // `perceptronctl learn`.
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -35,7 +34,8 @@ namespace {
 
 constexpr int64_t kMostPassesUntilConverged = 1000;
 
-// One run: sends the input to the server, pass by pass, and sums up. Threads: one.
+// One run: sends the input to the server, pass by pass, and sums up. Each model has a stream of its own.
+// Threads: one.
 class LearnRun {
  public:
   // Both must outlive the run.
@@ -58,12 +58,12 @@ class LearnRun {
   }
   std::string ErrorPrefix() const;
   int64_t MostPasses() const;
-  LearnOptions StreamOptions();
+  LearnOptions StreamOptions(size_t model);
 
-  // Opens the models, the input and the stream.
+  // Opens the models, the input and the streams.
   Outcome Open();
   Outcome OpenInput();
-  absl::Status OpenStream();
+  absl::Status OpenStreams();
   Outcome LearnPasses();
   Outcome LearnPass(int64_t pass);
   Outcome PushAll(int64_t pass, InputThread* input);
@@ -76,7 +76,7 @@ class LearnRun {
   Outcome Finish(Outcome outcome);
   Outcome StreamFailed(const absl::Status& status) const;
 
-  void OnAnswer(const LearnAnswer& answer);
+  void OnAnswer(size_t model, const LearnAnswer& answer);
   void DrawProgress(int64_t pass, std::optional<double> fraction);
   void Summarize(const Outcome& outcome);
   // Analyzes the stored examples after a successful run.
@@ -99,17 +99,16 @@ class LearnRun {
   absl::Time started_;
   absl::Duration elapsed_;
   RedrawTimer redraw_timer_;
-  // A stream that could not be opened ends too, and another one may then read the input.
-  std::atomic<bool> opened_ = false;
-  std::atomic<bool> ended_ = false;
-  // Declared last: its thread calls back into the members above.
-  std::unique_ptr<LearnStream> stream_;
+  // In the order of names_. Declared last: their threads call back into the members above.
+  std::vector<std::unique_ptr<LearnStream>> streams_;
 };
 
 int LearnRun::Run() {
   const Outcome opened = Open();
   if (!opened.ok()) return opened.Report();
-  const StreamInterrupt interrupt(&connectivity_, [this] { stream_->Cancel(); });
+  const StreamInterrupt interrupt(&connectivity_, [this] {
+    for (const auto& stream : streams_) stream->Cancel();
+  });
   Outcome outcome = Finish(LearnPasses());
   WipeProgress();
   row_errors_.PrintCounts();
@@ -137,9 +136,8 @@ int64_t LearnRun::MostPasses() const {
   return options_.passes.value_or(options_.until_converged ? kMostPassesUntilConverged : 1);
 }
 
-LearnOptions LearnRun::StreamOptions() {
+LearnOptions LearnRun::StreamOptions(size_t model) {
   LearnOptions options;
-  options.additional_models = options_.also;
   options.numbered = !options_.unnumbered;
   options.producer_id = lease_ != nullptr ? lease_->id() : options_.producer;
   options.start_offset = options_.start_offset;
@@ -148,28 +146,32 @@ LearnOptions LearnRun::StreamOptions() {
   options.compact = options_.compact;
   options.window_messages = options_.window;
   // The progress line shows it.
-  options.include_report = ProgressColumns().has_value();
+  options.include_report = model == 0 && ProgressColumns().has_value();
   options.retry = globals_.StreamRetry();
   options.response_timeout = globals_.StreamTimeout();
-  options.on_result = [this](const LearnAnswer& answer) { OnAnswer(answer); };
+  options.on_result = [=, this](const LearnAnswer& answer) { OnAnswer(model, answer); };
   options.on_reconnect = [this](const absl::Status& status) { connectivity_.OnLost(status); };
-  options.on_end = [this] {
-    ended_ = true;
-    if (opened_) StopReading();
-  };
+  options.on_end = StopReading;
   return options;
 }
 
 Outcome LearnRun::OpenInput() {
+  const auto refuse = [&](const absl::Status& status) {
+    return UsageError(absl::StrCat(ErrorPrefix(), ": ", std::string(status.message())));
+  };
   std::vector<v1::Model> models;
   for (const std::string& name : names_) {
     absl::StatusOr<v1::Model> model = client_.GetModel(name);
     if (!model.ok()) return Failed(ErrorPrefix(), model.status());
+    const bool is_named = std::any_of(models.begin(), models.end(), [&](const v1::Model& other) {
+      return other.name() == model->name();
+    });
+    if (is_named) {
+      return refuse(absl::InvalidArgumentError(
+          absl::StrCat(model->name(), " is named twice; name each model once")));
+    }
     models.push_back(*std::move(model));
   }
-  const auto refuse = [&](const absl::Status& status) {
-    return UsageError(absl::StrCat(ErrorPrefix(), ": ", std::string(status.message())));
-  };
   absl::StatusOr<std::unique_ptr<Input>> input = Input::Make(
       options_.input, models[0], true, MostPasses() > 1 && !options_.shuffle.has_value());
   if (!input.ok()) return refuse(input.status());
@@ -189,17 +191,9 @@ Outcome LearnRun::OpenInput() {
 
 Outcome LearnRun::Open() {
   if (Outcome outcome = OpenInput(); !outcome.ok()) return outcome;
-  if (options_.producer.empty() && !options_.unnumbered)
-    lease_ = std::make_unique<ProducerLease>(names_);
+  if (options_.producer.empty() && !options_.unnumbered) lease_ = std::make_unique<ProducerLease>();
   CatchInterrupts();
-  absl::Status opened = OpenStream();
-  if (lease_ != nullptr && ErrorReason(opened) == "POSITIONS_DIFFER") {
-    // One of the models was created again, or is another server's.
-    lease_->Renew();
-    ended_ = false;
-    opened = OpenStream();
-  }
-  if (!opened.ok()) {
+  if (absl::Status opened = OpenStreams(); !opened.ok()) {
     // Nothing was sent, so the producer can be used again.
     if (lease_ != nullptr) lease_->Return();
     return Failed(ErrorPrefix(), opened);
@@ -208,15 +202,14 @@ Outcome LearnRun::Open() {
   return {};
 }
 
-absl::Status LearnRun::OpenStream() {
-  absl::StatusOr<std::unique_ptr<LearnStream>> stream =
-      LearnStream::Open(client_.connection(), options_.name, StreamOptions());
-  if (stream.ok()) {
-    stream_ = *std::move(stream);
-    opened_ = true;
-    if (ended_) StopReading();
+absl::Status LearnRun::OpenStreams() {
+  for (size_t i = 0; i < names_.size(); ++i) {
+    absl::StatusOr<std::unique_ptr<LearnStream>> stream =
+        LearnStream::Open(client_.connection(), names_[i], StreamOptions(i));
+    if (!stream.ok()) return stream.status();
+    streams_.push_back(*std::move(stream));
   }
-  return stream.status();
+  return absl::OkStatus();
 }
 
 Outcome LearnRun::LearnPasses() {
@@ -235,12 +228,14 @@ Outcome LearnRun::LearnPass(int64_t pass) {
   } else {
     InputThread input(input_.get(), [&](const InputThread& waiting) {
       // The next Push() returns any error.
-      stream_->Flush().IgnoreError();
+      for (const auto& stream : streams_) stream->Flush().IgnoreError();
       DrawProgress(pass, waiting.fraction());
     });
     if (Outcome outcome = PushAll(pass, &input); !outcome.ok()) return outcome;
   }
-  if (!stream_->status().ok()) return StreamFailed(stream_->status());
+  for (const auto& stream : streams_) {
+    if (!stream->status().ok()) return StreamFailed(stream->status());
+  }
   if (Interrupted())
     return {kExitInterrupted,
             absl::StrCat(ErrorPrefix(), ": interrupted; all examples read so far are learned")};
@@ -260,11 +255,15 @@ Outcome LearnRun::PushAll(int64_t pass, InputThread* input) {
 
 Outcome LearnRun::Push(const InputRow& row) {
   if (!row.status.ok()) return row_errors_.AddBadLine(row.status);
-  const absl::Status status = stream_->Push(row.row, row.tag);
-  rows_ += status.ok() ? 1 : 0;
-  if (status.ok()) return {};
-  if (!stream_->status().ok()) return StreamFailed(status);
-  return row_errors_.AddBadLine(input_->AtTag(row.tag, status));
+  for (const auto& stream : streams_) {
+    const absl::Status status = stream->Push(row.row, row.tag);
+    if (status.ok()) continue;
+    if (!stream->status().ok()) return StreamFailed(status);
+    // A malformed row is so on each stream: the first one refuses it.
+    return row_errors_.AddBadLine(input_->AtTag(row.tag, status));
+  }
+  ++rows_;
+  return {};
 }
 
 Outcome LearnRun::PushShuffled(int64_t pass) {
@@ -284,9 +283,10 @@ Outcome LearnRun::PushShuffled(int64_t pass) {
 }
 
 Outcome LearnRun::MarkPass(int64_t pass) {
-  if (const auto marked = stream_->MarkPass(); !marked.ok()) return StreamFailed(marked.status());
-  for (size_t i = 0; i < names_.size(); ++i) {
-    v1::PassSummary summary = stream_->last_pass(i);
+  for (size_t i = 0; i < streams_.size(); ++i) {
+    const absl::StatusOr<v1::PassSummary> marked = streams_[i]->MarkPass();
+    if (!marked.ok()) return StreamFailed(marked.status());
+    v1::PassSummary summary = *marked;
     // A leased producer has marked passes of earlier runs; number this run's passes from 1.
     if (lease_ != nullptr) summary.set_number(pass);
     if (!globals_.json()) PrintDone(absl::StrCat(LinePrefix(i), DescribePass(summary), "\n"));
@@ -311,18 +311,22 @@ Outcome LearnRun::StreamFailed(const absl::Status& status) const {
 
 // Waits until everything sent is learned, also after an error in the input.
 Outcome LearnRun::Finish(Outcome outcome) {
-  const absl::StatusOr<LearnTotals> totals = stream_->Finish();
-  if (!totals.ok()) return StreamFailed(totals.status());
+  std::optional<Outcome> failed;
+  for (const auto& stream : streams_) {
+    const absl::StatusOr<LearnTotals> totals = stream->Finish();
+    if (!totals.ok() && !failed.has_value()) failed = StreamFailed(totals.status());
+  }
+  if (failed.has_value()) return *failed;
   if (outcome.ok() && lease_ != nullptr) lease_->Return();
   return outcome;
 }
 
-void LearnRun::OnAnswer(const LearnAnswer& answer) {
+void LearnRun::OnAnswer(size_t model, const LearnAnswer& answer) {
   connectivity_.OnAnswer();
   for (const v1::RowError& error : answer.result.row_errors()) {
     if (error.row() >= answer.tags.size()) continue;
     row_errors_.AddValidationError(*input_, answer.tags[error.row()], ToAbslStatus(error.status()),
-                                   LinePrefix(answer.model));
+                                   LinePrefix(model));
   }
 }
 
@@ -333,14 +337,14 @@ void LearnRun::DrawProgress(int64_t pass, std::optional<double> fraction) {
   position.pass = pass;
   if (!options_.until_converged) position.passes = MostPasses();
   position.read = fraction;
-  const Progress progress =
-      LearnProgress(position, stream_->totals(), absl::Now() - started_, stream_->report());
+  const Progress progress = LearnProgress(position, streams_.front()->totals(),
+                                          absl::Now() - started_, streams_.front()->report());
   ShowProgress(ProgressLine(progress, *columns));
 }
 
 Outcome LearnRun::Analyze() {
   v1::AnalyzeRequest request;
-  const std::string& opened = stream_->opened().model();
+  const std::string& opened = streams_.front()->opened().model();
   request.set_model(opened.empty() ? options_.name : opened);
   options_.analysis_limits.Fill(&request);
   v1::AnalysisResult result;
@@ -354,21 +358,22 @@ void LearnRun::Summarize(const Outcome& outcome) {
   for (size_t i = 0; i < names_.size(); ++i) {
     LearnSummary& summary = summaries_[i];
     // An alias may name another one by now.
-    const std::string& opened = stream_->opened(i).model();
+    const std::string& opened = streams_[i]->opened().model();
     summary.model = opened.empty() ? ModelName(names_[i]) : opened;
     summary.rows = rows_;
     summary.elapsed = elapsed_;
-    summary.totals = stream_->totals(i);
-    summary.producer = stream_->producer_id();
+    summary.totals = streams_[i]->totals();
+    summary.producer = streams_[i]->producer_id();
     summary.bad_lines = row_errors_.skipped();
     nothing &= summary.totals.examples + summary.totals.duplicates == 0;
   }
   // Without any learned example the error message suffices.
   if (nothing && !outcome.ok() && outcome.code != kExitInterrupted) return;
   std::vector<std::string> texts;
-  for (LearnSummary& summary : summaries_) {
+  for (size_t i = 0; i < summaries_.size(); ++i) {
+    LearnSummary& summary = summaries_[i];
     // Do not call a server that has just failed to answer.
-    if (stream_->status().ok()) {
+    if (streams_[i]->status().ok()) {
       const absl::StatusOr<v1::Model> now = client_.GetModel(summary.model);
       if (now.ok()) summary.now = *now;
     }

@@ -71,9 +71,9 @@ void AddLearnFlags(CLI::App* command, LearnRunOptions* options) {
   command
       ->add_option(
           "--also", options->also,
-          "Another model that learns the same examples from the same stream, with a result "
-          "of its own; may be repeated. NAME's labels and space say how files are read, and "
-          "the others must take what is read. Not in a fleet")
+          "Another model that learns the same examples, on a stream of its own and with a "
+          "result of its own; may be repeated. NAME's labels and space say how files are read, "
+          "and the others must take what is read")
       ->type_name("NAME")
       ->allow_extra_args(false)
       ->check(Utf8());

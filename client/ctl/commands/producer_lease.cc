@@ -3,12 +3,10 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <unistd.h>
-#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <system_error>
 
-#include "absl/strings/str_cat.h"
 #include "client/connection.h"
 
 namespace perceptrond::client {
@@ -16,18 +14,6 @@ namespace {
 
 constexpr int kMaxLeases = 64;
 constexpr size_t kIdBytes = 32;
-
-// Named alike for the same models only, but for a chance of 2^-64.
-std::string FolderOf(const std::vector<std::string>& models) {
-  if (models.size() == 1) return "";
-  // FNV-1a, the same in each run.
-  uint64_t hash = 0xcbf29ce484222325;
-  for (const std::string& name : models) {
-    for (const char c : absl::StrCat(ModelName(name), "\n"))
-      hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  }
-  return absl::StrCat("several-", absl::Hex(hash, absl::kZeroPad16));
-}
 
 std::filesystem::path StateDirectory() {
   if (const char* state = std::getenv("XDG_STATE_HOME"); state != nullptr && *state == '/') {
@@ -41,9 +27,8 @@ std::filesystem::path StateDirectory() {
 
 }  // namespace
 
-ProducerLease::ProducerLease(const std::vector<std::string>& models) {
-  std::filesystem::path directory = StateDirectory();
-  if (!directory.empty()) directory /= FolderOf(models);
+ProducerLease::ProducerLease() {
+  const std::filesystem::path directory = StateDirectory();
   std::error_code error;
   if (!directory.empty()) std::filesystem::create_directories(directory, error);
   for (int i = 0; i < kMaxLeases && !directory.empty() && !error; ++i) {
@@ -68,8 +53,6 @@ ProducerLease::ProducerLease(const std::vector<std::string>& models) {
 ProducerLease::~ProducerLease() {
   if (descriptor_ >= 0) close(descriptor_);
 }
-
-void ProducerLease::Renew() { id_ = RandomId(); }
 
 void ProducerLease::Return() {
   if (descriptor_ < 0) return;

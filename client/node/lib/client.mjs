@@ -2,7 +2,6 @@
 
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import grpc from '@grpc/grpc-js';
 import { connect, connectTo } from './connection.mjs';
 import { packNaming } from './columns.mjs';
 import { ExampleStream } from './example_stream.mjs';
@@ -26,26 +25,13 @@ function checkBatch(batch) {
   if (!(Number.isInteger(batch) && batch >= 1 && batch <= MOST_ROWS)) throw new RangeError(`batch: ${batch}: expected a whole number, 1 to ${MOST_ROWS}`);
 }
 
-/** Of models that are to learn the same new examples: one that is ahead would take them for repeated. */
-function checkPositions(models) {
-  const positions = new Set(models.map(({ position: { nextOffset, passes } }) => `${nextOffset} ${passes}`));
-  if (positions.size > 1) {
-    throw new PerceptrondError({ code: grpc.status.FAILED_PRECONDITION, details: [],
-      message: 'one of the models was created again, or an earlier call failed: nothing was sent; call again' }, 'POSITIONS_DIFFER');
-  }
-}
-
 const sums = ({ examples, mistakes, updates }) => ({ examples, mistakes, updates });
 
-/** The outcome of each model, after `passes`; lastPasses: of the last one, if there is any. Warns of rows that were left out. */
-function outcome(models, passes, lastPasses) {
-  for (const { totals } of models) {
-    if (totals.rowErrors === 0) continue;
-    // What is learned of the others may be biased.
-    process.emitWarning(`${totals.rowErrors} of ${totals.rowErrors + totals.examples} examples were not learned; the first, ${totals.firstRowError}`);
-  }
-  const [first, ...others] = models.map(({ totals }, i) => ({ totals, passes, lastPass: lastPasses?.[i], others: [] }));
-  return { ...first, others };
+/** What learn() resolves to. Warns of rows that were left out. */
+function outcome(totals, passes, lastPass) {
+  // What is learned of the others may be biased.
+  if (totals.rowErrors > 0) process.emitWarning(`${totals.rowErrors} of ${totals.rowErrors + totals.examples} examples were not learned; the first, ${totals.firstRowError}`);
+  return { totals, passes, lastPass };
 }
 
 async function* asRows(examples, first = 0, read = asRow) {
@@ -161,21 +147,17 @@ export class Client {
     const most = passes ?? (untilConverged && rows !== undefined ? MOST_UNTIL_CONVERGED : 1);
     if (!(Number.isInteger(most) && most >= 1)) throw new RangeError(`passes: ${most}: expected a whole number, at least 1`);
     if (most > 1 && rows === undefined) throw new RangeError('an iterator can be read once: give an array, or passes: 1');
-    const models = [model].flat().map(nameOf);
-    if (models.length === 0) throw new RangeError('no model: name one or several');
-    const [name, done] = producer === undefined ? this.#lendProducer(models) : [producer, () => {}];
+    const [name, done] = producer === undefined ? this.#lendProducer(nameOf(model)) : [producer, () => {}];
     let stream;
-    let complete = false;
     try {
-      stream = await this.#openStream(models, name, window);
-      if (producer === undefined) checkPositions(stream.models);
+      stream = await this.#openStream(model, name, window);
       // A named producer has sent what is below its position; other examples are new.
       const [before, offset] = producer === undefined ? [stream.passes, 0] : [0, stream.nextOffset];
       const begin = producer === undefined ? stream.nextOffset : 0;
       stream.numberRows((number) => (rows > 0 ? (number - begin) % rows : number - begin));
-      const zeros = this.#zeroLabels(models);
-      let lastPasses;
-      const converged = () => untilConverged && lastPasses?.every((pass) => pass.converged);
+      const zeros = this.#zeroLabels(model);
+      let lastPass;
+      const converged = () => untilConverged && lastPass?.converged;
       for (let number = stream.passes; number - before < most && !converged(); ++number) {
         const first = Math.max(offset - (number - before) * (rows ?? 0), 0);
         let sent = rows === undefined ? first : Math.min(first, rows);
@@ -185,59 +167,48 @@ export class Client {
           sent += part.length;
           onProgress({ pass: number + 1, sent, rows, ...sums(stream.totals) });
         }
-        await stream.endPass();
-        lastPasses = stream.lastPasses();
-        onProgress({ pass: number + 1, sent, rows, ...sums(stream.totals), lastPass: lastPasses[0] });
+        lastPass = await stream.endPass();
+        onProgress({ pass: number + 1, sent, rows, ...sums(stream.totals), lastPass });
       }
       await stream.finish();
-      complete = true;
-      return outcome(stream.models, stream.passes, lastPasses);
+      return outcome(stream.totals, stream.passes, lastPass);
     } catch (error) {
       await stream?.cancel();
       throw toError(error);
     } finally {
-      done(complete);
+      done();
     }
   }
 
   async learnStream(model, producer, options = {}) {
     checkOptions(options, ['window']);
-    const models = [model].flat().map(nameOf);
     try {
-      return new ExampleStream(await this.#openStream(models, producer, options.window ?? 8192), this.#zeroLabels(models));
+      return new ExampleStream(await this.#openStream(model, producer, options.window ?? 8192), this.#zeroLabels(model));
     } catch (error) {
       throw toError(error);
     }
   }
 
-  #zeroLabels(models) {
-    return new ZeroLabels(() => Promise.all(models.map((name) => this.get(name))));
+  #zeroLabels(model) {
+    return new ZeroLabels(() => this.get(model));
   }
 
-  async #openStream(models, producer, window) {
+  async #openStream(model, producer, window) {
     if (!(Number.isInteger(window) && window >= 1)) throw new RangeError(`window: ${window}: expected a whole number, at least 1`);
-    return LearnStream.open(await this.#stub(LearningService), models, producer, {
+    return LearnStream.open(await this.#stub(LearningService), nameOf(model), producer, {
       window, giveUpAfter: this.#giveUpAfter, onReconnect: this.#onReconnect, writerStub: (address) => this.#writer(address) });
   }
 
-  /**
-   * Returns a name that no open stream to these models has, and a function that gives it back, with whether all was learned.
-   * Several models have names of their own, whose position is the same in all of them; after a failed call it may differ,
-   * and they get new ones.
-   */
-  #lendProducer(models) {
-    const key = models.join(' ');
-    if (!this.#learning.has(key)) this.#learning.set(key, { used: new Set(), group: this.#learning.size, generation: 0 });
-    const lent = this.#learning.get(key);
+  /** Returns a name that no open stream to this model has, and a function that gives it back. */
+  #lendProducer(model) {
+    if (!this.#learning.has(model)) this.#learning.set(model, { used: new Set(), group: this.#learning.size });
+    const { used, group } = this.#learning.get(model);
     let number = 0;
-    while (lent.used.has(number)) ++number;
-    lent.used.add(number);
+    while (used.has(number)) ++number;
+    used.add(number);
     // A model may be learned under its own name and by an alias at the same time.
-    const ofSeveral = models.length > 1 || models[0].startsWith('aliases/') ? `${lent.group}-${lent.generation}-` : '';
-    return [`${this.#producer}-${ofSeveral}${number}`, (complete) => {
-      lent.used.delete(number);
-      if (!complete) lent.generation += 1;
-    }];
+    const ofAlias = model.startsWith('aliases/') ? `${group}-` : '';
+    return [`${this.#producer}-${ofAlias}${number}`, () => used.delete(number)];
   }
 
   // ---- Predictions ----

@@ -7,12 +7,12 @@ export class ExampleStream {
   #stream;
   #zeros;
 
-  /** zeros: the ZeroLabels of its models. */
+  /** zeros: the ZeroLabels of its model. */
   constructor(stream, zeros) { [this.#stream, this.#zeros] = [stream, zeros]; }
 
   get nextOffset() { return this.#stream.nextOffset; }
   get passes() { return this.#stream.passes; }
-  get totals() { return this.#stream.models.map(({ totals }) => ({ ...totals })); }
+  get totals() { return { ...this.#stream.totals }; }
 
   send(examples) {
     return this.#do(async () => {
@@ -24,10 +24,7 @@ export class ExampleStream {
   }
 
   endPass() {
-    return this.#do(async () => {
-      await this.#stream.endPass();
-      return this.#stream.lastPasses();
-    });
+    return this.#do(() => this.#stream.endPass());
   }
 
   async finish() {

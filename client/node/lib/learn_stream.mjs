@@ -31,16 +31,15 @@ export class LearnStream {
 
   /**
    * Opens the stream and waits for the position of the producer.
-   * models: one, or several that learn the same examples, which a fleet refuses; window: most unanswered examples; nameTableSize: most names in the stream's table, which sends each name once, or
-   * 0: each message has its names; giveUpAfter: seconds without progress before giving up; writerStub: resolves to the
+   * window: most unanswered examples; nameTableSize: most names in the stream's table, which sends each name once, or 0: each message has its names; giveUpAfter: seconds without progress before giving up; writerStub: resolves to the
    * stub of the server that clients reach at an address, or to undefined if that is none of the program's several.
    */
-  static async open(stub, models, producer,
+  static async open(stub, model, producer,
     { window = 8192, nameTableSize = NAME_TABLE_SIZE, giveUpAfter = 60, onReconnect = () => {}, writerStub = async () => undefined } = {}) {
     const stream = new LearnStream();
     stream.#stub = stub;
     stream.#writerStub = writerStub;
-    stream.#window = new Window(models, producer, window, nameTableSize);
+    stream.#window = new Window(model, producer, window, nameTableSize);
     stream.#backoff = new Backoff(giveUpAfter);
     stream.#done = stream.#run(onReconnect);
     await stream.#until(() => stream.#window.ready);
@@ -49,10 +48,7 @@ export class LearnStream {
 
   /** Errors name the row rowOf(offset) instead of the offset. */
   numberRows(rowOf) { this.#window.rowOf = rowOf; }
-  /** Of the first model. */
   get totals() { return this.#window.totals; }
-  /** All models, with totals of their own. */
-  get models() { return this.#window.models; }
   get nextOffset() { return this.#window.nextOffset; }
   get passes() { return this.#window.passes; }
 
@@ -65,14 +61,11 @@ export class LearnStream {
     await turn();
   }
 
-  /** Of each model, what endPass() returned of the first. */
-  lastPasses() { return this.#window.lastPasses(); }
-
-  /** Marks the end of a pass over the data, waits for all answers and returns the first model's PassSummary. */
+  /** Marks the end of a pass over the data, waits for all answers and returns its PassSummary. */
   async endPass() {
     await this.send([], this.#window.passes + 1);
     await this.#until(() => this.#window.empty);
-    return this.#window.lastPasses()[0];
+    return this.#window.lastPass();
   }
 
   /** Waits for all answers and ends the stream. */
@@ -146,8 +139,8 @@ export class LearnStream {
     }
   }
 
-  #handle({ opened, additionalOpened, results, writerAddress }) {
-    if (opened) this.#window.opened(opened, additionalOpened);
+  #handle({ opened, results, writerAddress }) {
+    if (opened) this.#window.opened(opened);
     if (opened && this.#writer) this.#unreached = undefined;
     for (const result of results) if (this.#window.answered(result)) this.#backoff.progress();
     if (writerAddress) this.#prefer(writerAddress, this.#call);

@@ -5,53 +5,6 @@ import { NAME_TABLE_SIZE, NameTable } from './name_table.mjs';
 import { positionOf } from './rows.mjs';
 import { ProtocolError, StatusError, describeStatus } from './rpc.mjs';
 
-/** What a model has of a stream. */
-class LearningModel {
-  #uid;
-  #acknowledged = -1;
-  #revision = 0;
-  #historyId = '';
-
-  name;
-  // The latest PassSummary received.
-  lastPass;
-  // Totals over all answers received. Lost answers are missing here but are in the model's report.
-  totals = { examples: 0, mistakes: 0, updates: 0, duplicates: 0, rowErrors: 0, firstRowError: '', lostAnswers: 0 };
-  // The producer's position when the latest connection was opened.
-  position;
-
-  constructor(name) { this.name = name; }
-
-  get isOpen() { return this.#uid !== undefined; }
-
-  /** What was acknowledged (Producer.Resume); undefined if nothing was. */
-  claim() {
-    return this.isOpen && this.#acknowledged >= 0
-      ? { modelUid: this.#uid, acknowledgedOffset: this.#acknowledged, acknowledgedRevision: this.#revision, historyId: this.#historyId } : undefined;
-  }
-
-  /** Throws if what a later connection opened (StreamOpened) is another model, or one that lost what it acknowledged. */
-  checkSame({ modelUid, nextOffset }) {
-    if (!this.isOpen) return;
-    if (modelUid !== this.#uid) throw new ProtocolError(`${this.name} was ${this.name.startsWith('aliases/') ? 'moved' : 'deleted and created again'} while examples were being sent to it`);
-    if (nextOffset <= this.#acknowledged) {
-      throw new ProtocolError(`the server acknowledged examples through ${this.#acknowledged} but now expects ${nextOffset}`);
-    }
-  }
-
-  open({ model = '', modelUid, nextOffset, passes, revision, historyId = '' }) {
-    // Later connections stay on the model of an alias.
-    if (model !== '') this.name = model;
-    [this.#uid, this.#historyId, this.position] = [modelUid, historyId, { nextOffset, passes }];
-    this.acknowledge(nextOffset - 1, revision);
-  }
-
-  acknowledge(offset, revision = 0) {
-    this.#acknowledged = Math.max(this.#acknowledged, offset);
-    this.#revision = Math.max(this.#revision, revision);
-  }
-}
-
 /**
  * The unanswered messages of a stream, for exactly-once learning. It has no connection; LearnStream sends the messages.
  * The producer's examples are numbered from 0. After a lost connection the server returns the number it expects next:
@@ -68,40 +21,41 @@ export class Window {
   #rows = 0;
   #sent = 0;
   #answered = 0;
-  // Models whose answer to the oldest message has come.
-  #answering = 0;
   #ready = false;
+  // Once a connection was opened, as the server names it.
+  #model;
+  // The first StreamOpened's; undefined before it.
+  #uid;
+  #historyId = '';
+  #acknowledged = -1;
+  #revision = 0;
+  // The latest PassSummary received.
+  #lastPass;
 
   nextOffset = 0;
-  // Those that all models have completed.
   passes = 0;
-  // LearningModels, in the order of their names.
-  models;
+  // Totals over all answers received. Lost answers are missing here but are in the model's report.
+  totals = { examples: 0, mistakes: 0, updates: 0, duplicates: 0, rowErrors: 0, firstRowError: '', lostAnswers: 0 };
   // From an offset to the row of what the user gave, for errors.
   rowOf = (offset) => offset;
 
   /**
-   * models: one name, or several of models that learn the same examples; capacity: most unanswered examples; a message
-   * is accepted while there are fewer; nameTableSize: most names in a stream's table; 0: each message has its names.
+   * capacity: most unanswered examples; a message is accepted while there are fewer; nameTableSize: most names in a
+   * stream's table; 0: each message has its names.
    */
-  constructor(models, producer, capacity, nameTableSize = NAME_TABLE_SIZE) {
-    this.models = [models].flat().map((name) => new LearningModel(name));
-    [this.#producer, this.#capacity, this.#nameTableSize] = [producer, capacity, nameTableSize];
+  constructor(model, producer, capacity, nameTableSize = NAME_TABLE_SIZE) {
+    [this.#model, this.#producer, this.#capacity, this.#nameTableSize] = [model, producer, capacity, nameTableSize];
   }
 
-  /** Of the first model. */
-  get totals() { return this.models[0].totals; }
-
-  /** The last pass of each model: its number alone, if the model had completed it before. */
-  lastPasses() {
-    const known = { number: this.passes, examples: 0, mistakes: 0, updates: 0, rowErrors: 0, converged: false };
-    return this.models.map(({ lastPass }) => (lastPass?.number === this.passes ? lastPass : known));
+  /** The last pass: its number alone, if the model had completed it before. */
+  lastPass() {
+    return this.#lastPass?.number === this.passes ? this.#lastPass : { number: this.passes, examples: 0, mistakes: 0, updates: 0, rowErrors: 0, converged: false };
   }
 
   /** Whether the server has sent the producer's position. */
   get ready() { return this.#ready; }
   get empty() { return this.#messages.length === 0; }
-  get hasRoom() { return this.models[0].isOpen && this.#rows < this.#capacity; }
+  get hasRoom() { return this.#uid !== undefined && this.#rows < this.#capacity; }
 
   /** Numbers a message and keeps it until it is answered. Its rows must not change until then. */
   add(rows, completedPass = 0) {
@@ -116,26 +70,21 @@ export class Window {
   opening() {
     this.#sent = this.#answered = 0;
     this.#ready = false;
-    const [resume, ...additionalResumes] = this.models.map((model) => model.claim());
-    const [model, ...additionalModels] = this.models.map(({ name }) => name);
-    return { model, additionalModels, producer: { id: this.#producer, resume, additionalResumes: additionalResumes.map((claim) => claim ?? {}) },
-      resultDetail: 'RESULT_DETAIL_UPDATES', nameTableSize: this.#nameTableSize };
+    const resume = this.#uid !== undefined && this.#acknowledged >= 0
+      ? { modelUid: this.#uid, acknowledgedOffset: this.#acknowledged, acknowledgedRevision: this.#revision, historyId: this.#historyId } : undefined;
+    return { model: this.#model, producer: { id: this.#producer, resume }, resultDetail: 'RESULT_DETAIL_UPDATES', nameTableSize: this.#nameTableSize };
   }
 
-  /** Handles the first response (StreamOpened, and those of the models after the first): the producer's position in each. */
-  opened(first, others = []) {
-    const positions = [first, ...others];
-    if (positions.length !== this.models.length) {
-      throw new ProtocolError(`the server opened ${positions.length} of ${this.models.length} models: use a newer server, or a stream for each model`);
-    }
-    const nextOffset = Math.min(...positions.map((position) => position.nextOffset));
-    if (!this.models[0].isOpen) {
-      [this.nextOffset, this.passes] = [nextOffset, Math.min(...positions.map(({ passes }) => passes))];
-    }
-    this.models.forEach((model, i) => model.checkSame(positions[i]));
+  /** Handles the first response (StreamOpened): the producer's position. */
+  opened({ model = '', modelUid, nextOffset, passes, revision, historyId = '', nameTableSize }) {
+    if (this.#uid === undefined) [this.nextOffset, this.passes] = [nextOffset, passes];
+    else this.#checkSame(modelUid, nextOffset);
     this.#settle(nextOffset);
-    this.models.forEach((model, i) => model.open(positions[i]));
-    this.#names = new NameTable(first.nameTableSize);
+    // Later connections stay on the model of an alias.
+    if (model !== '') this.#model = model;
+    [this.#uid, this.#historyId] = [modelUid, historyId];
+    this.#acknowledge(nextOffset - 1, revision);
+    this.#names = new NameTable(nameTableSize);
     this.#ready = true;
   }
 
@@ -155,21 +104,17 @@ export class Window {
     return { columns, firstOffset: message.firstOffset, completedPass: message.completedPass };
   }
 
-  /** Handles an answer (LearnResult); true if a message with rows or a mark now has those of all models. */
+  /** Handles an answer (LearnResult); true if it is of a message with rows or a mark. */
   answered(result) {
     if (result.messageNumber === 0) return false;
-    const { error, modelNumber = 0 } = result;
-    if (error) throw new StatusError({ ...error, message: this.#placed(this.models[modelNumber], error.message) });
-    if (result.messageNumber !== this.#answered + 1 || modelNumber !== this.#answering || this.#sent === 0) {
+    if (result.error) throw new StatusError(result.error);
+    if (result.messageNumber !== this.#answered + 1 || this.#sent === 0) {
       throw new ProtocolError(`the server answered message ${result.messageNumber} out of order`);
     }
-    const [message] = this.#messages;
-    this.#count(this.models[this.#answering], message, result);
-    this.#answering = (this.#answering + 1) % this.models.length;
-    if (this.#answering > 0) return false;
+    const message = this.#messages.shift();
+    this.#count(message, result);
     this.#answered += 1;
     this.#sent -= 1;
-    this.#messages.shift();
     this.#rows -= message.rows.length;
     this.passes = Math.max(this.passes, message.completedPass);
     return true;
@@ -191,34 +136,41 @@ export class Window {
   /** Drops messages whose rows are all below this offset: they were learned but their answers were lost. Marks stay. */
   #settle(nextOffset) {
     const kept = [];
-    this.#messages.forEach((message, i) => {
+    for (const message of this.#messages) {
       const { rows, firstOffset, completedPass } = message;
       if (rows.length === 0 || firstOffset + rows.length > nextOffset) {
         kept.push(message);
-        return;
+        continue;
       }
       this.#rows -= rows.length;
-      for (const model of this.models.slice(i === 0 ? this.#answering : 0)) model.totals.lostAnswers += rows.length;
+      this.totals.lostAnswers += rows.length;
       if (completedPass > 0) kept.push({ rows: [], completedPass });
-    });
+    }
     this.#messages = kept;
-    this.#answering = 0;
   }
 
-  /** An error of a model, which is named if there are several. */
-  #placed({ name }, message) {
-    return this.models.length > 1 ? `${name}: ${message}` : message;
+  /** Throws if a later connection opened another model, or one that lost what it acknowledged. */
+  #checkSame(modelUid, nextOffset) {
+    if (modelUid !== this.#uid) throw new ProtocolError(`${this.#model} was ${this.#model.startsWith('aliases/') ? 'moved' : 'deleted and created again'} while examples were being sent to it`);
+    if (nextOffset <= this.#acknowledged) {
+      throw new ProtocolError(`the server acknowledged examples through ${this.#acknowledged} but now expects ${nextOffset}`);
+    }
   }
 
-  #count(model, { rows, firstOffset }, result) {
-    const { totals } = model;
-    model.acknowledge(result.acknowledgedOffset, result.revision);
+  #acknowledge(offset, revision = 0) {
+    this.#acknowledged = Math.max(this.#acknowledged, offset);
+    this.#revision = Math.max(this.#revision, revision);
+  }
+
+  #count({ rows, firstOffset }, result) {
+    const { totals } = this;
+    this.#acknowledge(result.acknowledgedOffset, result.revision);
     for (const name of ['examples', 'mistakes', 'updates', 'duplicates']) totals[name] += result[name];
     if (result.rowErrors.length > 0 && totals.rowErrors === 0) {
       const [{ row, status }] = result.rowErrors;
-      totals.firstRowError = this.#placed(model, `${positionOf(rows[row], this.rowOf(firstOffset + row))}: ${describeStatus(status)}`);
+      totals.firstRowError = `${positionOf(rows[row], this.rowOf(firstOffset + row))}: ${describeStatus(status)}`;
     }
     totals.rowErrors += result.rowErrors.length;
-    model.lastPass = result.completedPass ?? model.lastPass;
+    this.#lastPass = result.completedPass ?? this.#lastPass;
   }
 }

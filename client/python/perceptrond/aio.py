@@ -103,30 +103,27 @@ class AsyncClient:
 
     # ---- Learning ----
 
-    async def learn(self, model: Union[str, Sequence[str]], examples: Any = None, labels: Optional[Sequence[Any]] = None, *, weights: Optional[Sequence[float]] = None,
+    async def learn(self, model: str, examples: Any = None, labels: Optional[Sequence[Any]] = None, *, weights: Optional[Sequence[float]] = None,
                     ids: Optional[Sequence[str]] = None, producer: Optional[str] = None, passes: Optional[int] = None,
                     until_converged: bool = False, batch: int = 1000,
                     window: int = 8192, progress: Union[bool, OnProgress, None] = None) -> Learned:
         plan = calls.Passes(examples_of(examples, labels, weights, ids, batch), passes, until_converged, resumes=producer is not None, progress=progress)
-        with self._producers.lent(calls.names_of(model), producer) as name:
+        with self._producers.lent(calls.name_of(model), producer) as name:
             async with self.learn_stream(model, name, window=window) as stream:
-                if producer is None:
-                    calls.check_positions(stream.models)
-                plan.check([await self.get(one) for one in ([model] if isinstance(model, str) else model)])
+                plan.check(await self.get(model))
                 plan.start(stream.next_offset, stream.passes)
                 stream.number_rows(plan.row_of)
                 while plan.left():
                     for message in plan.messages(stream.totals):
                         await stream.send(message)
                     if not plan.refused:
-                        await stream.end_pass()
-                        plan.end(stream.last_passes(), stream.totals)
+                        plan.end(await stream.end_pass(), stream.totals)
                 await stream.finish()
                 plan.check_complete()
-                return learned(stream.models, plan.completed, plan.summaries)
+                return learned(stream.totals, plan.completed, plan.summary)
 
-    def learn_stream(self, model: Union[str, Sequence[str]], producer: str, *, window: int = 8192, name_table_size: int = NAME_TABLE_SIZE) -> LearnStream:
-        return LearnStream(self._learning, calls.names_of(model), producer, window=window, name_table_size=name_table_size,
+    def learn_stream(self, model: str, producer: str, *, window: int = 8192, name_table_size: int = NAME_TABLE_SIZE) -> LearnStream:
+        return LearnStream(self._learning, calls.name_of(model), producer, window=window, name_table_size=name_table_size,
                            give_up_after=self._give_up_after, on_reconnect=self._on_reconnect, writer_stub=self._writer_stub)
 
     # ---- Predictions ----

@@ -2,7 +2,7 @@
 
 import time
 import uuid
-from typing import Any, Iterator, Mapping, Optional, Sequence, Union
+from typing import Any, Iterator, Mapping, Optional, Union
 
 import grpc
 
@@ -14,7 +14,7 @@ from .model_check import ModelCheck
 from .progress import OnProgress, Progress, shown
 from .settings import model_settings
 from .v1 import analysis_service_pb2, learner_pb2, model_pb2, model_service_pb2, prediction_service_pb2, report_pb2
-from .window import OUT_OF_ORDER, Examples, LearningModel, Totals
+from .window import OUT_OF_ORDER, Examples, Totals
 
 MOST_UNTIL_CONVERGED = 1000
 # The class scores of a message.
@@ -26,10 +26,6 @@ MOST_EXPLAINED = 100
 def name_of(model: str) -> str:
     """Of an alias, "aliases/prod", its own."""
     return model if model.startswith(("models/", "aliases/")) else f"models/{model}"
-
-
-def names_of(models: Union[str, Sequence[str]]) -> Union[str, list[str]]:
-    return name_of(models) if isinstance(models, str) else [name_of(model) for model in models]
 
 
 def create_request(model: str, settings: Optional[model_pb2.Model], keywords: Mapping[str, Any]) -> model_service_pb2.CreateModelRequest:
@@ -142,8 +138,8 @@ class Passes:
         self._offset = self._before = self._begin = self._sent = 0
         # Completed by the producer, earlier runs included.
         self.completed = 0
-        # Of the last pass that was completed here, one of each model; empty: there is none.
-        self.summaries: Sequence[report_pb2.PassSummary] = ()
+        # Of the last pass that was completed here; None: there is none.
+        self.summary: Optional[report_pb2.PassSummary] = None
 
     def start(self, next_offset: int, passes: int) -> None:
         """The producer's position when the stream was opened. One that resumes has sent what is below it."""
@@ -151,10 +147,9 @@ class Passes:
         self._before, self._offset = (0, next_offset) if self._resumes else (passes, 0)
         self._begin = 0 if self._resumes else next_offset
 
-    def check(self, models: Sequence[model_pb2.Model]) -> None:
-        """Raises ValueError for rows that one of the models does not take, before any is sent. Of an iterator, check_complete()
-        does."""
-        self._data.check(ModelCheck(models))
+    def check(self, model: model_pb2.Model) -> None:
+        """Raises ValueError for rows that the model does not take, before any is sent. Of an iterator, check_complete() does."""
+        self._data.check(ModelCheck([model]))
 
     def row_of(self, offset: int) -> int:
         """The row of the examples that has this offset."""
@@ -162,7 +157,7 @@ class Passes:
 
     def left(self) -> bool:
         """Whether there is another pass. Without rows there is none."""
-        converged = self._until_converged and len(self.summaries) > 0 and all(one.converged for one in self.summaries)
+        converged = self._until_converged and self.summary is not None and self.summary.converged
         return self._rows != 0 and not converged and not self.refused and self.completed - self._before < self._most
 
     def messages(self, totals: Totals) -> Iterator[Examples]:
@@ -180,13 +175,13 @@ class Passes:
 
     @property
     def refused(self) -> bool:
-        """Whether the pass ended before a row that a model does not take."""
+        """Whether the pass ended before a row that the model does not take."""
         return self._data.refused is not None
 
-    def end(self, summaries: Sequence[report_pb2.PassSummary], totals: Totals) -> None:
+    def end(self, summary: report_pb2.PassSummary, totals: Totals) -> None:
         self.completed += 1
-        self.summaries = summaries
-        self._progress(self.completed, totals, summaries[0])
+        self.summary = summary
+        self._progress(self.completed, totals, summary)
 
     def _first(self) -> int:
         begin = (self.completed - self._before) * (self._rows or 0)
@@ -195,10 +190,3 @@ class Passes:
 
     def _progress(self, number: int, totals: Totals, summary: Optional[report_pb2.PassSummary]) -> None:
         self._say(Progress(number, self._sent, self._rows, totals.examples, totals.mistakes, totals.updates, summary))
-
-
-def check_positions(models: Sequence[LearningModel]) -> None:
-    """Of models that are to learn the same new examples: one that is ahead would take them for repeated."""
-    if len({(model.opened.next_offset, model.opened.passes) for model in models if model.opened is not None}) > 1:
-        raise PerceptrondError.from_parts(grpc.StatusCode.FAILED_PRECONDITION, "POSITIONS_DIFFER",
-                                          "one of the models was created again, or an earlier call failed: nothing was sent; call again")

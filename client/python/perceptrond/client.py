@@ -129,14 +129,12 @@ class Client:
 
     # ---- Learning ----
 
-    def learn(self, model: Union[str, Sequence[str]], examples: Any = None, labels: Optional[Sequence[Any]] = None, *, weights: Optional[Sequence[float]] = None,
+    def learn(self, model: str, examples: Any = None, labels: Optional[Sequence[Any]] = None, *, weights: Optional[Sequence[float]] = None,
               ids: Optional[Sequence[str]] = None, producer: Optional[str] = None, passes: Optional[int] = None,
               until_converged: bool = False, batch: int = 1000,
               window: int = 8192, progress: Union[bool, OnProgress, None] = None) -> Learned:
         """Learns examples, each exactly once a pass, also across restarts of the server.
 
-        model: one, or several that learn the same stream, each with an outcome of its own (Learned.others); a fleet refuses
-          several. With producer, each learns what it lacks.
         examples, labels, weights, batch: as Dataset has them: a matrix, a frame, dicts, texts or Rows.
         ids: instead of examples, Predictions.ids of predictions whose labels these are; each is learned once.
         producer: the name of this sequence of examples, for good; 1 to 128 bytes. The server keeps its position, so that the
@@ -152,25 +150,22 @@ class Client:
         A row with another validation error is left out, with a warning at the end; totals.row_errors counts them, and totals.first_row_error_position names the
         first: "row 12" of the examples, from 0, or "line 13" of the file if Row.line is set."""
         plan = calls.Passes(examples_of(examples, labels, weights, ids, batch), passes, until_converged, resumes=producer is not None, progress=progress)
-        with self._producers.lent(calls.names_of(model), producer) as name, self.learn_stream(model, name, window=window) as stream:
-            if producer is None:
-                calls.check_positions(stream.models)
-            plan.check([self.get(one) for one in ([model] if isinstance(model, str) else model)])
+        with self._producers.lent(calls.name_of(model), producer) as name, self.learn_stream(model, name, window=window) as stream:
+            plan.check(self.get(model))
             plan.start(stream.next_offset, stream.passes)
             stream.number_rows(plan.row_of)
             while plan.left():
                 for message in plan.messages(stream.totals):
                     stream.send(message)
                 if not plan.refused:
-                    stream.end_pass()
-                    plan.end(stream.last_passes(), stream.totals)
+                    plan.end(stream.end_pass(), stream.totals)
             stream.finish()
             plan.check_complete()
-            return learned(stream.models, plan.completed, plan.summaries)
+            return learned(stream.totals, plan.completed, plan.summary)
 
-    def learn_stream(self, model: Union[str, Sequence[str]], producer: str, *, window: int = 8192, name_table_size: int = NAME_TABLE_SIZE) -> LearnStream:
+    def learn_stream(self, model: str, producer: str, *, window: int = 8192, name_table_size: int = NAME_TABLE_SIZE) -> LearnStream:
         """Opens a stream of a producer, for examples as they come. A context manager; it ends at finish() or with its block."""
-        return LearnStream(self._learning, calls.names_of(model), producer, window=window, name_table_size=name_table_size,
+        return LearnStream(self._learning, calls.name_of(model), producer, window=window, name_table_size=name_table_size,
                            give_up_after=self._give_up_after, on_reconnect=self._on_reconnect, writer_stub=self._writer_stub)
 
     # ---- Predictions ----

@@ -52,7 +52,7 @@ class PerceptrondError(Exception):
 
     @classmethod
     def at(cls, position: str, status: status_pb2.Status) -> "PerceptrondError":
-        """Of a row, or of one of several models: the message begins with its position or name."""
+        """Of a row: the message begins with its position."""
         placed = status_pb2.Status()
         placed.CopyFrom(status)
         placed.message = f"{position}: {status.message}"

@@ -7,14 +7,14 @@
 """
 
 import asyncio
-from typing import AsyncIterator, Callable, Optional, Sequence, Union
+from typing import AsyncIterator, Callable, Optional
 
 import grpc
 
 from .errors import Backoff, PerceptrondError, is_transient, reason
 from .servers import Servers
 from .v1 import learning_service_pb2, learning_service_pb2_grpc, report_pb2
-from .window import NAME_TABLE_SIZE, OUT_OF_ORDER, Examples, LearningModel, Totals, Window
+from .window import NAME_TABLE_SIZE, OUT_OF_ORDER, Examples, Totals, Window
 
 Request = learning_service_pb2.LearnStreamRequest
 
@@ -25,7 +25,7 @@ class LearnStream:
     Every method raises what ended the stream: a PerceptrondError, or what packing a row raised.
     """
 
-    def __init__(self, stub: learning_service_pb2_grpc.LearningServiceStub, model: Union[str, Sequence[str]], producer: str, *, window: int = 8192,
+    def __init__(self, stub: learning_service_pb2_grpc.LearningServiceStub, model: str, producer: str, *, window: int = 8192,
                  name_table_size: int = NAME_TABLE_SIZE, give_up_after: float = 60,
                  on_reconnect: Callable[[PerceptrondError], None] = lambda error: None,
                  writer_stub: Callable[[str], Optional[learning_service_pb2_grpc.LearningServiceStub]] = lambda address: None):
@@ -61,15 +61,6 @@ class LearnStream:
     def totals(self) -> Totals:
         return self._window.totals
 
-    @property
-    def models(self) -> Sequence[LearningModel]:
-        """All models of the stream, with totals of their own; `totals` and `revision` are the first one's."""
-        return self._window.models
-
-    def last_passes(self) -> Sequence[report_pb2.PassSummary]:
-        """Of each model, what end_pass() returned of the first."""
-        return self._window.last_passes()
-
     def number_rows(self, row_of: Callable[[int], int]) -> None:
         """Errors name the row row_of(offset) instead of the offset."""
         self._window.row_of = row_of
@@ -90,7 +81,7 @@ class LearnStream:
         """Marks the end of a pass over the data and waits for all answers."""
         await self.send((), self._window.passes + 1)
         await self._wait_until(self._window.empty)
-        return self._window.last_passes()[0]
+        return self._window.last_pass()
 
     async def finish(self) -> Totals:
         """Waits for all answers and ends the stream."""
@@ -164,7 +155,7 @@ class LearnStream:
     async def _handle(self, response: learning_service_pb2.LearnStreamResponse) -> None:
         async with self._changed:
             if response.HasField("opened"):
-                self._window.opened(response.opened, response.additional_opened)
+                self._window.opened(response.opened)
                 self._servers.reached()
             for result in response.results:
                 if self._window.answered(result):

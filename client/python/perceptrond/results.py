@@ -1,14 +1,14 @@
 """What learn() and predict() return."""
 
 import warnings
-from dataclasses import dataclass, field, replace
-from typing import Optional, Sequence, Union
+from dataclasses import dataclass, field
+from typing import Optional, Union
 
 from .errors import PerceptrondError
 from .labels import Labels
 from .rows import position_of
 from .v1 import prediction_service_pb2, report_pb2
-from .window import Examples, LearningModel, Totals
+from .window import Examples, Totals
 
 
 @dataclass(frozen=True)
@@ -21,8 +21,6 @@ class Learned:
     passes: int
     # The last of them; None: this call completed none.
     last_pass: Optional[report_pb2.PassSummary]
-    # With several models, the outcomes of those after the first.
-    others: tuple["Learned", ...] = ()
 
     @property
     def converged(self) -> bool:
@@ -30,15 +28,12 @@ class Learned:
         return self.last_pass is not None and self.last_pass.converged
 
 
-def learned(models: Sequence[LearningModel], passes: int, summaries: Sequence[report_pb2.PassSummary]) -> Learned:
-    """The outcome of each model, after `passes`; summaries: of the last one, if there is any. To be called by learn(): warns
-    of rows that were left out, since what is learned of the others may be biased."""
-    for model, totals in ((model, model.totals) for model in models if model.totals.row_errors > 0):
-        of_model = f"{model.name}: " if len(models) > 1 else ""
-        warnings.warn(f"{of_model}{totals.row_errors} of {totals.row_errors + totals.examples} examples were not learned; the first, "
+def learned(totals: Totals, passes: int, last_pass: Optional[report_pb2.PassSummary]) -> Learned:
+    """To be called by learn(): warns of rows that were left out, since what is learned of the others may be biased."""
+    if totals.row_errors > 0:
+        warnings.warn(f"{totals.row_errors} of {totals.row_errors + totals.examples} examples were not learned; the first, "
                       f"{totals.first_row_error_position}: {totals.first_row_error}", stacklevel=3)
-    first, *others = (Learned(model.totals, passes, summaries[number] if summaries else None) for number, model in enumerate(models))
-    return replace(first, others=tuple(others))
+    return Learned(totals, passes, last_pass)
 
 
 @dataclass

@@ -9,7 +9,7 @@ Rows are packed when they are sent, because each connection has a table of names
 
 import collections
 import itertools
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Callable, Deque, Iterable, Iterator, Mapping, Optional, Sequence, Union
 
 import grpc
@@ -74,70 +74,34 @@ class Totals:
     lost_answers: int = 0
 
 
-@dataclass
-class LearningModel:
-    """What a model has of a stream."""
-
-    name: str
-    opened: Optional[learning_service_pb2.StreamOpened] = None
-    acknowledged: int = -1
-    revision: int = 0
-    totals: Totals = field(default_factory=Totals)
-    last_pass: Optional[report_pb2.PassSummary] = None
-
-    def claim(self) -> learning_service_pb2.Producer.Resume:
-        """What was acknowledged; empty if nothing was."""
-        if self.opened is None or self.acknowledged < 0:
-            return learning_service_pb2.Producer.Resume()
-        return learning_service_pb2.Producer.Resume(model_uid=self.opened.model_uid, acknowledged_offset=self.acknowledged,
-                                                    acknowledged_revision=self.revision, history_id=self.opened.history_id)
-
-    def check_same(self, opened: learning_service_pb2.StreamOpened) -> None:
-        if self.opened is None:
-            return
-        if opened.model_uid != self.opened.model_uid:
-            raise PerceptrondError.from_parts(grpc.StatusCode.FAILED_PRECONDITION, "MODEL_REPLACED", f"{self.name} was {'moved' if self.name.startswith('aliases/') else 'deleted and created again'} while examples were being sent to it")
-        if opened.next_offset <= self.acknowledged:
-            raise PerceptrondError.from_parts(grpc.StatusCode.DATA_LOSS, "UPDATES_LOST",
-                                              f"the server acknowledged examples through {self.acknowledged} but now expects {opened.next_offset}")
-
-
 class Window:
     """Threads: one at a time."""
 
-    def __init__(self, models: Union[str, Sequence[str]], producer: str, capacity: int, name_table_size: int = NAME_TABLE_SIZE):
-        """models: one, or several that learn the same examples. capacity: most unanswered examples; a message is accepted
-        while there are fewer. name_table_size: most names in a stream's table; 0: each message has its names."""
+    def __init__(self, model: str, producer: str, capacity: int, name_table_size: int = NAME_TABLE_SIZE):
+        """capacity: most unanswered examples; a message is accepted while there are fewer. name_table_size: most names in a
+        stream's table; 0: each message has its names."""
         if capacity < 1:
             raise ValueError(f"window={capacity}: expected at least 1 example")
-        self.models = [LearningModel(name) for name in ([models] if isinstance(models, str) else models)]
-        if not self.models:
-            raise ValueError("no model: give a name, or several")
+        # Once a connection was opened, as the server names it.
+        self.model = model
         self._producer, self._capacity, self._name_table_size = producer, capacity, name_table_size
         self._names = NameTable(0)
         self._messages: Deque[_Message] = collections.deque()
         self._rows = self._sent = self._answered = 0
-        # Models whose answer to the oldest message has come.
-        self._answering = 0
+        self._opened: Optional[learning_service_pb2.StreamOpened] = None
+        self._acknowledged = -1
         self._ready = False
+        self._last_pass = report_pb2.PassSummary()
+        self.revision = 0
+        self.totals = Totals()
         self.next_offset = 0
         self.passes = 0
         # From an offset to the row of what the user gave, for errors.
         self.row_of: Callable[[int], int] = lambda offset: offset
 
-    @property
-    def totals(self) -> Totals:
-        """Of the first model, as all that follow."""
-        return self.models[0].totals
-
-    @property
-    def revision(self) -> int:
-        return self.models[0].revision
-
-    def last_passes(self) -> list[report_pb2.PassSummary]:
-        """The last pass of each model: its number alone, if the model had completed it before."""
-        return [one.last_pass if one.last_pass is not None and one.last_pass.number == self.passes else report_pb2.PassSummary(number=self.passes)
-                for one in self.models]
+    def last_pass(self) -> report_pb2.PassSummary:
+        """Its number alone, if the model had completed it before."""
+        return self._last_pass if self._last_pass.number == self.passes else report_pb2.PassSummary(number=self.passes)
 
     def ready(self) -> bool:
         """Whether the server has sent the producer's position."""
@@ -147,7 +111,7 @@ class Window:
         return not self._messages
 
     def has_room(self) -> bool:
-        return self.models[0].opened is not None and self._rows < self._capacity
+        return self._opened is not None and self._rows < self._capacity
 
     def add(self, examples: Examples, completed_pass: int = 0) -> None:
         """Numbers a message and keeps it until it is answered. Its rows must not change until then."""
@@ -163,34 +127,27 @@ class Window:
         """Returns the first message of a stream: the producer and what was acknowledged before."""
         self._sent = self._answered = 0
         self._ready = False
-        first = learning_service_pb2.LearnStreamRequest(model=self.models[0].name, additional_models=[one.name for one in self.models[1:]],
-                                                        result_detail=learning_service_pb2.RESULT_DETAIL_UPDATES,
+        first = learning_service_pb2.LearnStreamRequest(model=self.model, result_detail=learning_service_pb2.RESULT_DETAIL_UPDATES,
                                                         name_table_size=self._name_table_size)
         first.producer.id = self._producer
-        claims = [one.claim() for one in self.models]
-        if claims[0].model_uid:
-            first.producer.resume.CopyFrom(claims[0])
-        first.producer.additional_resumes.extend(claims[1:])
+        if self._opened is not None and self._acknowledged >= 0:
+            first.producer.resume.CopyFrom(learning_service_pb2.Producer.Resume(
+                model_uid=self._opened.model_uid, acknowledged_offset=self._acknowledged, acknowledged_revision=self.revision,
+                history_id=self._opened.history_id))
         return first
 
-    def opened(self, opened: learning_service_pb2.StreamOpened, others: Sequence[learning_service_pb2.StreamOpened] = ()) -> None:
-        """Handles the first response: the producer's position in each model."""
-        positions = [opened, *others]
-        if len(positions) != len(self.models):
-            raise PerceptrondError.from_parts(grpc.StatusCode.UNIMPLEMENTED, "UNSUPPORTED_FIELD",
-                                              f"the server opened {len(positions)} of {len(self.models)} models: use a newer server, or a stream for each model")
-        next_offset = min(one.next_offset for one in positions)
-        if self.models[0].opened is None:
-            self.next_offset, self.passes = next_offset, min(one.passes for one in positions)
-        for model, position in zip(self.models, positions):
-            model.check_same(position)
-        self._settle(next_offset)
-        for model, position in zip(self.models, positions):
-            model.opened = position
-            # Later connections stay on the model of an alias.
-            model.name = position.model or model.name
-            model.revision = max(model.revision, position.revision)
-            model.acknowledged = max(model.acknowledged, position.next_offset - 1)
+    def opened(self, opened: learning_service_pb2.StreamOpened) -> None:
+        """Handles the first response: the producer's position."""
+        if self._opened is None:
+            self.next_offset, self.passes = opened.next_offset, opened.passes
+        else:
+            self._check_same(self._opened, opened)
+        self._settle(opened.next_offset)
+        self._opened = opened
+        # Later connections stay on the model of an alias.
+        self.model = opened.model or self.model
+        self.revision = max(self.revision, opened.revision)
+        self._acknowledged = max(self._acknowledged, opened.next_offset - 1)
         self._names = NameTable(opened.name_table_size)
         self._ready = True
 
@@ -217,25 +174,29 @@ class Window:
         if result.message_number == 0:
             return False
         if result.HasField("error"):
-            several = len(self.models) > 1 and result.model_number < len(self.models)
-            raise PerceptrondError.at(self.models[result.model_number].name, result.error) if several else PerceptrondError(result.error)
-        if result.message_number != self._answered + 1 or result.model_number != self._answering or self._sent == 0:
+            raise PerceptrondError(result.error)
+        if result.message_number != self._answered + 1 or self._sent == 0:
             raise PerceptrondError.from_parts(grpc.StatusCode.INTERNAL, OUT_OF_ORDER, f"the server answered message {result.message_number} out of order")
-        model, message = self.models[self._answering], self._messages[0]
-        model.acknowledged = max(model.acknowledged, result.acknowledged_offset)
-        model.revision = max(model.revision, result.revision)
-        self._count(model, message, result)
-        self._answering = (self._answering + 1) % len(self.models)
-        if self._answering > 0:
-            return False
+        message = self._messages.popleft()
+        self._acknowledged = max(self._acknowledged, result.acknowledged_offset)
+        self.revision = max(self.revision, result.revision)
+        self._count(message, result)
         self._answered += 1
         self._sent -= 1
-        self._messages.popleft()
         self._rows -= message.rows
         self.passes = max(self.passes, message.completed_pass)
         return True
 
     # ----
+
+    def _check_same(self, first: learning_service_pb2.StreamOpened, opened: learning_service_pb2.StreamOpened) -> None:
+        if opened.model_uid != first.model_uid:
+            raise PerceptrondError.from_parts(
+                grpc.StatusCode.FAILED_PRECONDITION, "MODEL_REPLACED",
+                f"{self.model} was {'moved' if self.model.startswith('aliases/') else 'deleted and created again'} while examples were being sent to it")
+        if opened.next_offset <= self._acknowledged:
+            raise PerceptrondError.from_parts(grpc.StatusCode.DATA_LOSS, "UPDATES_LOST",
+                                              f"the server acknowledged examples through {self._acknowledged} but now expects {opened.next_offset}")
 
     def _pack(self, message: _Message) -> Optional[example_pb2.ExampleColumns]:
         """Packs the message, after splitting off the rows that the table of names has no room for."""
@@ -263,15 +224,13 @@ class Window:
                 kept.append(message)
                 continue
             self._rows -= message.rows
-            for model in self.models[self._answering if message is self._messages[0] else 0:]:
-                model.totals.lost_answers += message.rows
+            self.totals.lost_answers += message.rows
             if message.completed_pass:
                 kept.append(_Message((), 0, None, message.completed_pass))
         self._messages = kept
-        self._answering = 0
 
-    def _count(self, model: LearningModel, message: _Message, result: learning_service_pb2.LearnResult) -> None:
-        totals = model.totals
+    def _count(self, message: _Message, result: learning_service_pb2.LearnResult) -> None:
+        totals = self.totals
         for name in ("examples", "mistakes", "updates", "duplicates"):
             setattr(totals, name, getattr(totals, name) + getattr(result, name))
         if result.row_errors and not totals.row_errors:
@@ -282,4 +241,4 @@ class Window:
             totals.first_row_error = describe_status(result.row_errors[0].status)
         totals.row_errors += len(result.row_errors)
         if result.HasField("completed_pass"):
-            model.last_pass = result.completed_pass
+            self._last_pass = result.completed_pass

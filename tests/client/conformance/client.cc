@@ -54,10 +54,6 @@ absl::Status Do(const Value& action, LearnStream* stream, std::vector<std::strin
 std::string Run(const Struct& job) {
   const auto& fields = job.fields();
   LearnOptions options;
-  std::vector<std::string> models;
-  for (const Value& model : fields.at("models").list_value().values())
-    models.push_back(model.string_value());
-  options.additional_models.assign(models.begin() + 1, models.end());
   options.producer_id = fields.at("producer").string_value();
   options.window_messages = static_cast<size_t>(fields.at("window").number_value());
   options.retry.initial_backoff = absl::Milliseconds(1);
@@ -66,28 +62,24 @@ std::string Run(const Struct& job) {
   options.on_reconnect = [&](const absl::Status&) { ++reconnects; };
 
   std::vector<std::string> passes;
-  std::vector<std::string> totals;
+  std::string totals = "null";
   auto stream = LearnStream::Open(MakeConnection(fields.at("server").string_value()),
-                                  models.front(), std::move(options));
+                                  fields.at("model").string_value(), std::move(options));
   absl::Status status = stream.status();
   if (stream.ok()) {
     for (const Value& action : fields.at("actions").list_value().values()) {
       if (status.ok()) status = Do(action, stream->get(), &passes);
     }
-    for (size_t i = 0; i < models.size(); ++i) {
-      const LearnTotals one = (*stream)->totals(i);
-      totals.push_back(absl::StrCat("[", one.examples, ",", one.mistakes, ",", one.updates, ",",
-                                    one.duplicates, ",", one.row_errors, ",", one.lost_answers,
-                                    "]"));
-    }
+    const LearnTotals sums = (*stream)->totals();
+    totals = absl::StrCat("[", sums.examples, ",", sums.mistakes, ",", sums.updates, ",",
+                          sums.duplicates, ",", sums.row_errors, ",", sums.lost_answers, "]");
   }
   const std::string error = status.ok()
                                 ? "null"
                                 : absl::StrCat("[\"", absl::StatusCodeToString(status.code()),
                                                "\",\"", ErrorReason(status), "\"]");
   return absl::StrCat("{\"error\":", error, ",\"reconnects\":", reconnects.load(), ",\"passes\":[",
-                      absl::StrJoin(passes, ","), "],\"totals\":[", absl::StrJoin(totals, ","),
-                      "]}");
+                      absl::StrJoin(passes, ","), "],\"totals\":", totals, "}");
 }
 
 }  // namespace

@@ -3,14 +3,20 @@
 import readline from 'node:readline';
 import { Client, PerceptrondError } from '../../../client/node/index.mjs';
 
-async function run({ server, models, producer, window, giveUpAfter, actions }) {
+function totals(stream) {
+  if (!stream) return null;
+  const { examples, mistakes, updates, duplicates, rowErrors, lostAnswers } = stream.totals;
+  return [examples, mistakes, updates, duplicates, rowErrors, lostAnswers];
+}
+
+async function run({ server, model, producer, window, giveUpAfter, actions }) {
   let [stream, error, reconnects] = [undefined, null, 0];
   const passes = [];
   const client = new Client(server, { giveUpAfter, onReconnect: () => { reconnects += 1; } });
   try {
-    stream = await client.learnStream(models, producer, { window });
+    stream = await client.learnStream(model, producer, { window });
     for (const action of actions) {
-      if (action === 'mark') passes.push((await stream.endPass())[0]);
+      if (action === 'mark') passes.push(await stream.endPass());
       else if (action === 'finish') await stream.finish();
       else await stream.send(action.map(({ label, features }) => ({ label, features: new Map(features) })));
     }
@@ -21,7 +27,7 @@ async function run({ server, models, producer, window, giveUpAfter, actions }) {
   await stream?.cancel();
   client.close();
   return { error, reconnects, passes: passes.map(({ number, examples }) => [number, examples]),
-    totals: (stream?.totals ?? []).map((one) => [one.examples, one.mistakes, one.updates, one.duplicates, one.rowErrors, one.lostAnswers]) };
+    totals: totals(stream) };
 }
 
 for await (const line of readline.createInterface({ input: process.stdin })) console.log(JSON.stringify(await run(JSON.parse(line))));

@@ -15,16 +15,16 @@ def rows_of(given):
 
 
 def outcome(stream, passes, error, reconnects):
-    totals = [one.totals for one in stream.models] if stream is not None else []
+    totals = stream and stream.totals
     return {"error": error and [error.code.name, error.reason], "reconnects": len(reconnects), "passes": [[one.number, one.examples] for one in passes],
-            "totals": [[one.examples, one.mistakes, one.updates, one.duplicates, one.row_errors, one.lost_answers] for one in totals]}
+            "totals": totals and [totals.examples, totals.mistakes, totals.updates, totals.duplicates, totals.row_errors, totals.lost_answers]}
 
 
 def run_sync(job):
     stream, passes, reconnects, failed = None, [], [], None
     with Client(job["server"], give_up_after=job["giveUpAfter"], on_reconnect=reconnects.append) as client:
         try:
-            stream = client.learn_stream(job["models"], job["producer"], window=job["window"])
+            stream = client.learn_stream(job["model"], job["producer"], window=job["window"])
             for action in job["actions"]:
                 if action == "mark":
                     passes.append(stream.end_pass())
@@ -43,7 +43,7 @@ async def run_asyncio(job):
     stream, passes, reconnects, failed = None, [], [], None
     async with AsyncClient(job["server"], give_up_after=job["giveUpAfter"], on_reconnect=reconnects.append) as client:
         try:
-            stream = await client.learn_stream(job["models"], job["producer"], window=job["window"]).__aenter__()
+            stream = await client.learn_stream(job["model"], job["producer"], window=job["window"]).__aenter__()
             for action in job["actions"]:
                 if action == "mark":
                     passes.append(await stream.end_pass())

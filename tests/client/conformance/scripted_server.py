@@ -53,16 +53,13 @@ class Stream:
         # Messages, the opening included, and how many are answered.
         self.received, self._answered = 1, 1
         self._table = ServerTable(0)
-        self._models = 1 + len(self.opening.additional_models)
 
     # ---- What the client sends ----
 
-    def claims(self):
-        """(offset, revision, history) claimed of each model; None where nothing is."""
-        producer = self.opening.producer
-        resumes = [producer.resume] if producer.HasField("resume") else [type(producer.resume)()]
-        return [(one.acknowledged_offset, one.acknowledged_revision, one.history_id) if one.model_uid else None
-                for one in [*resumes, *producer.additional_resumes]][:self._models]
+    def claim(self):
+        """(offset, revision, history) claimed; None: nothing is."""
+        resume = self.opening.producer.resume
+        return (resume.acknowledged_offset, resume.acknowledged_revision, resume.history_id) if self.opening.producer.HasField("resume") else None
 
     def read(self):
         """The next message: (first offset, rows, completed pass); None at the half-close."""
@@ -104,21 +101,16 @@ class Stream:
 
     # ---- What the server does ----
 
-    def open(self, next_offset=0, passes=0, uid="u", history="h", revision=0, model="", table=0, others=()):
-        """others: the same of the models after the first, as dicts."""
-        response = Response()
-        given = [dict(next_offset=next_offset, passes=passes, model_uid=uid, history_id=history, revision=revision, model=model, name_table_size=table), *others]
-        response.opened.CopyFrom(learning_service_pb2.StreamOpened(**given[0]))
-        for one in given[1:]:
-            response.additional_opened.add(**one)
+    def open(self, next_offset=0, passes=0, uid="u", history="h", revision=0, model="", table=0):
         self._table = ServerTable(table)
-        self.out.put(response)
+        self.out.put(Response(opened=learning_service_pb2.StreamOpened(next_offset=next_offset, passes=passes, model_uid=uid, history_id=history, revision=revision,
+                                                                       model=model, name_table_size=table)))
         return self
 
-    def answer(self, examples=0, mistakes=0, updates=0, duplicates=0, ack=-1, revision=0, passed=None, row_errors=(), error=None, number=None, model=0, writer=""):
+    def answer(self, examples=0, mistakes=0, updates=0, duplicates=0, ack=-1, revision=0, passed=None, row_errors=(), error=None, number=None, writer=""):
         """Answers the oldest message. passed: the number of the pass, whose summary counts 100 examples. row_errors: (row, reason). error:
-        of status_of. model: the last of several is answered last."""
-        result = Result(message_number=self._answered if number is None else number, model_number=model, examples=examples, mistakes=mistakes,
+        of status_of."""
+        result = Result(message_number=self._answered if number is None else number, examples=examples, mistakes=mistakes,
                         updates=updates, duplicates=duplicates, acknowledged_offset=ack, revision=revision)
         for index, reason in row_errors:
             result.row_errors.add(row=index, status=status_of("INVALID_ARGUMENT", reason))
@@ -126,7 +118,7 @@ class Stream:
             result.error.CopyFrom(error)
         if passed:
             result.completed_pass.number, result.completed_pass.examples = passed, 100
-        if number is None and model == self._models - 1:
+        if number is None:
             self._answered += 1
         self.out.put(Response(results=[result], writer_address=writer))
 

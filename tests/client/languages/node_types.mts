@@ -7,8 +7,7 @@ const client = new Client('127.0.0.1:7600', { giveUpAfter: 5, onReconnect: (erro
 const rows: Example[] = [{ features: { free: 1 }, label: 'spam' }, { features: new Map([[3, 0.5]]), label: -1 }];
 await client.create('spam', { featureSpace: { named: {} }, labelNames: ['ham', 'spam'] }, { existOk: true });
 const { lastPass, totals } = await client.learn('spam', rows, { untilConverged: true, onProgress: ({ sent }) => console.log(sent + 1) });
-const { others: [other] } = await client.learn(['spam', 'texts'], rows);
-console.log(other.totals.updates, other.lastPass?.converged);
+console.log(totals.updates, lastPass?.converged);
 const share: number = totals.mistakes / (lastPass?.examples ?? 1);
 for await (const model of client.watch('spam', { interval: 0.1 })) console.log(model.report.state === 'CONVERGENCE_STATE_CONVERGED', share);
 for await (const [batch, answer] of client.predictStream('spam', rows)) console.log(batch.length, answer.scores[0] * 2);
@@ -24,9 +23,9 @@ const size: number = await client.history.exportModel('spam', process.stdout, { 
 await client.history.importModel('spam-3', new URL('file:///tmp/spam.model'));
 await client.history.importModel('spam-4', [new Uint8Array(size)]);
 await client.history.importModel('spam-5', process.stdin);
-const stream = await client.learnStream(['spam', 'spam-2'], 'sensor');
+const stream = await client.learnStream('spam', 'sensor');
 await stream.send(rows);
-console.log((await stream.endPass())[1].converged, (await stream.finish())[0].updates);
+console.log((await stream.endPass()).converged, (await stream.finish()).updates);
 console.log((await client.analyze('spam', { timeLimit: { seconds: 60 } })).separatorMargin);
 // @ts-expect-error a snapshot or a revision
 await client.history.rollBack('spam', {});
@@ -36,8 +35,8 @@ await client.aliases.challenge('prod', 'spam-2', { error: 'all' });
 await client.history.importModel('spam', ['text']);
 // @ts-expect-error one of them
 await client.predict('spam', [{ text: 'free', features: { a: 1 } }]);
-// @ts-expect-error names of models
-await client.learn([1], rows);
+// @ts-expect-error one model
+await client.learn(['spam', 'spam-2'], rows);
 // @ts-expect-error a number
 await client.learn('spam', rows, { passes: '2' });
 // @ts-expect-error labels

@@ -232,22 +232,6 @@ class LearnTest(ServedTest):
         with self.assertWarnsRegex(UserWarning, "UNKNOWN_PREDICTION"):
             self.assertEqual(self.tested.learn("later", ids=ids[:1], labels=["spam"]).totals.row_errors, 1)
 
-    def test_each_of_several_models_learns_what_it_would_alone_and_what_it_lacks(self):
-        for name in ("a", "b"):
-            for each in (name, f"{name}-alone"):
-                self.create(each, features=4, learner={"a": "perceptron", "b": "passive_aggressive"}[name])
-            self.client.learn(f"{name}-alone", X, SIGNS, passes=2, batch=50)
-        self.client.learn("a", X, SIGNS, producer="p", passes=1)
-        outcome = self.tested.learn(["a", "b"], X, SIGNS, producer="p", passes=2, batch=50)
-        (other,) = outcome.others
-        self.assertEqual((outcome.totals.examples, outcome.totals.duplicates, other.totals.examples, other.last_pass.number), (60, 60, 120, 2))
-        for name in ("a", "b"):
-            self.assertEqual(self.client.weights(name), self.client.weights(f"{name}-alone"), name)
-        self.assert_fails("INVALID_FIELD", self.tested.learn, ["a", "a"], X, SIGNS)
-        self.create("names", features="named")
-        with self.assertRaisesRegex(PerceptrondError, "MALFORMED_COLUMNS.: models/names: "):
-            self.tested.learn(["a", "names"], [{0: 1.0}], [1])
-
     # ---- Labels ----
 
     def test_zeros_and_booleans_are_read_as_the_first_of_two_labels_with_a_notice(self):
@@ -273,7 +257,7 @@ class LearnTest(ServedTest):
                 ("named", X, with_other("Pos"), 'row 7: label "Pos" is not a label of the model: "neg", "pos"'), ("named", DICTS, with_other(2), "row 7: label 2 is not"),
                 ("named", X, with_other(None), "row 7: the label is missing"), ("named", X, with_other(pandas.NA), "row 7: the label is missing"), ("named", X, None, "there are no labels"),
                 ("classes", X, [0, 2, 3] * 20, "row 2: label 3 is not a class of the model: 0 to 2"), ("swapped", X, [1, 0] * 30, 'row 0: label 1 may be the number or the name "1"'),
-                (["plain", "classes"], X, [1, 0] * 30, "row 1: label 0 is another one in each model"), ("plain", X, [1, 7] * 30, "row 1: label 7 is neither"),
+                ("plain", X, [1, 7] * 30, "row 1: label 7 is neither"),
                 ("plain", scipy.sparse.csr_matrix(wide), SIGNS, "row 9: the feature 5 is not below the dimension 4 of models/plain"),
                 ("plain", wide, SIGNS, "the rows have 6 values, and models/plain the dimension 4")):
             with self.subTest(said), self.assertRaisesRegex(ValueError, f"^{said}"), warnings.catch_warnings():
