@@ -149,7 +149,7 @@ class Passes:
 
     def check(self, model: model_pb2.Model) -> None:
         """Raises ValueError for rows that the model does not take, before any is sent. Of an iterator, check_complete() does."""
-        self._data.check(ModelCheck([model]))
+        self._data.check(ModelCheck(model))
 
     def row_of(self, offset: int) -> int:
         """The row of the examples that has this offset."""

@@ -48,7 +48,7 @@ class Dataset:
         _check_lengths(self.rows, labels, weights)
 
     def check(self, check: ModelCheck) -> None:
-        """Reads the labels as the models have them. Raises ValueError for a row that a model does not take, and names it; of an
+        """Reads the labels as the model has them. Raises ValueError for a row that the model does not take, and names it; of an
         iterator, messages() ends before that row, and `refused` says why."""
         if self._matrix is not None:
             check.matrix(self._matrix)

@@ -3,7 +3,7 @@
 import numbers
 import re
 import warnings
-from typing import Any, Iterable, Optional, Sequence
+from typing import Any, Iterable, Optional
 
 from .rows import Label, is_missing
 from .v1 import learner_pb2, model_pb2, prediction_service_pb2
@@ -108,35 +108,20 @@ class AnswerLabels:
 
 
 class LabelReader(dict[Any, Label]):
-    """From the labels of a program to those to send, each read once: reader[label]. ValueError for a label that is not one of
-    each model."""
+    """From the labels of a program to those to send, each read once: reader[label]. ValueError for a label that the model has
+    not."""
 
-    def __init__(self, models: Sequence[model_pb2.Model]):
+    def __init__(self, model: model_pb2.Model):
         super().__init__()
-        self._models = [Labels(model) for model in models]
-        self._names = [model.name for model in models]
-        self._two_labels = any(not model.learner.HasField("classes") for model in models)
+        self._labels = Labels(model)
+        self._two_labels = not model.learner.HasField("classes")
 
     def __missing__(self, label: Any) -> Label:
-        read = {self._read(label, number) for number in range(len(self._models))}
-        if isinstance(label, str) and all(one.accepts(label) for one in self._models):
-            read = {label}
-        if len(read) > 1:
-            raise ValueError(f"label {label!r} is another one in each model: give names as texts")
-        (sent,) = read
+        sent = self._labels.read_value(label)
         if self._two_labels and label in (0, -1):
             if {0, -1} - {label} <= self.keys():
                 raise ValueError("label 0 beside the label -1: if both mean -1, change one of them to the other")
-            if sent != label and not self._models[0].accepts("0"):
+            if sent != label and not self._labels.accepts("0"):
                 warnings.warn("label 0 is read as -1", stacklevel=2)
         self[label] = sent
         return sent
-
-    def _read(self, label: Any, number: int) -> Label:
-        try:
-            return self._models[number].read_value(label)
-        except ValueError as error:
-            # Of several models it says which.
-            if len(self._models) == 1:
-                raise
-            raise ValueError(f"{self._names[number]}: {error}") from None

@@ -1,6 +1,6 @@
 """ModelCheck: labels and dimensions are checked before examples are sent, since what a model learns without the refused ones is biased."""
 
-from typing import Any, Iterable, Iterator, Mapping, Optional, Sequence
+from typing import Any, Iterable, Iterator, Mapping, Optional
 
 from .labels import LabelReader
 from .rows import Label, Row, position_of
@@ -8,18 +8,16 @@ from .v1 import feature_space_pb2, model_pb2
 
 
 class ModelCheck:
-    """What models take: labels, and indices below their dimension."""
+    """What a model takes: labels, and indices below its dimension."""
 
-    def __init__(self, models: Sequence[model_pb2.Model]):
-        self._labels = LabelReader(models)
-        # The smallest dimension, with the name of its model.
-        self._dimension, self._model = min(((_dimension(model.feature_space), model.name) for model in models if _dimension(model.feature_space)),
-                                           default=(0, ""))
+    def __init__(self, model: model_pb2.Model):
+        self._labels = LabelReader(model)
+        self._dimension, self._model = _dimension(model.feature_space), model.name
         # What ended rows().
         self.error: Optional[ValueError] = None
 
     def labels(self, labels: Optional[Iterable[Any]]) -> list[Label]:
-        """Returns the labels to send. Raises ValueError for the first that a model has not, and names its row."""
+        """Returns the labels to send. Raises ValueError for the first that the model has not, and names its row."""
         if labels is None:
             raise ValueError("there are no labels: give one for each example")
         read: list[Label] = []
@@ -43,7 +41,7 @@ class ModelCheck:
             raise ValueError(f"row {row}: {self._beyond(matrix.indices[first])}")
 
     def rows(self, rows: Iterable[Row]) -> Iterator[Row]:
-        """Yields rows with the labels to send; ends before the first that a model does not take, and keeps the error of it."""
+        """Yields rows with the labels to send; ends before the first that the model does not take, and keeps the error of it."""
         for number, row in enumerate(rows):
             try:
                 label = self._labels[row.label]
