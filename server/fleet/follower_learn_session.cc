@@ -103,7 +103,6 @@ absl::Status FollowerLearnSession::Accept(const Request& request, size_t bytes, 
 
 absl::Status FollowerLearnSession::Begin(const Message& first) {
   if (absl::Status status = target_.Read(first); !status.ok()) return status;
-  if (target_.additional_models() > 0) return SeveralModelsInFleet();
   batch_.MakeStreamNames(target_.name_table_size());
   call_ = connect_(weak_from_this());
   MutexLock lock(&mutex_);

@@ -13,9 +13,9 @@
 #include "server/sessions/convert.h"
 #include "server/sessions/example_batch.h"
 #include "server/sessions/joined_examples.h"
+#include "server/sessions/learn_session.h"
 #include "server/sessions/nested_examples.h"
 #include "server/sessions/placement.h"
-#include "server/sessions/several_models_session.h"
 #include "server/sessions/stream_reactor.h"
 
 namespace perceptrond {
@@ -145,7 +145,7 @@ void AddLearningService(Router& router, const Backend& backend) {
   };
   router.AddService("perceptron.v1.LearningService",
                     {{"Learn", OnRequest<LearnExamplesRequest>(backend, learn, PlacementOfLearn)},
-                     {"LearnStream", OnStream<SeveralModelsSession>(backend)}});
+                     {"LearnStream", OnStream<LearnSession>(backend)}});
 }
 
 }  // namespace perceptrond

@@ -103,9 +103,6 @@ absl::Status ExampleBatch::ReadForms(const NestedExamples& examples, bool has_co
     ReadExamples(examples, settings, use);
   }
   if (batch_.rows() > kMaxExamples) return TooMany("columns", batch_.rows());
-  if (has_columns && use == Use::kLearn) {
-    if (absl::Status status = ReadAdditionalLabels(columns); !status.ok()) return status;
-  }
   CountExamples(batch_.rows());
   if (!batch_.weights.empty() && !FindLearner(settings.learner).takes_weights) {
     return InvalidField("WEIGHTS_NOT_TAKEN", has_columns ? "columns.weights" : "examples.weight",

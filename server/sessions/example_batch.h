@@ -39,12 +39,6 @@ class ExampleBatch {
   size_t stream_names_bytes() const {
     return stream_names_ == nullptr ? 0 : stream_names_->memory_bytes();
   }
-  // Of a stream that several models learn: which of them reads, as LearnResult.model_number, and how
-  // many others there are.
-  void SetModel(size_t number, size_t others) {
-    model_number_ = number;
-    other_models_ = others;
-  }
   // Releases the memory that is kept for the next message. Nothing may be read until that.
   void DropSpareMemory();
   // Appends a message's names to the table. To be called once for each message of a stream, also
@@ -88,8 +82,6 @@ class ExampleBatch {
   std::string PathInExample(const RowError& row_error) const;
   absl::Status ReadColumns(const ::perceptron::v1::ExampleColumns& columns,
                            const ModelSettings& settings, Use use);
-  // Takes this model's labels, if each model has labels of its own.
-  absl::Status ReadAdditionalLabels(const ::perceptron::v1::ExampleColumns& columns);
   absl::Status ReadTexts(const ::perceptron::v1::ExampleColumns& columns,
                          const ModelSettings& settings);
   absl::Status ReadIndices(const ::perceptron::v1::ExampleColumns& columns);
@@ -126,8 +118,6 @@ class ExampleBatch {
   std::vector<uint32_t> last_row_;
   std::unique_ptr<NameTable> stream_names_;
   uint32_t name_table_size_ = 0;
-  size_t model_number_ = 0;
-  size_t other_models_ = 0;
   // One a row, unless no example has one; and what reads them.
   std::vector<absl::string_view> texts_;
   TextReader text_reader_;

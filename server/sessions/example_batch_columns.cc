@@ -35,10 +35,6 @@ absl::Status ExampleBatch::AppendStreamNames(const v1::NameColumn& names) {
 
 std::string ExampleBatch::PathInColumns(const RowError& row_error) const {
   const ValidationError& error = row_error.error;
-  if (error.field == "labels" && model_number_ > 0 && batch_.labels.data() == labels_.data()) {
-    return absl::StrCat("columns.additional_labels[",
-                        row_error.row * other_models_ + model_number_ - 1, "]");
-  }
   if (error.field == "labels" || error.field == "weights")
     return absl::StrCat("columns.", error.field, "[", row_error.row, "]");
   if (!batch_.texts.empty()) return absl::StrCat("columns.texts[", row_error.row, "]");
@@ -75,23 +71,6 @@ absl::Status ExampleBatch::ReadColumns(const v1::ExampleColumns& columns,
     batch_.label_names = label_names_;
   }
   return columns.texts().empty() ? ReadNames(columns) : ReadTexts(columns, settings);
-}
-
-absl::Status ExampleBatch::ReadAdditionalLabels(const v1::ExampleColumns& columns) {
-  const std::span<const int32_t> labels = View(columns.additional_labels());
-  if (labels.empty()) return absl::OkStatus();
-  if (labels.size() != batch_.rows() * other_models_) {
-    return MalformedColumns(
-        "columns.additional_labels",
-        absl::StrCat(labels.size(), " labels for ", batch_.rows(), " rows and ", other_models_,
-                     " additional models; send one of each row for each model, or none"));
-  }
-  if (model_number_ == 0) return absl::OkStatus();
-  labels_.resize(batch_.rows());
-  for (size_t i = 0; i < labels_.size(); ++i)
-    labels_[i] = labels[i * other_models_ + model_number_ - 1];
-  batch_.labels = labels_;
-  return absl::OkStatus();
 }
 
 absl::Status ExampleBatch::ReadTexts(const v1::ExampleColumns& columns,

@@ -96,8 +96,7 @@ WorkSize LearnSession::SizeOf(const Request& request) const {
 
 absl::Status LearnSession::Accept(const Request& request, size_t bytes, bool more) {
   if (messages_ == 0) {
-    if (absl::Status status = target_.Read(request.message, number_); !status.ok()) return status;
-    batch_.SetModel(number_, target_.additional_models());
+    if (absl::Status status = target_.Read(request.message); !status.ok()) return status;
     batch_.MakeStreamNames(target_.name_table_size());
   }
   absl::StatusOr<std::shared_ptr<Model>> model = FindModel();
@@ -192,21 +191,14 @@ absl::StatusOr<std::shared_ptr<Model>> LearnSession::FindModel() {
   return model;
 }
 
-const v1::Producer::Resume* LearnSession::ClaimOf(const Message& request) const {
-  const v1::Producer& producer = request.producer();
-  if (number_ == 0) return producer.has_resume() ? &producer.resume() : nullptr;
-  if (producer.additional_resumes().empty()) return nullptr;
-  const v1::Producer::Resume& claim = producer.additional_resumes(static_cast<int>(number_) - 1);
-  return claim.model_uid().empty() ? nullptr : &claim;
-}
-
 absl::StatusOr<v1::StreamOpened> LearnSession::Open(Model& model, const Message& request) {
-  const v1::Producer::Resume* const claim = ClaimOf(request);
-  if (claim != nullptr) {
-    if (absl::Status status = CheckResume(*claim, model); !status.ok()) return status;
+  const bool resumes = request.producer().has_resume();
+  const v1::Producer::Resume& claim = request.producer().resume();
+  if (resumes) {
+    if (absl::Status status = CheckResume(claim, model); !status.ok()) return status;
     producer_->turn.AssertHeld();
     if (absl::Status status =
-            CheckNothingLost(*claim, target_.producer(), model, store_.history_id(),
+            CheckNothingLost(claim, target_.producer(), model, store_.history_id(),
                              producer_->position().next_offset);
         !status.ok())
       return status;
@@ -218,7 +210,7 @@ absl::StatusOr<v1::StreamOpened> LearnSession::Open(Model& model, const Message&
   ticket_ = store_.streams().Open(model_uid_, target_.producer(), on_end, ask_);
   // A deletion closes the model first and then notifies its open streams.
   if (absl::Status closed = model.closed(); !closed.ok()) return closed;
-  if (claim != nullptr) model.ledger().Resume(*producer_, claim->acknowledged_offset() + 1);
+  if (resumes) model.ledger().Resume(*producer_, claim.acknowledged_offset() + 1);
   producer_->turn.AssertHeld();
   const ProducerPosition& position = producer_->position();
   next_offset_ = position.next_offset;
@@ -240,8 +232,7 @@ absl::Status LearnSession::Learn(Model& model, const Request& request, Answer& a
   if (absl::Status status = batch_.AppendStreamNames(message.columns()); !status.ok())
     return status;
   absl::Status status = messages_ == 0 ? absl::OkStatus() : target_.CheckSame(message);
-  const int64_t first_offset =
-      stated_offset_.value_or(message.has_first_offset() ? message.first_offset() : next_offset_);
+  const int64_t first_offset = message.has_first_offset() ? message.first_offset() : next_offset_;
   const int64_t counted = std::exchange(counted_rows_, 0);
   if (status.ok()) status = ReadExamples(model, request, first_offset, answer.claimed);
   producer_->turn.AssertHeld();
@@ -295,12 +286,6 @@ absl::Status LearnSession::ReadExamples(const Model& model, const Request& reque
                                         std::shared_ptr<ClaimedPredictions>& claimed) {
   if (!NamesPredictions(request))
     return batch_.Read(request, model.settings(), ExampleBatch::Use::kLearn);
-  if (target_.additional_models() > 0) {
-    return InvalidField(
-        "INVALID_FIELD", "prediction_ids",
-        "a prediction is of one model, and several learn this stream; learn it on a "
-        "stream of its model");
-  }
   names_predictions_.store(true, std::memory_order_release);
   claimed = std::make_shared<ClaimedPredictions>(store_.predictions(), model.id());
   producer_->turn.AssertHeld();

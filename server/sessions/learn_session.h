@@ -7,7 +7,6 @@
 #include <deque>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,9 +39,8 @@ class LearnSession final : public CommitWaiter, public std::enable_shared_from_t
   // What an answer waits for once its message was handled.
   static constexpr Part kAwaited = Part::kCommit;
 
-  // `number`: of the stream's models the one that learns here, as LearnResult.model_number.
-  LearnSession(Store& store, const StreamLimits& limits, size_t number = 0)
-      : store_(store), limits_(limits), number_(number), handle_(store) {}
+  LearnSession(Store& store, const StreamLimits& limits)
+      : store_(store), limits_(limits), handle_(store) {}
 
   // `ready` is called on any thread when Poll may have a response. To be set before the first
   // Accept.
@@ -70,9 +68,6 @@ class LearnSession final : public CommitWaiter, public std::enable_shared_from_t
   absl::Status AppendStreamNames(const ::perceptron::v1::NameColumn& names) {
     return batch_.AppendStreamNames(names);
   }
-  // The offset of the next message's first example, whatever the message says; absent: as it says.
-  // By the thread of Accept.
-  void StateOffset(std::optional<int64_t> offset) { stated_offset_ = offset; }
   // No message comes after those that were accepted.
   void EndInput() {}
   // Releases the memory that is kept for the next message. By the thread of Accept, between two
@@ -102,8 +97,6 @@ class LearnSession final : public CommitWaiter, public std::enable_shared_from_t
   // Sets the stream's position to that of its producer. The caller holds the producer's turn, as of
   // Learn.
   absl::StatusOr<::perceptron::v1::StreamOpened> Open(Model& model, const Message& request);
-  // What the producer claims of this model; null: nothing.
-  const ::perceptron::v1::Producer::Resume* ClaimOf(const Message& request) const;
   // The model that the stream began with; sets producer_ to its producer in it. NOT_FOUND if
   // another model has the name now.
   absl::StatusOr<std::shared_ptr<Model>> FindModel();
@@ -126,7 +119,6 @@ class LearnSession final : public CommitWaiter, public std::enable_shared_from_t
 
   Store& store_;
   const StreamLimits limits_;
-  const size_t number_;
   std::function<void()> ready_;
   OpenStreams::OnAsk ask_;
 
@@ -141,7 +133,6 @@ class LearnSession final : public CommitWaiter, public std::enable_shared_from_t
   int64_t messages_ = 0;
   // The offset of the next example, unless a message states another.
   int64_t next_offset_ = 0;
-  std::optional<int64_t> stated_offset_;
   // The first rows of the next message, which CountEvaluated has counted.
   int64_t counted_rows_ = 0;
   // While the stream is open; set by the first message.

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "absl/status/status.h"
 
@@ -16,16 +15,13 @@ namespace perceptrond {
 // Not thread-safe.
 class LearnTarget {
  public:
-  // Takes over the fields of the first message, for the model of this number: 0 is `model`, i is
-  // additional_models[i - 1]. INVALID_ARGUMENT (MISSING_MODEL, INVALID_FIELD).
-  absl::Status Read(const ::perceptron::v1::LearnStreamRequest& first, size_t number = 0);
+  // Takes over the fields of the first message. INVALID_ARGUMENT (MISSING_MODEL, INVALID_FIELD).
+  absl::Status Read(const ::perceptron::v1::LearnStreamRequest& first);
   // INVALID_ARGUMENT for a later message whose fields of the stream are not those of the first.
   absl::Status CheckSame(const ::perceptron::v1::LearnStreamRequest& later) const;
 
   // "models/{model}".
   const std::string& model() const { return model_; }
-  // The other models that learn the stream.
-  size_t additional_models() const { return additional_models_.size(); }
   // Empty: the stream has no producer.
   const std::string& producer() const { return producer_; }
   // Whether answers have scores and labels.
@@ -37,18 +33,12 @@ class LearnTarget {
   uint32_t name_table_size() const { return name_table_size_; }
 
  private:
-  // Of the stream's models, the first and the one of this session.
-  std::string first_model_;
   std::string model_;
-  std::vector<std::string> additional_models_;
   std::string producer_;
   bool detail_ = true;
   bool include_report_ = false;
   bool relaxed_ = false;
   uint32_t name_table_size_ = 0;
 };
-
-// FAILED_PRECONDITION (FLEET_UNSUPPORTED): a fleet has no streams that several models learn.
-absl::Status SeveralModelsInFleet();
 
 }  // namespace perceptrond

@@ -2,7 +2,6 @@
 // for days: each of its messages is timed by itself, from its arrival until its answer is written.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -55,22 +54,18 @@ class MessageHandling {
 // The number of messages that a response answers: a LearnStreamResponse has a result for each.
 template <typename Response>
 size_t CountAnswers(const Response& response) {
-  if constexpr (requires { response.results(0).model_number(); }) {
-    // Each message has a result of each model.
-    return static_cast<size_t>(
-        std::count_if(response.results().begin(), response.results().end(),
-                      [](const auto& result) { return result.model_number() == 0; }));
+  if constexpr (requires { response.results_size(); }) {
+    return static_cast<size_t>(response.results_size());
   } else {
     return 1;
   }
 }
 
-// The status code of one of `answers` answers, a grpc::StatusCode.
+// The status code of an answer, a grpc::StatusCode.
 template <typename Response>
-int AnswerCode(const Response& response, size_t i, size_t answers) {
+int AnswerCode(const Response& response, size_t i) {
   if constexpr (requires { response.results(0).error().code(); }) {
-    const size_t models = static_cast<size_t>(response.results_size()) / answers;
-    return response.results(static_cast<int>(i * models)).error().code();
+    return response.results(static_cast<int>(i)).error().code();
   } else if constexpr (requires { response.error().code(); }) {
     return response.error().code();
   } else {
@@ -106,8 +101,7 @@ class MessageTimings {
     const size_t answers = CountAnswers(response);
     OnReady(ready + answers);
     for (size_t i = 0; i < answers; ++i)
-      messages_[written_ + writing_++].code =
-          static_cast<uint8_t>(AnswerCode(response, i, answers));
+      messages_[written_ + writing_++].code = static_cast<uint8_t>(AnswerCode(response, i));
   }
   // gRPC has taken the response.
   void OnWritten();

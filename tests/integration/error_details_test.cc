@@ -312,8 +312,6 @@ constexpr RefusedExamples kRefusedExamples[] = {
      "INVALID_ARGUMENT MALFORMED_COLUMNS columns.labels"},
     {"keeps", "columns { prediction_ids: 'a' labels: 1 weights: [1, 1] }",
      "INVALID_ARGUMENT MALFORMED_COLUMNS columns.weights"},
-    {"line", "columns { dense_width: 1 values: 1 labels: 1 additional_labels: 1 }",
-     "INVALID_ARGUMENT MALFORMED_COLUMNS columns.additional_labels"},
 };
 
 // A stream goes on after each, and a call learns all of its examples or none.

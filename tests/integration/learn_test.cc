@@ -207,28 +207,6 @@ TEST_F(LearnStreamTest, StateCountersAndPassSurviveAKill) {
   EXPECT_TRUE(stream.Finish().ok());
 }
 
-// Additional models of one stream learn its examples, each at a position of its own.
-TEST_F(LearnStreamTest, AdditionalModelsLearnWhatStreamsOfTheirOwnTeach) {
-  CreateDense("b", 1);
-  CreateDense("alone", 1);
-  RawLearnStream(*learning_, "alone", "p").Ask(absl::StrCat(kLine, "model: 'models/alone'"));
-  RawLearnStream stream(*learning_, "line", "p");
-  stream.Send(stream.With("additional_models: 'models/b' include_report: true").first());
-  for (const uint32_t number : {0U, 1U}) EXPECT_EQ(stream.Result().model_number(), number);
-  EXPECT_EQ(stream.answer().additional_opened(0).model_uid(), Get("b").uid());
-  EXPECT_EQ(Call("ModelService/FreezeModel", "name: 'models/line'"), "OK");
-  EXPECT_EQ(Outcome(stream.Ask(absl::StrCat(kLine, "first_offset: 0"))),
-            "FAILED_PRECONDITION MODEL_FROZEN");
-  EXPECT_EQ(stream.Result().examples(), 4);
-  EXPECT_EQ(stream.answer().additional_reports(0).examples(), 4U);
-  EXPECT_EQ(Call("ModelService/DeleteModel", "name: 'models/line'"), "OK");
-  EXPECT_FALSE(stream.Read());
-  EXPECT_EQ(Outcome(stream.Finish()), "NOT_FOUND MODEL_NOT_FOUND");
-  EXPECT_EQ(Get("b").weights().SerializeAsString(), Get("alone").weights().SerializeAsString());
-  EXPECT_EQ(RawLearnStream(*learning_, "b").With("additional_models: 'models/b'").Refusal(),
-            "INVALID_ARGUMENT INVALID_FIELD additional_models[0]");
-}
-
 // Each of its models takes most of the memory there is: whatever nobody is using leaves when
 // another is used.
 class CrowdedTest : public LearnStreamTest {

@@ -314,6 +314,22 @@ TEST(ManyFieldsTest, ARequestOfEmptyFieldsTakesWhatItIsHeldToAndLongerOnesAreNot
   EXPECT_LT(PeakMemory(server.pid()), before + (16 + 1) * 16 * kMiB + 2 * 60 * kMiB);
 }
 
+// A field that requests once had, here additional_models, is ignored as any unknown field is.
+TEST(ManyFieldsTest, AStreamLearnsBesideAMillionFieldsThatItDoesNotKnow) {
+  const TempDir dir;
+  ServerProcess server(dir.path() + "/data");
+  Api api;
+  api.Connect(server.address());
+  api.CreateDense("m", 1);
+  RawLearnStream stream(api.learning(), "m");
+  stream.With("columns { dense_width: 1 values: 1 labels: 1 }");
+  auto& unknown = *v1::LearnStreamRequest::GetReflection()->MutableUnknownFields(&stream.first());
+  for (int i = 0; i < 1'000'000; ++i) unknown.AddLengthDelimited(2, "");
+  const size_t before = PeakMemory(server.pid());
+  EXPECT_EQ(stream.Ask(stream.first()).examples(), 1);
+  EXPECT_LT(PeakMemory(server.pid()), before + 256 * kMiB);
+}
+
 // The allocation of the weights fails: the budget is larger than the memory that the process may have.
 TEST(OutOfMemoryTest, AModelThatCannotBeAllocatedIsRefusedAndTheServerGoesOn) {
   const TempDir dir;

@@ -399,16 +399,11 @@ TEST_F(FleetLabelsTest, PredictionsOfAServerThatDoesNotAnswerStayAndThoseOfNoMem
               HasSubstr("UNKNOWN_PREDICTION"));
 }
 
-TEST_F(FleetLabelsTest, AFleetRefusesDurablePredictionsAndStreamsOfSeveralModels) {
+TEST_F(FleetLabelsTest, AFleetRefusesDurablePredictions) {
   EXPECT_EQ(nodes_.follower().api.Call("ModelService/CreateModel",
                                        "model_id: 'durable' model { feature_space { named {} } "
                                        "stored_predictions { durable: true } }"),
             "INVALID_ARGUMENT INVALID_FIELD model.stored_predictions.durable");
-  nodes_.follower().Create(NamedSettings("models/other"));
-  for (const auto& node : nodes_.all()) {
-    EXPECT_THAT(RowStream(*node, kModel).With("additional_models: 'models/other'").Refusal(),
-                HasSubstr("FLEET_UNSUPPORTED"));
-  }
 }
 
 }  // namespace
