@@ -19,6 +19,8 @@ absl::Status Invalid(std::string_view reason, std::string_view message) {
   return MakeError(absl::StatusCode::kInvalidArgument, reason, message);
 }
 
+constexpr char kNotUtf8[] = "is not UTF-8; if it is Latin-1, iconv -f LATIN1 -t UTF-8 converts it";
+
 // Whether no value has an exponent of ones. Without a branch, so that compilers vectorize it.
 bool AllFinite(const std::vector<float>& values) {
   constexpr uint32_t kExponent = 0x7f80'0000;
@@ -38,7 +40,23 @@ bool IsUtf8(std::string_view text) {
   return IsValidUtf8(text);
 }
 
+// What a server takes in a message by default, less room for what is beside the row.
+constexpr size_t kMostRowBytes = (size_t{16} << 20) - 1024;
+
+// At most what the row takes in a message.
+size_t BytesOf(const Row& row) {
+  const size_t features = row.feature_count();
+  const size_t index_bytes = row.kind == RowKind::kDense ? 0 : 4 * features;
+  // A name has a length.
+  const size_t name_bytes = row.name_bytes() + 2 * row.name_count();
+  return index_bytes + 4 * row.values.size() + name_bytes + row.text.size() + row.label_name.size();
+}
+
 absl::Status CheckCommon(const Row& row) {
+  if (const size_t bytes = BytesOf(row); bytes > kMostRowBytes) {
+    return Invalid("ROW_TOO_LARGE", absl::StrCat("the example is too large: it takes ", bytes,
+                                                 " bytes of a message, which has at most 16 MiB"));
+  }
   if (row.label < -1 && row.label != Row::kNoLabel) {
     return Invalid("UNKNOWN_LABEL",
                    absl::StrCat("label ", row.label,
@@ -69,7 +87,7 @@ absl::Status CheckName(std::string_view name) {
                    absl::StrCat("feature name \"", std::string(name.substr(0, 32)), "...\" has ",
                                 name.size(), " bytes; at most ", kMaxNameBytes, " are allowed"));
   }
-  if (!IsUtf8(name)) return Invalid("BAD_NAME", "a feature's name is not UTF-8");
+  if (!IsUtf8(name)) return Invalid("BAD_NAME", absl::StrCat("a feature's name ", kNotUtf8));
   return absl::OkStatus();
 }
 
@@ -78,7 +96,7 @@ absl::Status CheckName(std::string_view name) {
 bool BatchBuilder::Fits(const Row& row) const {
   if (has_labels_ && row.has_label() && row.label_name.empty() != label_numbers_.empty())
     return false;
-  return FitsKind(row);
+  return FitsKind(row) && (rows_ == 0 || bytes() + BytesOf(row) <= kMostRowBytes);
 }
 
 bool BatchBuilder::FitsKind(const Row& row) const {
@@ -208,7 +226,7 @@ absl::Status BatchBuilder::AddText(const Row& row) {
     return Invalid("BAD_TEXT", absl::StrCat("a text has ", row.text.size(), " bytes; at most ",
                                             kMaxTextBytes, " are allowed"));
   }
-  if (!IsUtf8(row.text)) return Invalid("BAD_TEXT", "a text is not UTF-8");
+  if (!IsUtf8(row.text)) return Invalid("BAD_TEXT", absl::StrCat("a text ", kNotUtf8));
   columns_.add_texts(row.text);
   name_bytes_ += row.text.size() + 3;
   return absl::OkStatus();

@@ -12,6 +12,7 @@
 //   REPEATED_INDEX, REPEATED_NAME  a feature occurs twice in a row (but see Row::adds_repeated_names)
 //   BAD_NAME                       a name is empty, longer than 1024 bytes or not UTF-8
 //   BAD_TEXT                       a text is longer than 1 MiB or not UTF-8
+//   ROW_TOO_LARGE                  the row alone exceeds a message, 16 MiB (the server's --max-message-bytes)
 //   MALFORMED_ROW                  the numbers of features and values differ
 //   NON_FINITE_VALUE               a value is NaN or infinite
 //   BAD_WEIGHT                     the weight is not positive and finite
@@ -48,7 +49,8 @@ class BatchBuilder {
   BatchBuilder(BatchBuilder&&) = default;
   BatchBuilder& operator=(BatchBuilder&&) = default;
 
-  // Whether the row has the kind, dense width and form of label of the rows in the batch.
+  // Whether the row has the kind, dense width and form of label of the rows in the batch, and all are together within
+  // what one row may take.
   bool Fits(const Row& row) const;
 
   // Adds a copy of the row. FAILED_PRECONDITION: Fits(row) is false. INVALID_ARGUMENT: see above.

@@ -110,6 +110,8 @@ class Row {
     name_bytes_ = end;
   }
   size_t name_count() const { return ends_.size(); }
+  // Of all names together.
+  size_t name_bytes() const { return name_bytes_; }
   // The name of feature i; valid until the row changes. kNamePadding bytes more can be read.
   std::string_view name(size_t i) const {
     const size_t begin = i == 0 ? 0 : ends_[i - 1];

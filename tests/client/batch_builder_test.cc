@@ -70,6 +70,17 @@ TEST(BatchBuilder, KeepsDenseRowsAsTheyAre) {
   EXPECT_EQ(columns.row_ends_size(), 0);
 }
 
+TEST(BatchBuilder, HasNoMoreThanOneMessageTakes) {
+  BatchBuilder builder;
+  Row row;
+  row.kind = RowKind::kDense;
+  row.values.assign(2 << 20, 1);
+  ASSERT_TRUE(builder.Add(row).ok());
+  EXPECT_FALSE(builder.Fits(row));
+  Build(&builder);
+  EXPECT_TRUE(builder.Fits(row));
+}
+
 TEST(BatchBuilder, AddsTheValuesOfRepeatedNamesWhereTheRowSaysSo) {
   const auto add = [](BatchBuilder* builder, Row row) {
     row.adds_repeated_names = true;
@@ -126,6 +137,8 @@ TEST(BatchBuilder, RefusesRowsThatTheServerWouldRefuse) {
       {Named({"\xff"}), "BAD_NAME"},
       {Text("prize \xff"), "BAD_TEXT"},
       {Text(std::string((1 << 20) + 1, 'a')), "BAD_TEXT"},
+      {Sparse(std::vector<uint32_t>((4 << 20) + 1)), "ROW_TOO_LARGE"},
+      {Text(std::string(17 << 20, 'a')), "ROW_TOO_LARGE"},
   };
   for (const auto& [row, reason] : refused) EXPECT_EQ(ReasonOf(builder.Add(row)), reason);
   EXPECT_FALSE(builder.Add(WithLabelName(std::string(1025, 'a'))).ok());
