@@ -210,6 +210,7 @@ std::shared_ptr<grpc::Channel> ChannelTo(const Target& target, const std::string
   // of its own.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1'000);
+  if (GoesDirect(address)) arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   if (tls.has_value() && !(tls->server_name.empty() && target.host.empty())) {
     arguments.SetSslTargetNameOverride(tls->server_name.empty() ? target.host : tls->server_name);
   }

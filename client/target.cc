@@ -1,20 +1,26 @@
 #include "client/target.h"
 
+#include <arpa/inet.h>
 #include <netdb.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "client/call_metadata.h"
 
 namespace perceptrond::client {
 namespace {
@@ -62,8 +68,101 @@ HostAndPort Split(absl::string_view address) {
 
 constexpr char kFour[] = "ipv4:";
 constexpr char kSix[] = "ipv6:";
+constexpr absl::string_view kDefaultPort = "7600";
+
+bool IsIpv6(absl::string_view host) {
+  // Without the zone, as in fe80::1%eth0.
+  const std::string bare(host.substr(0, host.find('%')));
+  in6_addr address;
+  return inet_pton(AF_INET6, bare.c_str(), &address) == 1;
+}
+
+// A form of gRPC's own.
+bool IsGrpcTarget(absl::string_view address) {
+  for (const absl::string_view scheme : {"unix:", "unix-abstract:", "dns:", kFour, kSix}) {
+    if (absl::StartsWith(address, scheme)) return true;
+  }
+  return absl::StrContains(address, "//");
+}
+
+absl::Status CheckScheme(absl::string_view address) {
+  for (const absl::string_view scheme : {"http://", "https://", "grpc://", "grpcs://", "tcp://"}) {
+    if (!absl::StartsWith(address, scheme)) continue;
+    const absl::string_view plain = address.substr(scheme.size());
+    return absl::InvalidArgumentError(absl::StrCat(
+        address, " is a URL; give HOST:PORT of gRPC, as ", plain.substr(0, plain.find('/')),
+        absl::EndsWith(scheme, "s://") ? ", and --tls for TLS" : "",
+        " (perceptrond serves gRPC on port 7600, its web page on 7601)"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> ReadAddress(absl::string_view address) {
+  if (absl::Status status = CheckScheme(address); !status.ok()) return status;
+  if (IsGrpcTarget(address)) return std::string(address);
+  const auto refuse = [&](absl::string_view what) {
+    return absl::InvalidArgumentError(absl::StrCat(address, ": ", what));
+  };
+  absl::string_view host = address;
+  absl::string_view port = kDefaultPort;
+  if (absl::ConsumePrefix(&host, "[")) {
+    const size_t bracket = host.find(']');
+    if (bracket == absl::string_view::npos || !IsIpv6(host.substr(0, bracket)))
+      return refuse("brackets are for an IPv6 address, as [::1]:7600");
+    port = host.substr(bracket + 1);
+    host = host.substr(0, bracket);
+    if (port.empty())
+      port = kDefaultPort;
+    else if (!absl::ConsumePrefix(&port, ":"))
+      return refuse("give [HOST]:PORT");
+  } else if (!IsIpv6(host)) {
+    const size_t colon = host.rfind(':');
+    if (colon != host.find(':'))
+      return refuse("this is no IPv6 address; give HOST:PORT, as localhost:7600 or [::1]:7600");
+    if (colon != absl::string_view::npos) {
+      port = host.substr(colon + 1);
+      host = host.substr(0, colon);
+    }
+  }
+  if (host.empty() || host.find_first_of(" \t/") != absl::string_view::npos)
+    return refuse("there is no host's name; give HOST:PORT, as localhost:7600");
+  uint32_t number = 0;
+  if (port.find_first_not_of("0123456789") != absl::string_view::npos ||
+      !absl::SimpleAtoi(port, &number) || number < 1 || number > 65535) {
+    return refuse(absl::StrCat(port.empty() ? "an empty text" : port,
+                               " is no port; ports are 1 to 65535, 7600 by default"));
+  }
+  return absl::StrCat(IsIpv6(host) ? absl::StrCat("[", host, "]") : std::string(host), ":", port);
+}
 
 }  // namespace
+
+absl::StatusOr<std::string> ReadAddresses(const std::string& addresses) {
+  std::vector<std::string> read;
+  for (const absl::string_view one : absl::StrSplit(addresses, ',')) {
+    const absl::string_view address = absl::StripAsciiWhitespace(one);
+    if (address.empty()) continue;
+    absl::StatusOr<std::string> each = ReadAddress(address);
+    if (!each.ok()) return each.status();
+    read.push_back(*std::move(each));
+  }
+  if (read.empty())
+    return absl::InvalidArgumentError("the address is empty; give HOST, HOST:PORT or unix:PATH");
+  return absl::StrJoin(read, ",");
+}
+
+bool GoesDirect(const std::string& addresses) {
+  return absl::StrContains(addresses, ',') || IsLocalAddress(addresses);
+}
+
+std::string ProxyVariable() {
+  // gRPC's order.
+  for (const char* const name : {"grpc_proxy", "https_proxy", "http_proxy"}) {
+    const char* const value = std::getenv(name);
+    if (value != nullptr && *value != '\0') return name;
+  }
+  return "";
+}
 
 Target MakeTarget(const std::string& addresses) {
   const bool is_one = !absl::StrContains(addresses, ',');

@@ -14,6 +14,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "client/target.h"
 #include "core/vector/name.h"
 
 namespace perceptrond::client {
@@ -292,42 +293,9 @@ Client Globals::Connect() const {
   return Client::Connect(Address(), options);
 }
 
-namespace {
-
-// gRPC would connect to the port modulo 2^16. Other forms than HOST:PORT are gRPC's own.
-std::string CheckPort(const std::string& address) {
-  const size_t colon = address.rfind(':');
-  if (colon == std::string::npos || colon + 1 == address.size()) return "";
-  const bool is_ipv6_without_port = address.find(':') != colon && address[colon - 1] != ']';
-  const std::string port = address.substr(colon + 1);
-  const bool is_number =
-      std::all_of(port.begin(), port.end(), [](char c) { return absl::ascii_isdigit(c); });
-  uint32_t number = 0;
-  if (!is_number || is_ipv6_without_port || absl::StrContains(address, "/") ||
-      address.starts_with("unix") ||
-      (absl::SimpleAtoi(port, &number) && number >= 1 && number <= 65535))
-    return "";
-  return absl::StrCat("--server: ", address, ": ", port,
-                      " is no port; ports are 1 to 65535, 7600 by default");
-}
-
-}  // namespace
-
 std::string Globals::CheckAddress() const {
-  if (server.find_first_not_of(" ,") == std::string::npos)
-    return "--server: the address is empty; give HOST, HOST:PORT or unix:PATH";
-  for (const std::string& address : std::vector<std::string>(absl::StrSplit(server, ','))) {
-    if (const std::string wrong = CheckPort(address); !wrong.empty()) return wrong;
-    for (const std::string_view scheme : {"http://", "https://", "grpc://", "grpcs://", "tcp://"}) {
-      if (!address.starts_with(scheme)) continue;
-      const std::string plain = address.substr(scheme.size());
-      return absl::StrCat("--server: ", address, " is a URL; give HOST:PORT of gRPC, as ",
-                          plain.substr(0, plain.find('/')),
-                          scheme.ends_with("s://") ? ", and --tls for TLS" : "",
-                          " (perceptrond serves gRPC on port 7600, its web page on 7601)");
-    }
-  }
-  return "";
+  const absl::StatusOr<std::string> address = ReadAddresses(server);
+  return address.ok() ? "" : absl::StrCat("--server: ", address.status().message());
 }
 
 std::shared_ptr<grpc::Channel> Globals::ConnectChannel() const {
@@ -336,14 +304,7 @@ std::shared_ptr<grpc::Channel> Globals::ConnectChannel() const {
   return MakeChannel(Address(), tls, with);
 }
 
-// Without a port gRPC would connect to port 443.
-std::string Globals::Address() const {
-  std::vector<std::string> addresses = absl::StrSplit(server, ',');
-  for (std::string& address : addresses) {
-    if (address.find(':') == std::string::npos) address += ":7600";
-  }
-  return absl::StrJoin(addresses, ",");
-}
+std::string Globals::Address() const { return ReadAddresses(server).value_or(server); }
 
 CLI::Validator Utf8() {
   const auto check = [](const std::string& text) {

@@ -105,10 +105,9 @@ struct Globals {
   CallMetadata metadata;
 
   bool json() const { return output == "json"; }
-  // Empty if the address has the form that gRPC needs, else what to write instead: people copy it
-  // from a browser, and gRPC's error would be about its name's look-up.
+  // Empty if the address is one by ReadAddresses(), else what to write instead: gRPC's error would be about a look-up.
   std::string CheckAddress() const;
-  // The address with a port.
+  // The address as gRPC takes it.
   std::string Address() const;
   Client Connect() const;
   // For clients of other services.

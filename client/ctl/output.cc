@@ -97,6 +97,11 @@ std::function<std::vector<std::string>()>& ModelLister() {
   return *list;
 }
 
+std::string& ProxyName() {
+  static auto* const name = new std::string;
+  return *name;
+}
+
 constexpr absl::string_view kAliases = "aliases/";
 
 // The model or alias of `known` that the name most likely stands for. "prod" stands for
@@ -161,6 +166,8 @@ void PrintNotice(std::string_view line) {
   if (!IsQuiet()) PrintStderr(line);
 }
 
+void NameProxy(std::string variable) { ProxyName() = std::move(variable); }
+
 void ListModelsBy(std::function<std::vector<std::string>()> list) {
   ModelLister() = std::move(list);
 }
@@ -191,6 +198,11 @@ Outcome Failed(std::string_view doing, const absl::Status& status) {
     absl::StrAppend(&text, "\n  hint: ", ModelHint(status));
   } else if (const char* hint = Hint(status, reason); hint != nullptr) {
     absl::StrAppend(&text, "\n  hint: ", hint);
+  }
+  if (reason.empty() && absl::IsUnavailable(status) && !ProxyName().empty()) {
+    absl::StrAppend(
+        &text, "\n  hint: ", ProxyName(),
+        " is set, so the server is called through a proxy; no_proxy=HOST leaves it out");
   }
   const bool late = absl::IsDeadlineExceeded(status) || GaveUpAfter(status).has_value();
   return {late ? kExitTimeout : kExitFailed, text};

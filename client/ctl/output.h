@@ -38,6 +38,9 @@ Outcome Failed(std::string_view doing, const absl::Status& status);
 // Sets how Failed() lists the models ("spam") and aliases ("aliases/prod") that the caller may see, to
 // suggest one in place of a name that is none's. The list may be empty. Without it there are no suggestions.
 void ListModelsBy(std::function<std::vector<std::string>()> list);
+// Sets the variable of the environment that names the proxy through which the server is called, for hints of Failed();
+// empty: none does.
+void NameProxy(std::string variable);
 // Invalid usage or unreadable input.
 Outcome UsageError(std::string_view message);
 

@@ -18,6 +18,7 @@
 #include "client/ctl/output.h"
 #include "client/ctl/terminal.h"
 #include "client/management.h"
+#include "client/target.h"
 #include "core/report/suggestion.h"
 
 namespace perceptrond::client {
@@ -155,6 +156,7 @@ int Run(int argc, char** argv) {
   if (!metadata.ok()) return PrintUsageError(std::string(metadata.status().message()));
   globals.metadata = *std::move(metadata);
   ListModelsBy([&globals] { return ListModelIds(globals); });
+  if (!GoesDirect(globals.Address())) NameProxy(ProxyVariable());
   return CheckWritten(action());
 }
 
