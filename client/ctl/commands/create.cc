@@ -1,4 +1,5 @@
 // `perceptronctl create`.
+#include <google/protobuf/struct.pb.h>
 #include <google/protobuf/util/json_util.h>
 #include <CLI/CLI.hpp>
 #include <cstdint>
@@ -46,6 +47,17 @@ struct CreateOptions {
   bool validate_only = false;
 };
 
+// Whether an array has a null among its elements, which protobuf would leave out.
+bool HasNullElement(const google::protobuf::Value& value) {
+  for (const google::protobuf::Value& element : value.list_value().values()) {
+    if (element.has_null_value() || HasNullElement(element)) return true;
+  }
+  for (const auto& [key, field] : value.struct_value().fields()) {
+    if (HasNullElement(field)) return true;
+  }
+  return false;
+}
+
 // Reads JSON of one of three forms: weights, a whole model as `get --weights -o json` prints it, or
 // one vector.
 absl::Status ReadWeights(const std::string& path, v1::Weights* weights) {
@@ -56,6 +68,9 @@ absl::Status ReadWeights(const std::string& path, v1::Weights* weights) {
   const auto parse = [&content](google::protobuf::Message* message) {
     return google::protobuf::util::JsonStringToMessage(content.str(), message);
   };
+  google::protobuf::Value whole;
+  if (parse(&whole).ok() && HasNullElement(whole))
+    return absl::InvalidArgumentError(absl::StrCat(path, ": an array has null among its elements"));
   if (parse(weights).ok()) return absl::OkStatus();
   v1::Model model;
   if (parse(&model).ok() && model.has_weights()) {
