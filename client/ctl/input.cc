@@ -26,11 +26,11 @@ namespace {
 constexpr int kFileShift = 36;
 constexpr size_t kMostFiles = (1 << 13) - 1;
 
-absl::StatusOr<FormatKind> ChooseFormat(const InputOptions& options) {
+// Each file has the format that its own name tells.
+absl::StatusOr<FormatKind> ChooseFormat(const InputOptions& options, const std::string& file) {
   if (!options.format.empty()) return *FormatByName(options.format);
-  const std::optional<FormatKind> guess = FormatByExtension(options.files.front());
+  const std::optional<FormatKind> guess = FormatByExtension(file);
   if (guess.has_value()) return *guess;
-  const std::string& file = options.files.front();
   return absl::InvalidArgumentError(absl::StrCat(
       file == "-" ? "the format of standard input is unknown"
                   : absl::StrCat("the extension of ", file, " does not tell its format"),
@@ -110,12 +110,14 @@ absl::Status CheckFile(const std::string& command, const std::string& file) {
              : CompressedError(command, file, *compression);
 }
 
-// The text's column is given if and only if there must be one.
-absl::Status CheckTextColumn(const InputOptions& options, FormatKind kind, bool takes_texts) {
+// The columns that a model needs are given, and the text's only to a model that takes texts.
+absl::Status CheckColumns(const InputOptions& options, bool takes_texts, bool require_label) {
+  if (require_label && options.label_column.empty()) {
+    return absl::InvalidArgumentError(
+        "the label's column is unknown: give --label-column with its name, or its number from 1");
+  }
   const bool given = !options.text_column.empty();
-  if (given && kind != FormatKind::kCsv)
-    return absl::InvalidArgumentError("--text-column is for --format csv");
-  if (kind != FormatKind::kCsv || given == takes_texts) return absl::OkStatus();
+  if (given == takes_texts) return absl::OkStatus();
   return absl::InvalidArgumentError(
       given ? "--text-column: the model takes features; models created with --text take texts"
             : "the model takes texts: give --text-column with the name of their column, or its "
@@ -143,7 +145,7 @@ void AddInputOptions(CLI::App* command, InputOptions* options) {
   options->command = command->get_name();
   command
       ->add_option("--format", options->format,
-                   "Format of the files (default: from the extension of the first file). Files and "
+                   "Format of all files (default: of each from its extension). Files and "
                    "standard input may be compressed with gzip or zstd")
       ->check(CLI::IsMember({"svmlight", "vw", "csv", "jsonl", "text", "ids"}));
   command
@@ -159,8 +161,14 @@ void AddInputOptions(CLI::App* command, InputOptions* options) {
   command->add_option("--text-column", options->text_column,
                       "csv: column of the text, likewise, for models created with --text; the "
                       "other columns are not read");
-  command->add_flag("--no-header,!--header", options->no_header,
-                    "csv: the first line is data (default: it names the columns)");
+  command
+      ->add_option("--ignore-column", options->ignored_columns,
+                   "csv: column that is not read, likewise; may be repeated")
+      ->allow_extra_args(false);
+  command->add_flag(
+      "--header,!--no-header", options->header,
+      "csv: the first line names the columns, or with --no-header is data (default: it "
+      "names them, and one that seems to be data is an error)");
   command
       ->add_option("--delimiter", options->delimiter,
                    "csv: separator of the fields, one character or tab")
@@ -182,47 +190,58 @@ absl::StatusOr<std::unique_ptr<Input>> Input::Make(const InputOptions& options,
   for (const std::string& file : options.files) {
     if (absl::Status status = CheckFile(options.command, file); !status.ok()) return status;
   }
-  FormatOptions format;
-  absl::StatusOr<FormatKind> kind = ChooseFormat(options);
-  if (!kind.ok()) return kind.status();
-  absl::StatusOr<char> delimiter = Delimiter(options.delimiter);
-  if (!delimiter.ok()) return delimiter.status();
-  format.kind = *kind;
-  format.delimiter = *delimiter;
-  format.require_label = require_label;
-  format.header = !options.no_header;
-  format.label_column = options.label_column;
-  format.text_column = options.text_column;
-  const perceptron::v1::FeatureSpace& space = ExampleSpace(model.feature_space());
-  format.dense = space.has_dense();
-  format.whole_texts = space.has_text();
-  if (options.index_base >= 0) format.index_base = options.index_base;
-  format.labels.zero_is_negative = options.zero_is_negative;
-  format.labels.names.assign(model.label_names().begin(), model.label_names().end());
-  const perceptron::v1::Classes& classes = model.learner().classes();
-  format.labels.max_classes = classes.max_classes();
-  format.labels.new_names = classes.new_classes() == perceptron::v1::Classes::NEW_CLASSES_NAMED;
-  if (*kind == FormatKind::kCsv && require_label && format.label_column.empty()) {
-    return absl::InvalidArgumentError(
-        "the label's column is unknown: give --label-column with its name, or its number from 1");
-  }
-  if (absl::Status status = CheckTextColumn(options, *kind, space.has_text()); !status.ok())
-    return status;
   if (std::count(options.files.begin(), options.files.end(), "-") > 1) {
     return absl::InvalidArgumentError("standard input (-) can be read only once");
   }
   auto input = std::make_unique<Input>();
-  format.labels.keep_zero = options.keep_zero_labels;
-  format.labels.seen = &input->labels_;
+  input->options_ = options;
+  input->targets_.push_back({"", ExampleSpace(model.feature_space())});
+  input->reread_ = reread;
+  for (const std::string& file : options.files) {
+    const absl::StatusOr<FormatKind> kind = ChooseFormat(options, file);
+    if (!kind.ok()) return kind.status();
+    if (absl::Status status = input->AddFormat(*kind, model, require_label); !status.ok())
+      return status;
+    input->kinds_.push_back(*kind);
+    input->sizes_.push_back(SizeOf(file));
+  }
+  if (!options.text_column.empty() && !input->Has(FormatKind::kCsv))
+    return absl::InvalidArgumentError("--text-column is for --format csv");
+  return input;
+}
+
+absl::Status Input::AddFormat(FormatKind kind, const perceptron::v1::Model& model,
+                              bool require_label) {
+  if (Has(kind)) return absl::OkStatus();
+  const perceptron::v1::FeatureSpace& space = targets_.front().space;
+  if (kind == FormatKind::kCsv) {
+    if (absl::Status status = CheckColumns(options_, space.has_text(), require_label); !status.ok())
+      return status;
+  }
+  const absl::StatusOr<char> delimiter = Delimiter(options_.delimiter);
+  if (!delimiter.ok()) return delimiter.status();
+  FormatOptions format;
+  format.kind = kind;
+  format.delimiter = *delimiter;
+  format.require_label = require_label;
+  if (options_.header != 0) format.header = options_.header > 0;
+  format.label_column = options_.label_column;
+  format.text_column = options_.text_column;
+  format.ignored_columns = options_.ignored_columns;
+  format.dense = space.has_dense();
+  format.whole_texts = space.has_text();
+  if (options_.index_base >= 0) format.index_base = options_.index_base;
+  format.labels.zero_is_negative = options_.zero_is_negative;
+  format.labels.names.assign(model.label_names().begin(), model.label_names().end());
+  const perceptron::v1::Classes& classes = model.learner().classes();
+  format.labels.max_classes = classes.max_classes();
+  format.labels.new_names = classes.new_classes() == perceptron::v1::Classes::NEW_CLASSES_NAMED;
+  format.labels.keep_zero = options_.keep_zero_labels;
+  format.labels.seen = &labels_;
   absl::StatusOr<std::unique_ptr<Format>> made = MakeFormat(format);
   if (!made.ok()) return made.status();
-  input->format_ = *std::move(made);
-  input->kind_ = *kind;
-  input->options_ = options;
-  input->targets_.push_back({"", space});
-  input->reread_ = reread;
-  for (const std::string& file : options.files) input->sizes_.push_back(SizeOf(file));
-  return input;
+  formats_[kind] = *std::move(made);
+  return absl::OkStatus();
 }
 
 Input::Input() : stop_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
@@ -266,8 +285,7 @@ absl::Status Input::OpenNext() {
   }
   std::unique_ptr<MaybeCompressedSource> plain = Decompress(NameOf(file), std::move(source));
   source_ = plain.get();
-  reader_ =
-      std::make_unique<Reader>(NameOf(file), std::move(plain), format_.get(), options_.skip_lines);
+  reader_ = std::make_unique<Reader>(NameOf(file), std::move(plain), format(), options_.skip_lines);
   return absl::OkStatus();
 }
 
@@ -295,7 +313,8 @@ absl::StatusOr<bool> Input::Next(Row* row) {
 }
 
 absl::Status Input::WithTitleHint(const absl::Status& status) const {
-  if (reader_->line() != 1 || !absl::IsInvalidArgument(status) || kind_ != FormatKind::kText)
+  if (reader_->line() != 1 || !absl::IsInvalidArgument(status) ||
+      kinds_[file_ - 1] != FormatKind::kText)
     return status;
   return absl::InvalidArgumentError(
       absl::StrCat(std::string(status.message()),

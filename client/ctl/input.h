@@ -38,7 +38,9 @@ struct InputOptions {
   bool zero_is_negative = false;
   std::string label_column;
   std::string text_column;
-  bool no_header = false;
+  std::vector<std::string> ignored_columns;
+  // 1: the first line of csv has names, -1: data; 0: names, unless it seems to be data, which is an error.
+  int header = 0;
   std::string delimiter = ",";
   int64_t skip_lines = 0;
   bool skip_bad_lines = false;
@@ -90,7 +92,11 @@ class Input {
   // Fraction of the input read so far, 0 to 1 by bytes; absent if its size is unknown.
   std::optional<double> fraction() const;
 
-  FormatKind kind() const { return kind_; }
+  // Whether a file has this format.
+  bool Has(FormatKind kind) const { return formats_.contains(kind); }
+  // Of the line that Next() read last: Format::label_status() and Reader::lines_without_example().
+  const absl::Status& label_status() const { return format()->label_status(); }
+  uint64_t lines_without_example() const { return reader_->lines_without_example(); }
   // -1: not given.
   int index_base() const { return options_.index_base; }
 
@@ -105,6 +111,8 @@ class Input {
   void Rewind();
 
  private:
+  absl::Status AddFormat(FormatKind kind, const perceptron::v1::Model& model, bool require_label);
+  Format* format() const { return formats_.at(kinds_[file_ - 1]).get(); }
   absl::Status OpenNext();
   bool Wait(int descriptor) const;
   absl::Status CheckRow(const Row& row) const;
@@ -114,8 +122,9 @@ class Input {
   InputOptions options_;
   std::vector<RowTarget> targets_;
   bool reread_ = false;
-  std::unique_ptr<Format> format_;
-  FormatKind kind_ = FormatKind::kSvmlight;
+  // The format of each file.
+  std::vector<FormatKind> kinds_;
+  std::map<FormatKind, std::unique_ptr<Format>> formats_;
   LabelsSeen labels_;
   bool noticed_zero_ = false;
   bool noticed_text_ = false;

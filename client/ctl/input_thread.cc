@@ -54,7 +54,11 @@ bool InputThread::ReadRow() {
   std::swap(read.row, row_);
   read.status = more.status();
   const bool has_line = more.ok() || absl::IsInvalidArgument(more.status());
-  if (has_line) read.tag = input_->tag();
+  if (has_line) {
+    read.tag = input_->tag();
+    read.label_status = input_->label_status();
+    read.lines_without_example = input_->lines_without_example();
+  }
   if (more.ok()) block.features += read.row.feature_count();
   return has_line;
 }

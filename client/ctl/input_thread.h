@@ -34,6 +34,9 @@ struct InputRow {
   uint64_t tag = 0;
   // The error of Input::Next(); the row is then unspecified.
   absl::Status status;
+  // Those of the input.
+  absl::Status label_status;
+  uint64_t lines_without_example = 0;
 };
 
 class InputThread {

@@ -1,7 +1,7 @@
 // CSV by RFC 4180: fields may be quoted, with line breaks inside and quotes doubled. All columns but
-// the label's are features: named by the header (without one by their number from 1), or for dense
-// rows the dimensions in order; or one is the text, and the others are not read. An empty field is an
-// absent feature; in dense rows it is an error.
+// the label's and the ignored ones are features: named by the header (without one by their number from 1), or for dense
+// rows the dimensions, in the order of the first file; or one is the text, and the others are not read. An empty field
+// is an absent feature; in dense rows it is an error.
 #include <algorithm>
 #include <vector>
 
@@ -22,7 +22,7 @@ std::string_view Trim(std::string_view text) {
 
 class Csv final : public Format {
  public:
-  explicit Csv(const FormatOptions& options) : options_(options) {}
+  explicit Csv(const FormatOptions& options) : Format(options), options_(options) {}
 
   void StartFile() override { columns_.clear(); }
 
@@ -50,53 +50,76 @@ class Csv final : public Format {
     }
   }
 
-  absl::StatusOr<LineKind> Parse(std::string_view line, Row* row) override {
-    row->Clear();
+ private:
+  // What a column is, unless it is the feature of this number.
+  enum Role : int { kLabel = -1, kText = -2, kIgnored = -3 };
+
+  absl::StatusOr<LineKind> ParseLine(std::string_view line, Row* row) override {
     if (line.empty()) return LineKind::kNothing;
-    const bool has_text = !options_.text_column.empty();
-    if (!columns_.empty() && !has_text && ParsePlain(line, row)) return LineKind::kExample;
+    if (!columns_.empty() && !has_text() && ParsePlain(line, row)) return LineKind::kExample;
     row->Clear();
     if (absl::Status status = Split(line); !status.ok()) {
       // Without the columns' names no other line can be read either.
-      if (columns_.empty() && options_.header)
+      if (columns_.empty() && has_header())
         return absl::FailedPreconditionError(std::string(status.message()));
       return status;
     }
     if (columns_.empty()) {
-      if (absl::Status status = NameColumns(); !status.ok()) return status;
-      if (options_.header) return LineKind::kNothing;
+      if (absl::Status status = NameColumns(); !status.ok()) {
+        columns_.clear();
+        return status;
+      }
+      if (has_header()) return LineKind::kHeader;
     }
     if (fields_.size() != columns_.size()) {
       return absl::InvalidArgumentError(
           absl::StrCat(fields_.size(), " fields, but the first line has ", columns_.size()));
     }
-    row->kind = has_text ? RowKind::kText : options_.dense ? RowKind::kDense : RowKind::kNamed;
-    if (has_text) row->text = fields_[text_];
+    StartRow(row);
     for (size_t i = 0; i < fields_.size(); ++i) {
-      if (has_text && i != label_) continue;
-      absl::Status status = i == label_ ? ReadLabelField(Trim(fields_[i]), row)
-                                        : ReadFeature(i, Trim(fields_[i]), row);
+      absl::Status status;
+      if (roles_[i] == kLabel) {
+        status = ReadLabel(Trim(fields_[i]), row);
+      } else if (roles_[i] == kText) {
+        row->text = fields_[i];
+      } else if (roles_[i] != kIgnored) {
+        status = ReadFeature(i, Trim(fields_[i]), row);
+      }
       if (!status.ok()) return status;
     }
     return LineKind::kExample;
   }
 
- private:
-  static constexpr size_t kNoColumn = static_cast<size_t>(-1);
+  bool has_text() const { return !options_.text_column.empty(); }
+  bool has_header() const { return options_.header.value_or(true); }
+
+  void StartRow(Row* row) const {
+    row->kind = has_text() ? RowKind::kText : options_.dense ? RowKind::kDense : RowKind::kNamed;
+    if (options_.dense) row->values.resize(features_);
+  }
+
+  void AddFeature(size_t column, float value, Row* row) const {
+    if (options_.dense) {
+      row->values[static_cast<size_t>(roles_[column])] = value;
+    } else {
+      row->AddName(columns_[column]);
+      row->values.push_back(value);
+    }
+  }
 
   // Parses a line of plain numbers and a label. False: it has something else, or an error.
-  bool ParsePlain(std::string_view line, Row* row) const {
-    row->kind = options_.dense ? RowKind::kDense : RowKind::kNamed;
+  bool ParsePlain(std::string_view line, Row* row) {
+    StartRow(row);
     const char* p = line.data();
     const char* const end = p + line.size();
     for (size_t column = 0; column < columns_.size(); ++column) {
       if (column > 0 && (p == end || *p++ != options_.delimiter)) return false;
-      if (column == label_) {
+      if (roles_[column] < 0) {
         const char* const begin = p;
         p = std::find(p, end, options_.delimiter);
         const std::string_view field(begin, static_cast<size_t>(p - begin));
-        if (field.find('"') != std::string_view::npos || !ReadLabelField(Trim(field), row).ok())
-          return false;
+        if (field.find('"') != std::string_view::npos) return false;
+        if (roles_[column] == kLabel && !ReadLabel(Trim(field), row).ok()) return false;
       } else if (p != end && *p == options_.delimiter) {
         // An absent feature, of which dense rows have none.
         if (options_.dense) return false;
@@ -104,8 +127,7 @@ class Csv final : public Format {
         float value = 0;
         p = ParseFloat(p, end, &value);
         if (p == nullptr) return false;
-        if (!options_.dense) row->AddName(columns_[column]);
-        row->values.push_back(value);
+        AddFeature(column, value, row);
       }
     }
     return p == end;
@@ -160,31 +182,133 @@ class Csv final : public Format {
     return std::string_view(unquoted_).substr(begin);
   }
 
+  // Names the columns by the first line, or by their numbers, and says what each is. An error: no other line can be
+  // read either.
   absl::Status NameColumns() {
     for (size_t i = 0; i < fields_.size(); ++i)
-      columns_.push_back(options_.header ? std::string(Trim(fields_[i])) : absl::StrCat(i + 1));
-    absl::Status status = FindColumn(options_.label_column, "label", &label_);
-    if (status.ok()) status = FindColumn(options_.text_column, "text", &text_);
-    if (status.ok() && text_ != kNoColumn && text_ == label_)
-      status =
-          absl::FailedPreconditionError("--label-column and --text-column name the same column");
-    if (status.ok() && options_.header && !options_.dense && text_ == kNoColumn)
-      status = CheckFeatureNames();
-    // No other line can be read either.
-    if (!status.ok()) columns_.clear();
-    return status;
+      columns_.push_back(has_header() ? std::string(Trim(fields_[i])) : absl::StrCat(i + 1));
+    roles_.assign(columns_.size(), has_text() ? static_cast<int>(kIgnored) : 0);
+    names_a_column_ = false;
+    for (const std::string& ignored : options_.ignored_columns) {
+      if (absl::Status status = SetRole(ignored, "--ignore-column", kIgnored); !status.ok())
+        return status;
+    }
+    if (absl::Status status = SetRole(options_.text_column, "--text-column", kText); !status.ok())
+      return status;
+    if (absl::Status status = SetRole(options_.label_column, "--label-column", kLabel);
+        !status.ok())
+      return status;
+    if (!has_header()) {
+      NumberFeatures();
+      return absl::OkStatus();
+    }
+    if (absl::Status status = CheckHeader(); !status.ok()) return status;
+    if (absl::Status status = CheckFeatureNames(); !status.ok()) return status;
+    return options_.dense ? MatchFirstFile() : absl::OkStatus();
   }
 
-  // Without names of their own no example is valid.
+  // Features have the numbers of their columns among those of features.
+  void NumberFeatures() {
+    features_ = 0;
+    for (int& role : roles_) {
+      if (role >= 0) role = static_cast<int>(features_++);
+    }
+  }
+
+  // Sets the role of the column `wanted`, by its name or else its number from 1, unless it is empty.
+  absl::Status SetRole(const std::string& wanted, absl::string_view flag, Role role) {
+    if (wanted.empty()) return absl::OkStatus();
+    const size_t count = columns_.size();
+    // Of equal names the last.
+    const auto named = std::find(columns_.rbegin(), columns_.rend(), wanted);
+    size_t number = 0;
+    const bool is_number = absl::SimpleAtoi(wanted, &number);
+    if (named != columns_.rend()) {
+      number = static_cast<size_t>(columns_.rend() - named);
+      names_a_column_ = names_a_column_ || !is_number;
+    } else if (!is_number || number < 1 || number > count) {
+      const std::string first =
+          absl::StrJoin(columns_.begin(), columns_.begin() + std::min<size_t>(count, 10), ", ");
+      return absl::FailedPreconditionError(
+          absl::StrCat("there is no column \"", wanted, "\" for ", flag, ": the first line has ",
+                       first, count > 10 ? absl::StrCat(" and ", count - 10, " more") : "",
+                       count == 1 ? "; --delimiter sets the separator" : ""));
+    }
+    int& was = roles_[number - 1];
+    if (was == kText || (was == kIgnored && !has_text())) {
+      return absl::FailedPreconditionError(
+          absl::StrCat(flag, ": the column \"", wanted, "\" is that of another flag too"));
+    }
+    was = role;
+    return absl::OkStatus();
+  }
+
+  // A first line of data would be lost, and its values be taken for names. A column that is found by its name shows that
+  // there are names.
+  absl::Status CheckHeader() const {
+    if (options_.header.has_value() || names_a_column_) return absl::OkStatus();
+    bool has_label = false;
+    bool has_features = false;
+    bool all_numbers = true;
+    for (size_t i = 0; i < columns_.size(); ++i) {
+      if (roles_[i] == kLabel) has_label = labels().Has(columns_[i]);
+      if (roles_[i] < 0) continue;
+      has_features = true;
+      float value = 0;
+      all_numbers = all_numbers && ParseWholeFloat(columns_[i], &value);
+    }
+    if (!has_label && !(has_features && all_numbers)) return absl::OkStatus();
+    return absl::FailedPreconditionError(
+        absl::StrCat("the first line ",
+                     has_label ? "has a label of the model where the name of the label's column is"
+                               : "has numbers where the names of the columns are",
+                     " expected: give --no-header if it is data, --header if these are names"));
+  }
+
+  // A dense model knows no names of columns: those of the first file say which dimension each is, in later files also.
+  absl::Status MatchFirstFile() {
+    std::vector<std::string> names;
+    for (size_t i = 0; i < columns_.size(); ++i) {
+      if (roles_[i] >= 0) names.push_back(columns_[i]);
+    }
+    NumberFeatures();
+    if (dimensions_.empty()) dimensions_ = names;
+    if (names == dimensions_) return absl::OkStatus();
+    absl::flat_hash_map<std::string, int> numbers;
+    for (const std::string& name : dimensions_)
+      numbers.emplace(name, static_cast<int>(numbers.size()));
+    const auto refuse = [](const std::string& what) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "the columns are not those of the first file: ", what,
+          "; a dense model has no names to match them by, models created with --named have"));
+    };
+    if (names.size() != dimensions_.size() || numbers.size() != dimensions_.size())
+      return refuse(absl::StrCat(names.size(), " here, ", dimensions_.size(), " there"));
+    for (size_t i = 0; i < columns_.size(); ++i) {
+      if (roles_[i] < 0) continue;
+      const auto number = numbers.find(columns_[i]);
+      if (number == numbers.end())
+        return refuse(absl::StrCat("\"", columns_[i], "\" is new or given twice"));
+      roles_[i] = number->second;
+      numbers.erase(number);
+    }
+    return absl::OkStatus();
+  }
+
+  // Without names of their own no example with names is valid. A column without one is often an index.
   absl::Status CheckFeatureNames() const {
     absl::flat_hash_map<absl::string_view, size_t> first;
     for (size_t i = 0; i < columns_.size(); ++i) {
-      if (i == label_) continue;
-      if (columns_[i].empty())
+      if (roles_[i] < 0) continue;
+      if (columns_[i].empty()) {
         return absl::FailedPreconditionError(
-            absl::StrCat("column ", i + 1, " has no name; name it in the first line"));
+            absl::StrCat("column ", i + 1,
+                         " has no name; name it in the first line, or leave it "
+                         "out with --ignore-column ",
+                         i + 1));
+      }
       const auto [known, is_new] = first.emplace(columns_[i], i);
-      if (!is_new) {
+      if (!is_new && !options_.dense) {
         return absl::FailedPreconditionError(absl::StrCat("columns ", known->second + 1, " and ",
                                                           i + 1, " are both named \"", columns_[i],
                                                           "\"; give each a name of its own"));
@@ -193,52 +317,28 @@ class Csv final : public Format {
     return absl::OkStatus();
   }
 
-  // Sets the column named `wanted`, by its name or else its number from 1, if it is not empty.
-  absl::Status FindColumn(const std::string& wanted, absl::string_view role, size_t* column) const {
-    *column = kNoColumn;
-    if (wanted.empty()) return absl::OkStatus();
-    const size_t count = columns_.size();
-    // Of equal names the last.
-    const auto named = std::find(columns_.rbegin(), columns_.rend(), wanted);
-    size_t number = 0;
-    if (named != columns_.rend()) {
-      *column = static_cast<size_t>(columns_.rend() - named) - 1;
-    } else if (absl::SimpleAtoi(wanted, &number) && number >= 1 && number <= count) {
-      *column = number - 1;
-    } else {
-      const std::string first =
-          absl::StrJoin(columns_.begin(), columns_.begin() + std::min<size_t>(count, 10), ", ");
-      return absl::FailedPreconditionError(absl::StrCat(
-          "there is no column \"", wanted, "\" for the ", role, ": the first line has ", first,
-          count > 10 ? absl::StrCat(" and ", count - 10, " more") : "",
-          count == 1 ? "; --delimiter sets the separator" : ""));
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status ReadLabelField(std::string_view field, Row* row) const {
-    absl::Status status = ReadLabel(options_.labels, field, row);
-    return options_.require_label ? status : absl::OkStatus();
-  }
-
   absl::Status ReadFeature(size_t column, std::string_view field, Row* row) const {
     if (field.empty() && !options_.dense) return absl::OkStatus();
     float value = 0;
     if (!ParseWholeFloat(field, &value)) {
       return absl::InvalidArgumentError(absl::StrCat("column ", columns_[column], ": \"",
-                                                     std::string(field.substr(0, 40)),
-                                                     "\" is not a finite number"));
+                                                     std::string(field.substr(0, 40)), "\" ",
+                                                     NumberProblem(field)));
     }
-    if (!options_.dense) row->AddName(columns_[column]);
-    row->values.push_back(value);
+    AddFeature(column, value, row);
     return absl::OkStatus();
   }
 
   const FormatOptions options_;
   // Names of all columns; empty before the first line.
   std::vector<std::string> columns_;
-  size_t label_ = kNoColumn;
-  size_t text_ = kNoColumn;
+  // For each column a Role, or from 0 on the number of the feature; of dense rows its dimension.
+  std::vector<int> roles_;
+  // A flag has the name of a column that cannot be a number.
+  bool names_a_column_ = false;
+  size_t features_ = 0;
+  // Names of the first file's features, for dense rows.
+  std::vector<std::string> dimensions_;
   std::vector<std::string_view> fields_;
   std::string unquoted_;
 };

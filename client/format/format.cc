@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <system_error>
+#include <utility>
 
 #include "absl/strings/charconv.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "client/format/scan.h"
 
@@ -64,16 +67,61 @@ bool ParseWholeFloat(std::string_view text, float* value) {
   return ParseFloat(text.data(), end, value) == end && !text.empty();
 }
 
-namespace {
-
-// Whether any name is a number; numbers are then names only.
-bool NamesAreNumbers(const LabelRule& rule) {
-  float number = 0;
-  return std::any_of(rule.names.begin(), rule.names.end(),
-                     [&](const auto& name) { return ParseWholeFloat(name, &number); });
+bool IsTooLarge(std::string_view text) {
+  if (text.find_first_not_of("+-.0123456789eE") != std::string_view::npos) return false;
+  double value = 0;
+  const char* const begin = text.data() + (text.starts_with('+') ? 1 : 0);
+  const char* const end = text.data() + text.size();
+  // Of a number that a double does not hold either this is the largest.
+  return absl::from_chars(begin, end, value).ptr == end &&
+         std::fabs(value) > std::numeric_limits<float>::max();
 }
 
-absl::StatusOr<int> ParseZero(const LabelRule& rule) {
+std::string NumberProblem(std::string_view text) {
+  return IsTooLarge(text) ? "is too large; numbers are from -3.4028235e38 to 3.4028235e38"
+                          : "is not a finite number";
+}
+
+namespace {
+
+// The same for equal numbers and for no others: digits without zeros at either end, and an exponent. Empty: no number.
+std::string NumberKey(std::string_view text) {
+  float value = 0;
+  if (!ParseWholeFloat(text, &value)) return "";
+  std::string digits;
+  int64_t exponent = 0;
+  size_t i = text.find_first_not_of("+-");
+  const size_t mantissa_end = std::min(text.find_first_of("eE", i), text.size());
+  for (bool fraction = false; i < mantissa_end; ++i) {
+    if (text[i] == '.') {
+      fraction = true;
+      continue;
+    }
+    if (text[i] != '0' || !digits.empty()) digits.push_back(text[i]);
+    if (fraction) --exponent;
+  }
+  if (digits.empty()) return "0";
+  int64_t stated = 0;
+  if (mantissa_end < text.size() &&
+      !absl::SimpleAtoi(std::string(text.substr(mantissa_end + 1)), &stated))
+    return "";
+  while (digits.back() == '0') {
+    digits.pop_back();
+    ++exponent;
+  }
+  return absl::StrCat(text.front() == '-' ? "-" : "", digits, "e", exponent + stated);
+}
+
+absl::string_view AbslView(std::string_view text) { return {text.data(), text.size()}; }
+
+// Such as 007, which is a name although it is a number.
+bool IsCode(std::string_view text) { return text.size() > 1 && text[0] == '0' && IsDigit(text[1]); }
+
+std::string Quoted(std::string_view text) {
+  return absl::StrCat("\"", std::string(text.substr(0, 40)), "\"");
+}
+
+absl::StatusOr<int> ReadZero(const LabelRule& rule) {
   if (rule.zero_is_negative) return -1;
   if (rule.keep_zero) return 0;
   if (rule.seen == nullptr) {
@@ -88,7 +136,7 @@ absl::StatusOr<int> ParseZero(const LabelRule& rule) {
   return -1;
 }
 
-absl::StatusOr<int> ParseNegative(const LabelRule& rule) {
+absl::StatusOr<int> ReadNegative(const LabelRule& rule) {
   if (rule.seen == nullptr || rule.zero_is_negative || rule.keep_zero) return -1;
   if (rule.seen->zero) {
     return absl::InvalidArgumentError(
@@ -101,61 +149,106 @@ absl::StatusOr<int> ParseNegative(const LabelRule& rule) {
 
 }  // namespace
 
-absl::StatusOr<int> ParseLabel(const LabelRule& rule, std::string_view text) {
-  for (size_t i = 0; i < rule.names.size(); ++i) {
-    if (text == rule.names[i]) return i == 0 ? -1 : 1;
+Labels::Labels(LabelRule rule) : rule_(std::move(rule)) {
+  for (size_t i = 0; i < rule_.names.size(); ++i) {
+    positions_.emplace(rule_.names[i], i);
+    if (std::string key = NumberKey(rule_.names[i]); !key.empty())
+      numbers_.emplace(std::move(key), rule_.names[i]);
   }
+}
+
+absl::Status Labels::Read(std::string_view text, Row* row) {
+  if (rule_.new_names) return ReadNewName(text, row);
+  const absl::StatusOr<int> label = rule_.max_classes > 0 ? ReadClass(text) : ReadSign(text);
+  if (label.ok()) row->label = *label;
+  return label.status();
+}
+
+bool Labels::Has(std::string_view text) const {
+  if (FindName(text).has_value()) return true;
+  if (rule_.new_names) return false;
+  // Without a look at what was read so far.
+  Labels copy(rule_);
+  copy.rule_.keep_zero = true;
+  Row row;
+  return copy.Read(text, &row).ok();
+}
+
+std::optional<size_t> Labels::FindName(std::string_view text) const {
+  if (const auto found = positions_.find(AbslView(text)); found != positions_.end())
+    return found->second;
+  if (numbers_.empty()) return std::nullopt;
+  const auto equal = numbers_.find(NumberKey(text));
+  if (equal == numbers_.end()) return std::nullopt;
+  const auto found = positions_.find(equal->second);
+  return found == positions_.end() ? std::nullopt : std::optional(found->second);
+}
+
+absl::Status Labels::ReadNewName(std::string_view text, Row* row) {
+  if (text.empty()) return absl::InvalidArgumentError("the label is empty");
+  row->label_name = text;
+  if (positions_.contains(AbslView(text)) || IsCode(text)) return absl::OkStatus();
+  std::string key = NumberKey(text);
+  if (key.empty()) return absl::OkStatus();
+  if (const auto equal = numbers_.find(key); equal != numbers_.end()) {
+    row->label_name = equal->second;
+  } else if (numbers_.size() < rule_.max_classes) {
+    numbers_.emplace(std::move(key), row->label_name);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int> Labels::ReadSign(std::string_view text) const {
+  if (const std::optional<size_t> name = FindName(text)) return *name == 0 ? -1 : 1;
   float number = 0;
-  const bool named = NamesAreNumbers(rule);
+  const bool named = !numbers_.empty();
   if (!named && ParseWholeFloat(text, &number)) {
     if (number == 1) return 1;
-    if (number == -1) return ParseNegative(rule);
-    if (number == 0) return ParseZero(rule);
+    if (number == -1) return ReadNegative(rule_);
+    if (number == 0) return ReadZero(rule_);
   }
-  const std::string shown(text.substr(0, 40));
-  if (rule.names.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat("label \"", shown, "\" is neither -1 nor +1"));
-  }
+  const std::string label = absl::StrCat("label ", Quoted(text));
+  if (rule_.names.empty())
+    return absl::InvalidArgumentError(absl::StrCat(label, " is neither -1 nor +1"));
   std::string names;
-  for (const std::string& name : rule.names) absl::StrAppend(&names, "\"", name, "\", ");
+  for (const std::string& name : rule_.names) absl::StrAppend(&names, "\"", name, "\", ");
   return absl::InvalidArgumentError(
-      absl::StrCat("label \"", shown, "\" is not a label of the model: ",
+      absl::StrCat(label, " is not a label of the model: ",
                    named ? names.substr(0, names.size() - 2) : names + "-1 or +1"));
 }
 
-namespace {
-
 // The number of the class; names take precedence over numbers.
-absl::StatusOr<int> ParseClass(const LabelRule& rule, std::string_view text) {
-  for (size_t i = 0; i < rule.names.size(); ++i) {
-    if (text == rule.names[i]) return static_cast<int>(i);
-  }
+absl::StatusOr<int> Labels::ReadClass(std::string_view text) const {
+  if (const std::optional<size_t> name = FindName(text)) return static_cast<int>(*name);
   float number = 0;
-  const bool named = NamesAreNumbers(rule);
-  if (!named && ParseWholeFloat(text, &number) && number >= 0 && number < rule.max_classes &&
+  const bool named = !numbers_.empty();
+  if (!named && ParseWholeFloat(text, &number) && number >= 0 && number < rule_.max_classes &&
       number == static_cast<float>(static_cast<uint32_t>(number)))
     return static_cast<int>(number);
-  const std::string numbers = absl::StrCat("0 to ", rule.max_classes - 1);
+  const std::string numbers = absl::StrCat("0 to ", rule_.max_classes - 1);
   return absl::InvalidArgumentError(
-      absl::StrCat("label \"", std::string(text.substr(0, 40)),
-                   "\" is not a class of the model: ", rule.names.empty() ? "" : "its label names",
-                   named                ? ", which are numbers themselves"
-                   : rule.names.empty() ? numbers
-                                        : ", or " + numbers));
+      absl::StrCat("label ", Quoted(text),
+                   " is not a class of the model: ", rule_.names.empty() ? "" : "its label names",
+                   named                 ? ", which are numbers themselves"
+                   : rule_.names.empty() ? numbers
+                                         : ", or " + numbers));
 }
 
-}  // namespace
+absl::StatusOr<LineKind> Format::Parse(std::string_view line, Row* row) {
+  row->Clear();
+  if (!label_status_.ok()) label_status_ = absl::OkStatus();
+  return ParseLine(line, row);
+}
 
-absl::Status ReadLabel(const LabelRule& rule, std::string_view text, Row* row) {
-  if (rule.new_names) {
-    if (text.empty()) return absl::InvalidArgumentError("the label is empty");
-    row->label_name = text;
-    return absl::OkStatus();
-  }
-  absl::StatusOr<int> label =
-      rule.max_classes > 0 ? ParseClass(rule, text) : ParseLabel(rule, text);
-  if (label.ok()) row->label = *label;
-  return label.status();
+absl::Status Format::ReadLabel(std::string_view text, Row* row) {
+  absl::Status status = labels_.Read(text, row);
+  return status.ok() ? status : NoLabel(std::move(status));
+}
+
+absl::Status Format::NoLabel(absl::Status why) {
+  if (require_label_) return why;
+  label_status_ = std::move(why);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::unique_ptr<Format>> MakeFormat(const FormatOptions& options) {

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/row.h"
@@ -22,6 +23,13 @@ const char* ParseFloat(const char* p, const char* end, float* value);
 
 // Parses a text that is a number as a whole; false if it is not.
 bool ParseWholeFloat(std::string_view text, float* value);
+
+// Whether a text is a number as a whole, but none that a float holds.
+bool IsTooLarge(std::string_view text);
+
+// What is wrong with a text that ParseWholeFloat() refuses, after its quotation: "is not a finite number", or that it
+// is too large.
+std::string NumberProblem(std::string_view text);
 
 // What labels an input had so far: 0 means -1 only where -1 does not occur. One thread reads the
 // input; any may look.
@@ -49,15 +57,31 @@ struct LabelRule {
   LabelsSeen* seen = nullptr;
 };
 
-// Parses a label of two-label models: a label name, or -1, 1 or (LabelRule) 0 in any spelling ("+1",
-// "1.0"). If a label name is a number, as with the classes 1 and 2, numbers are names only.
-// INVALID_ARGUMENT: not a label.
-absl::StatusOr<int> ParseLabel(const LabelRule& rule, std::string_view text);
+// Reads labels. Equal numbers are one label name: where "2" is one, 2.000000 and 2e0 are it. If any label name is a
+// number, as with the classes 1 and 2, numbers are names only. Else they are -1 and +1 (or 0, see LabelRule), of a
+// multiclass model its classes from 0. Threads: one at a time.
+class Labels {
+ public:
+  explicit Labels(LabelRule rule);
 
-// Sets the row's label, or label_name if classes are added by name. Labels of multiclass models are
-// names, or integers from 0 unless a name is a number. INVALID_ARGUMENT: not a label; the row then
-// has none.
-absl::Status ReadLabel(const LabelRule& rule, std::string_view text, Row* row);
+  // Sets the row's label, or label_name if classes are added by name. INVALID_ARGUMENT: not a label; the row then has
+  // none.
+  absl::Status Read(std::string_view text, Row* row);
+  // Whether a label of the model is written so; of a model that adds classes by name, one that it has.
+  bool Has(std::string_view text) const;
+
+ private:
+  // The position in rule_.names; absent: none.
+  std::optional<size_t> FindName(std::string_view text) const;
+  absl::Status ReadNewName(std::string_view text, Row* row);
+  absl::StatusOr<int> ReadSign(std::string_view text) const;
+  absl::StatusOr<int> ReadClass(std::string_view text) const;
+
+  LabelRule rule_;
+  absl::flat_hash_map<std::string, size_t> positions_;
+  // Of names that are numbers, by NumberKey().
+  absl::flat_hash_map<std::string, std::string> numbers_;
+};
 
 enum class FormatKind { kSvmlight, kVw, kCsv, kJsonl, kText, kIds };
 
@@ -76,18 +100,21 @@ struct FormatOptions {
 
   // CSV: separator of the fields, not a quote or line end. Default comma.
   char delimiter = ',';
-  // CSV: the first line names the columns. Default true.
-  bool header = true;
+  // CSV: the first line names the columns. Absent (default): it does, and one that seems to be data is an error.
+  std::optional<bool> header;
   // CSV: column of the label, by its name in the header or its number from 1. Empty: no label.
   std::string label_column;
   // CSV: column of the text, likewise; rows are then texts, and other columns are not read.
   std::string text_column;
+  // CSV: columns that are not read, likewise.
+  std::vector<std::string> ignored_columns;
   // CSV: columns are the dimensions of dense rows, not named features. Default false.
   bool dense = false;
 };
 
-// The content of a line.
-enum class LineKind { kExample, kNothing };
+// The content of a line. kNothing: no example, such as an empty line or a comment. kHeader: a header, which belongs to
+// the lines after it.
+enum class LineKind { kExample, kNothing, kHeader };
 
 // A format may store the header of a file. Threads: one at a time.
 class Format {
@@ -95,9 +122,13 @@ class Format {
   virtual ~Format() = default;
 
   // Parses one line, or the lines of a record, without the end into *row, which is cleared first.
-  // They may contain any bytes. kNothing: an empty line, a comment or a header. INVALID_ARGUMENT: the line is malformed;
+  // They may contain any bytes. INVALID_ARGUMENT: the line is malformed;
   // *row is then unspecified. FAILED_PRECONDITION: so is the header, and no other line can be read.
-  virtual absl::StatusOr<LineKind> Parse(std::string_view line, Row* row) = 0;
+  absl::StatusOr<LineKind> Parse(std::string_view line, Row* row);
+
+  // Why the example that Parse() read last has no label, although it has something in the label's place; OK otherwise.
+  // Where a label is required, this is an error of Parse().
+  const absl::Status& label_status() const { return label_status_; }
 
   // CSV, whose fields may contain line breaks within quotes: where in the line the quote is that is open at its
   // end. npos: before the line, as `in_quotes` says. Absent: none is, and the record ends.
@@ -107,6 +138,26 @@ class Format {
 
   // Call before the first line of each file.
   virtual void StartFile() {}
+
+ protected:
+  explicit Format(const FormatOptions& options)
+      : labels_(options.labels), require_label_(options.require_label) {}
+
+  // Parse() for a row that is empty.
+  virtual absl::StatusOr<LineKind> ParseLine(std::string_view line, Row* row) = 0;
+
+  // Reads the text in the label's place. An error only where a label is required.
+  absl::Status ReadLabel(std::string_view text, Row* row);
+  // The same for something that is no label.
+  absl::Status NoLabel(absl::Status why);
+
+  const Labels& labels() const { return labels_; }
+  bool require_label() const { return require_label_; }
+
+ private:
+  Labels labels_;
+  const bool require_label_;
+  absl::Status label_status_;
 };
 
 // Returns the format options.kind. INVALID_ARGUMENT: options that the format does not allow, such

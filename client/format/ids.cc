@@ -8,27 +8,23 @@ namespace {
 
 class Ids final : public Format {
  public:
-  explicit Ids(const FormatOptions& options) : labels_(options.labels) {}
+  explicit Ids(const FormatOptions& options) : Format(options) {}
 
-  absl::StatusOr<LineKind> Parse(std::string_view line, Row* row) override {
-    row->Clear();
+ private:
+  absl::StatusOr<LineKind> ParseLine(std::string_view line, Row* row) override {
     if (line.empty()) return LineKind::kNothing;
     const size_t end = line.find_first_of(",\t");
     const std::string_view id = line.substr(0, end);
-    if (id == "prediction_id") return LineKind::kNothing;
+    if (id == "prediction_id") return LineKind::kHeader;
     if (end == std::string_view::npos || id.empty()) {
       return absl::InvalidArgumentError(
           absl::StrCat("\"", std::string(line.substr(0, 40)), "\" is not prediction_id,label"));
     }
     row->kind = RowKind::kPredictionId;
     row->text = id;
-    if (absl::Status status = ReadLabel(labels_, line.substr(end + 1), row); !status.ok())
-      return status;
+    if (absl::Status status = ReadLabel(line.substr(end + 1), row); !status.ok()) return status;
     return LineKind::kExample;
   }
-
- private:
-  const LabelRule labels_;
 };
 
 }  // namespace

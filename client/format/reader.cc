@@ -96,6 +96,7 @@ absl::Status Reader::AtLine(const absl::Status& status) const {
 }
 
 absl::StatusOr<bool> Reader::Next(Row* row) {
+  lines_without_example_ = 0;
   while (true) {
     std::string_view record;
     absl::StatusOr<bool> more = NextRecord(&record);
@@ -104,22 +105,34 @@ absl::StatusOr<bool> Reader::Next(Row* row) {
     absl::StatusOr<LineKind> kind = format_->Parse(record, row);
     if (!kind.ok()) return AtLine(kind.status());
     if (*kind == LineKind::kExample) return true;
+    if (*kind == LineKind::kNothing) ++lines_without_example_;
   }
 }
 
 std::string_view Reader::View(size_t from, size_t end) const {
-  const std::string_view line(buffer_.data() + begin_ + from, end - from);
-  return line.ends_with('\r') ? line.substr(0, line.size() - 1) : line;
+  return {buffer_.data() + begin_ + from, end - from};
+}
+
+absl::Status Reader::SkipLine() {
+  while (is_in_long_line_) {
+    const absl::StatusOr<std::optional<LineEnd>> found =
+        FindEnd(0, std::max(kMaxLineBytes, end_ - begin_));
+    if (!found.ok()) return found.status();
+    is_in_long_line_ = !found->has_value() && end_ - begin_ >= kMaxLineBytes;
+    begin_ = found->has_value() ? begin_ + (**found).next_line : end_;
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<bool> Reader::NextRecord(std::string_view* record) {
-  const absl::StatusOr<std::optional<size_t>> found = FindEnd(0, kMaxLineBytes);
+  if (absl::Status status = SkipLine(); !status.ok()) return status;
+  const absl::StatusOr<std::optional<LineEnd>> found = FindEnd(0, kMaxLineBytes);
   if (!found.ok()) return found.status();
-  const bool too_long = end_ - begin_ >= kMaxLineBytes;
-  if (!found->has_value() && !too_long) return false;
+  is_in_long_line_ = !found->has_value() && end_ - begin_ >= kMaxLineBytes;
+  if (!found->has_value() && !is_in_long_line_) return false;
   line_ += 1 + std::exchange(more_lines_, 0);
-  if (!found->has_value()) return AtLine(absl::OutOfRangeError("the line is longer than 64 MiB"));
-  const size_t first_end = **found;
+  if (is_in_long_line_) return AtLine(absl::InvalidArgumentError("the line is longer than 64 MiB"));
+  const size_t first_end = (**found).end;
   if (line_ == 1 && (compression_ = DetectCompression(View(0, first_end))) != nullptr) {
     return absl::FailedPreconditionError(
         absl::StrCat(name_, " is compressed with ", compression_->name));
@@ -131,24 +144,24 @@ absl::StatusOr<bool> Reader::NextRecord(std::string_view* record) {
   const size_t from = line_ == 1 && View(0, first_end).starts_with("\xEF\xBB\xBF") ? 3 : 0;
   std::optional<size_t> quote;
   if (line_ > skip_lines_) quote = format_->FindOpenQuote(View(from, first_end), false);
-  size_t end = first_end;
+  LineEnd last = **found;
   for (int64_t quote_line = line_; quote.has_value();) {
-    const size_t next = end + 1;
-    const absl::StatusOr<std::optional<size_t>> next_end = FindEnd(next, kMaxRecordBytes);
+    const size_t next = last.next_line;
+    const absl::StatusOr<std::optional<LineEnd>> next_end = FindEnd(next, kMaxRecordBytes);
     if (!next_end.ok()) return next_end.status();
     if (!next_end->has_value()) {
       const absl::Status status = QuotesWithoutEnd(View(from, first_end), quote_line);
-      begin_ = std::min(begin_ + first_end + 1, end_);
+      begin_ += (**found).next_line;
       more_lines_ = 0;
       return status;
     }
-    end = **next_end;
+    last = **next_end;
     ++more_lines_;
-    quote = format_->FindOpenQuote(View(next, end), true);
+    quote = format_->FindOpenQuote(View(next, last.end), true);
     if (quote.has_value() && *quote != std::string_view::npos) quote_line = line_ + more_lines_;
   }
-  *record = View(from, end);
-  begin_ = std::min(begin_ + end + 1, end_);
+  *record = View(from, last.end);
+  begin_ += last.next_line;
   return true;
 }
 
@@ -165,20 +178,40 @@ absl::Status Reader::QuotesWithoutEnd(std::string_view first_line, int64_t quote
           "; close it, and double the quotes inside")));
 }
 
-absl::StatusOr<std::optional<size_t>> Reader::FindEnd(size_t from, size_t most) {
+absl::StatusOr<std::optional<Reader::LineEnd>> Reader::FindEnd(size_t from, size_t most) {
+  // Few, so that the search for one kind of end does not pass many lines that have the other.
+  constexpr size_t kSearchBytes = 4096;
   size_t searched = from;
   while (true) {
     const char* const start = buffer_.data() + begin_;
     const size_t available = end_ - begin_;
-    const void* const found =
-        searched < available ? std::memchr(start + searched, '\n', available - searched) : nullptr;
-    if (found != nullptr) {
-      const auto end = static_cast<size_t>(static_cast<const char*>(found) - start);
-      return end <= most ? std::optional(end) : std::nullopt;
+    while (searched < available) {
+      const size_t count = std::min(available - searched, kSearchBytes);
+      const char* const begin = start + searched;
+      const auto* const newline = static_cast<const char*>(std::memchr(begin, '\n', count));
+      const auto* const carriage_return = static_cast<const char*>(std::memchr(
+          begin, '\r', newline == nullptr ? count : static_cast<size_t>(newline - begin)));
+      const char* const found = carriage_return != nullptr ? carriage_return : newline;
+      if (found == nullptr) {
+        searched += count;
+        continue;
+      }
+      const auto end = static_cast<size_t>(found - start);
+      if (end > most) return std::nullopt;
+      const bool has_next = end + 1 < available;
+      if (*found == '\n' || has_next || source_ended_) {
+        const bool two = *found == '\r' && has_next && found[1] == '\n';
+        return LineEnd{end, end + (two ? 2 : 1)};
+      }
+      // A CR is the last byte so far, and LF may follow.
+      searched = end;
+      break;
     }
-    if (source_ended_) return available > from ? std::optional(available) : std::nullopt;
-    if (available >= most) return std::nullopt;
-    searched = std::max(searched, available);
+    if (source_ended_) {
+      if (available > from) return LineEnd{available, available};
+      return std::nullopt;
+    }
+    if (searched >= most) return std::nullopt;
     std::memmove(buffer_.data(), start, available);
     begin_ = 0;
     end_ = available;

@@ -58,11 +58,13 @@ class Reader {
   // outlive the reader.
   Reader(std::string name, std::unique_ptr<ByteSource> source, Format* format, int64_t skip_lines);
 
-  // Reads the next example into *row; false at the end. INVALID_ARGUMENT: a malformed line, as
-  // "name:line: what is wrong"; the next call reads on. FAILED_PRECONDITION: the source's bytes are
+  // Reads the next example into *row; false at the end. Lines end with LF, CR LF or CR. INVALID_ARGUMENT: a malformed
+  // line, as "name:line: what is wrong"; the next call reads on. FAILED_PRECONDITION: the source's bytes are
   // compressed or UTF-16. Other errors: the file cannot be read.
   absl::StatusOr<bool> Next(Row* row);
 
+  // The lines without an example before that which Next() read last, of a header or among the skipped ones none.
+  uint64_t lines_without_example() const { return lines_without_example_; }
   // Number of the line that Next() read last, from 1; of several lines the first.
   int64_t line() const { return line_; }
   // Bytes of the lines up to that line.
@@ -73,13 +75,21 @@ class Reader {
   absl::Status AtLine(const absl::Status& status) const;
 
  private:
-  // Reads the next line, or the lines of a record, without the end ("\n" or "\r\n"); valid until the
-  // next call. False at the end of the source. INVALID_ARGUMENT: quotes do not end; the next call goes
-  // on after the line where the record begins.
+  // Distances from begin_.
+  struct LineEnd {
+    size_t end;
+    size_t next_line;
+  };
+
+  // Reads the next line, or the lines of a record, without the end; valid until the
+  // next call. False at the end of the source. INVALID_ARGUMENT: the line is too long, or quotes do not end; the next
+  // call goes on after the line where the record begins.
   absl::StatusOr<bool> NextRecord(std::string_view* record);
-  // Where the line ends that begins `from` bytes after begin_: the distance of its end from there.
+  // Where the line ends that begins `from` bytes after begin_.
   // Absent: the source has no more lines, or this one does not end within `most` bytes.
-  absl::StatusOr<std::optional<size_t>> FindEnd(size_t from, size_t most);
+  absl::StatusOr<std::optional<LineEnd>> FindEnd(size_t from, size_t most);
+  // Goes to the end of a line that is too long.
+  absl::Status SkipLine();
   std::string_view View(size_t from, size_t end) const;
   absl::Status QuotesWithoutEnd(std::string_view first_line, int64_t quote_line);
 
@@ -96,6 +106,9 @@ class Reader {
   int64_t line_ = 0;
   // Lines that were read after that one, of the same record.
   int64_t more_lines_ = 0;
+  uint64_t lines_without_example_ = 0;
+  // The rest of this line is still to be skipped.
+  bool is_in_long_line_ = false;
   const Compression* compression_ = nullptr;
 };
 

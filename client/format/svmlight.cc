@@ -1,5 +1,6 @@
 // svmlight (also LIBSVM): `label index:value index:value ... # comment`, separated by blanks. A
 // `qid:` is an error. If no label is required, the line may start with the first feature.
+#include <algorithm>
 #include <charconv>
 #include <system_error>
 
@@ -13,12 +14,10 @@ namespace {
 class Svmlight final : public Format {
  public:
   explicit Svmlight(const FormatOptions& options)
-      : labels_(options.labels),
-        require_label_(options.require_label),
-        base_(static_cast<uint32_t>(*options.index_base)) {}
+      : Format(options), base_(static_cast<uint32_t>(*options.index_base)) {}
 
-  absl::StatusOr<LineKind> Parse(std::string_view line, Row* row) override {
-    row->Clear();
+ private:
+  absl::StatusOr<LineKind> ParseLine(std::string_view line, Row* row) override {
     const char* p = line.data();
     const char* end = p + line.size();
     if (const size_t comment = line.find('#'); comment != std::string_view::npos) end = p + comment;
@@ -29,9 +28,8 @@ class Svmlight final : public Format {
     while (p != end && !IsBlank(*p)) ++p;
     const std::string_view first(token, static_cast<size_t>(p - token));
     if (first.find(':') == std::string_view::npos) {
-      absl::Status status = ReadLabel(labels_, first, row);
-      if (!status.ok() && require_label_) return status;
-    } else if (require_label_) {
+      if (absl::Status status = ReadLabel(first, row); !status.ok()) return status;
+    } else if (require_label()) {
       return absl::InvalidArgumentError("no label before the first feature");
     } else {
       p = token;
@@ -39,7 +37,6 @@ class Svmlight final : public Format {
     return ParseFeatures(p, end, row);
   }
 
- private:
   absl::StatusOr<LineKind> ParseFeatures(const char* p, const char* end, Row* row) const {
     bool all_ones = true;
     while (true) {
@@ -64,16 +61,35 @@ class Svmlight final : public Format {
     return LineKind::kExample;
   }
 
+  // What is wrong with the feature that begins at `token`.
   static absl::Status BadFeature(const char* token, const char* end) {
-    const char* stop = token;
-    while (stop != end && !IsBlank(*stop) && stop - token < 40) ++stop;
+    const std::string_view feature(token,
+                                   static_cast<size_t>(std::find_if(token, end, IsBlank) - token));
+    const std::string quoted = absl::StrCat("\"", std::string(feature.substr(0, 40)), "\" ");
+    const size_t colon = std::min(feature.find(':'), feature.size());
+    const std::string_view index = feature.substr(0, colon);
+    if (index == "qid") {
+      return absl::InvalidArgumentError(
+          quoted +
+          "ranks examples of a query, which no model learns; remove it with sed -E 's/ "
+          "qid:[0-9]+//'");
+    }
+    const bool is_index = !index.empty() && std::all_of(index.begin(), index.end(), IsDigit) &&
+                          colon < feature.size();
+    uint32_t number = 0;
+    if (is_index && std::from_chars(index.data(), index.data() + index.size(), number).ec ==
+                        std::errc::result_out_of_range) {
+      return absl::InvalidArgumentError(
+          quoted + "has an index that is too large; the largest is 4294967295");
+    }
+    if (is_index && colon + 1 < feature.size()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(quoted, "has a value that ", NumberProblem(feature.substr(colon + 1))));
+    }
     return absl::InvalidArgumentError(
-        absl::StrCat("\"", std::string(token, stop),
-                     "\" is not a feature: expected index:value, an integer and a finite number"));
+        quoted + "is not a feature: expected index:value, an integer and a finite number");
   }
 
-  const LabelRule labels_;
-  const bool require_label_;
   const uint32_t base_;
 };
 

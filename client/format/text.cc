@@ -132,21 +132,18 @@ class WordCounts {
 class Text final : public Format {
  public:
   explicit Text(const FormatOptions& options)
-      : labels_(options.labels),
-        require_label_(options.require_label),
-        whole_texts_(options.whole_texts) {}
+      : Format(options), seen_(options.labels.seen), whole_texts_(options.whole_texts) {}
 
-  absl::StatusOr<LineKind> Parse(std::string_view line, Row* row) override {
-    row->Clear();
+ private:
+  absl::StatusOr<LineKind> ParseLine(std::string_view line, Row* row) override {
     row->kind = whole_texts_ ? RowKind::kText : RowKind::kNamed;
     if (line.empty()) return LineKind::kNothing;
     std::string_view text = line;
     if (const size_t tab = line.find('\t'); tab != std::string_view::npos) {
-      const absl::Status status = ReadLabel(labels_, line.substr(0, tab), row);
-      if (!status.ok() && require_label_) return status;
-      if (status.ok()) text = line.substr(tab + 1);
-      if (!status.ok() && labels_.seen != nullptr) labels_.seen->none_before_tab = true;
-    } else if (require_label_) {
+      if (absl::Status status = ReadLabel(line.substr(0, tab), row); !status.ok()) return status;
+      if (label_status().ok()) text = line.substr(tab + 1);
+      if (!label_status().ok() && seen_ != nullptr) seen_->none_before_tab = true;
+    } else if (require_label()) {
       return absl::InvalidArgumentError("there is no tab: expected a label, a tab and a text");
     }
     if (whole_texts_) {
@@ -157,7 +154,6 @@ class Text final : public Format {
     return LineKind::kExample;
   }
 
- private:
   void CountWords(std::string_view text, Row* row) {
     words_.Find(text);
     counts_.StartRow();
@@ -166,8 +162,7 @@ class Text final : public Format {
     row->values.assign(counts_.counts().begin(), counts_.counts().end());
   }
 
-  const LabelRule labels_;
-  const bool require_label_;
+  LabelsSeen* const seen_;
   const bool whole_texts_;
   Words words_;
   WordCounts counts_;

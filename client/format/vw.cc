@@ -41,6 +41,10 @@ struct Token {
   std::string_view text() const { return {begin, static_cast<size_t>(end - begin)}; }
   std::string_view name() const { return {begin, static_cast<size_t>(colon - begin)}; }
   bool has_number() const { return colon != end; }
+  // What is wrong with the number after the colon.
+  std::string NumberProblem() const {
+    return client::NumberProblem({colon + 1, static_cast<size_t>(end - colon - 1)});
+  }
   // Reads the number after the colon; without one it is 1. False: it is not a finite number.
   bool ReadNumber(float* number) const {
     *number = 1;
@@ -144,7 +148,7 @@ class Features {
 
   absl::Status StartNamespace(const Token& token) {
     if (!token.ReadNumber(&weight_))
-      return Bad(token.text(), "has a weight that is not a finite number");
+      return Bad(token.text(), absl::StrCat("has a weight that ", token.NumberProblem()));
     prefix_size_ = 0;
     const std::string_view space = token.name();
     if (space.empty()) return absl::OkStatus();
@@ -191,7 +195,7 @@ class Features {
     const char* const end = colon + 1 + sizes_[i];
     const std::string_view text(names_[i].data(), static_cast<size_t>(end - names_[i].data()));
     if (std::isnan(values_[i]) && ParseFloat(colon + 1, end, &values_[i]) != end)
-      return Bad(text, "has a value that is not a finite number");
+      return Bad(text, absl::StrCat("has a value that ", NumberProblem({colon + 1, sizes_[i]})));
     return names_[i].empty() ? Bad(text, "has no name") : absl::OkStatus();
   }
 
@@ -209,11 +213,10 @@ class Features {
 
 class Vw final : public Format {
  public:
-  explicit Vw(const FormatOptions& options)
-      : labels_(options.labels), require_label_(options.require_label) {}
+  explicit Vw(const FormatOptions& options) : Format(options) {}
 
-  absl::StatusOr<LineKind> Parse(std::string_view line, Row* row) override {
-    row->Clear();
+ private:
+  absl::StatusOr<LineKind> ParseLine(std::string_view line, Row* row) override {
     row->kind = RowKind::kNamed;
     row->adds_repeated_names = true;
     if (line.find_first_not_of(" \t") == std::string_view::npos) return LineKind::kNothing;
@@ -226,8 +229,7 @@ class Vw final : public Format {
     return LineKind::kExample;
   }
 
- private:
-  absl::Status ParseHead(std::string_view head, Row* row) const {
+  absl::Status ParseHead(std::string_view head, Row* row) {
     const bool touches_bar = !head.empty() && head.back() != ' ' && head.back() != '\t';
     for (int position = 0;; ++position) {
       const std::string_view token = NextToken(&head);
@@ -235,11 +237,12 @@ class Vw final : public Format {
       const bool last = head.find_first_not_of(" \t") == std::string_view::npos;
       if (token.front() == '\'' || (last && touches_bar)) break;  // The tag ends the head.
       if (position == 0) {
-        absl::Status status = ReadLabel(labels_, token, row);
-        if (!status.ok() && require_label_) return status;
+        if (absl::Status status = ReadLabel(token, row); !status.ok()) return status;
         continue;
       }
       float importance = 0;
+      if (position == 1 && IsTooLarge(token))
+        return Bad(token, "is too large for an importance, which is at most 3.4028235e38");
       if (position > 1 || !ParseWholeFloat(token, &importance)) {
         return Bad(token,
                    "is neither an importance nor a tag (tags begin with ' or touch the '|')");
@@ -247,7 +250,7 @@ class Vw final : public Format {
       if (!(importance > 0)) return Bad(token, "is not a positive importance");
       row->weight = importance;
     }
-    if (require_label_ && !row->has_label()) {
+    if (require_label() && !row->has_label()) {
       return absl::InvalidArgumentError(
           "there is no label before the '|' (text next to the '|' is a tag: write \"1 |\", not "
           "\"1|\")");
@@ -272,8 +275,6 @@ class Vw final : public Format {
     return features_.MoveTo(row);
   }
 
-  const LabelRule labels_;
-  const bool require_label_;
   Stops stops_;
   Features features_;
 };

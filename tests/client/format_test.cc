@@ -1,6 +1,7 @@
 // Files of examples: a table of inputs by format, with the rows or the errors that must come out.
 #include "client/format/format.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,11 +14,14 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "client/format/reader.h"
 #include "tests/client/trickle.h"
 
 namespace perceptrond::client {
 namespace {
+
+using ::testing::HasSubstr;
 
 // "LABEL FEATURE:VALUE... *WEIGHT", the weight if it is not 1; an absent label is "?", features of dense rows are their
 // values, of texts the text in quotes, of ids the id after "#".
@@ -67,6 +71,18 @@ std::vector<std::string> Read(const FormatOptions& options, const std::string& c
     }
     read.push_back(more.ok() ? absl::StrCat(reader.line(), ": ", Rendered(row)) : "!!");
     if (!more.ok()) return read;
+  }
+}
+
+// Why the file is refused, or its first line that is.
+std::string Refusal(const FormatOptions& options, const std::string& content) {
+  const auto format = MakeFormat(options);
+  Reader reader("f", OpenMemory(&content), format->get(), 0);
+  Row row;
+  while (true) {
+    const auto more = reader.Next(&row);
+    if (!more.ok()) return std::string(more.status().message());
+    if (!*more) return "";
   }
 }
 
@@ -123,6 +139,16 @@ TEST(Svmlight, HasALabelAndFeaturesFromTheStatedBase) {
   }
 }
 
+TEST(Svmlight, SaysWhatIsWrongWithAFeature) {
+  const FormatOptions options = Options(FormatKind::kSvmlight);
+  EXPECT_THAT(Refusal(options, "1 4294967296:1"), HasSubstr("the largest is 4294967295"));
+  EXPECT_THAT(Refusal(options, "1 18446744073709551616:1"), HasSubstr("too large"));
+  EXPECT_THAT(Refusal(options, "1 1:1.8e308"), HasSubstr("too large"));
+  EXPECT_THAT(Refusal(options, "1 1:x"), HasSubstr("not a finite number"));
+  EXPECT_THAT(Refusal(options, "2 qid:1 1:1"), HasSubstr("neither -1 nor +1"));
+  EXPECT_THAT(Refusal(options, "1 qid:1 1:1"), HasSubstr("sed"));
+}
+
 TEST(Vw, NamesFeaturesByTheirNamespaceAndMultipliesByItsWeight) {
   const FormatOptions options = Options(FormatKind::kVw);
   ExpectRead(options, {{"1 1.0 'tag|words:2 free win:3 | plain |info len:-4.5",
@@ -132,6 +158,8 @@ TEST(Vw, NamesFeaturesByTheirNamespaceAndMultipliesByItsWeight) {
                        {"1 2.5 |f a", {"1: 1 f^a:1 *2.5"}}});
   ExpectRefused(options, {"1|f a", "1 0 |f a", "1 -2 |f a", "1 a b", "1 |f a:x", "1 |f a:nan",
                           "1 |f:x a", "1 |f :2", "2 |f a", "1 1 1 x |f a", "|f a"});
+  for (const char* line : {"1 |f a:1.8e308", "1 |f:1e39 a", "1 1e39 |f a"})
+    EXPECT_THAT(Refusal(options, line), HasSubstr("too large")) << line;
 }
 
 TEST(Csv, HasAHeaderAndRecordsWhoseQuotesMayHoldLineBreaks) {
@@ -162,11 +190,80 @@ TEST(Csv, HasAHeaderAndRecordsWhoseQuotesMayHoldLineBreaks) {
 
   FormatOptions dense = Options(FormatKind::kCsv);
   dense.dense = true;
-  ExpectRead(dense, {{"a,y,,a\n1,-1,3,4\n", {"2: -1 1 3 4"}}});
+  ExpectRead(dense, {{"a,y,b,a\n1,-1,3,4\n", {"2: -1 1 3 4"}}, {",a,y\n0,1,1\n", {"!!"}}});
   dense.header = false;
   dense.label_column = "2";
   dense.delimiter = ';';
   ExpectRead(dense, {{"1;-1;3\n;1;3\n", {"1: -1 1 3", "2!"}}});
+}
+
+// Reads files one after the other, as Read() does.
+std::vector<std::vector<std::string>> ReadFiles(const FormatOptions& options,
+                                                const std::vector<std::string>& files) {
+  const auto format = MakeFormat(options);
+  std::vector<std::vector<std::string>> read;
+  for (const std::string& content : files) {
+    Reader reader("f", OpenMemory(&content), format->get(), 0);
+    std::vector<std::string>& rows = read.emplace_back();
+    Row row;
+    while (true) {
+      const auto more = reader.Next(&row);
+      if (more.ok() && !*more) break;
+      rows.push_back(more.ok() ? Rendered(row) : "!!");
+      if (!more.ok()) break;
+    }
+  }
+  return read;
+}
+
+TEST(Csv, DenseColumnsOfLaterFilesAreMatchedByNameWithTheFirst) {
+  FormatOptions options = Options(FormatKind::kCsv);
+  options.dense = true;
+  const std::vector<std::vector<std::string>> read =
+      ReadFiles(options, {"a,b,y\n5,0,1\n", "y,b,a\n1,0,5\n-1,\"0\",-5\n", "a,c,y\n1,2,1\n",
+                          "a,y\n1,1\n", "a,a,y\n1,1,1\n", "a,b,y\n6,7,1\n"});
+  EXPECT_EQ(read, (std::vector<std::vector<std::string>>{
+                      {"1 5 0"}, {"1 5 0", "-1 -5 0"}, {"!!"}, {"!!"}, {"!!"}, {"1 6 7"}}));
+  // With names of their own features need no match.
+  options.dense = false;
+  EXPECT_EQ(ReadFiles(options, {"a,b,y\n5,0,1\n", "y,c,a\n1,0,5\n"}),
+            (std::vector<std::vector<std::string>>{{"1 a:5 b:0"}, {"1 c:0 a:5"}}));
+}
+
+TEST(Csv, AFirstLineOfDataIsNotTakenForAHeader) {
+  FormatOptions options = Options(FormatKind::kCsv);
+  options.labels.names = {"ham", "spam"};
+  for (const bool dense : {false, true}) {
+    options.dense = dense;
+    options.label_column = "1";
+    EXPECT_EQ(Read(options, "spam,2\nham,3\n"), std::vector<std::string>{"!!"});
+    EXPECT_EQ(Read(options, "1,a\n-1,3\n"), std::vector<std::string>{"!!"});
+    EXPECT_EQ(Read(options, "kind,2\nham,3\n"), std::vector<std::string>{"!!"});
+    EXPECT_EQ(Read(options, "kind,a\nham,3\n").size(), 1U);
+    // A column that is found by its name shows that there are names.
+    options.label_column = "kind";
+    EXPECT_EQ(Read(options, "kind,0,1\nham,3,4\n").size(), 1U);
+  }
+  options.dense = false;
+  options.label_column = "1";
+  options.header = true;
+  EXPECT_EQ(Read(options, "spam,2\nham,3\n"), std::vector<std::string>{"2: -1 2:3"});
+  options.header = false;
+  EXPECT_EQ(Read(options, "spam,2\nham,3\n"), (std::vector<std::string>{"1: 1 2:2", "2: -1 2:3"}));
+  options.header.reset();
+  options.text_column = "2";
+  EXPECT_EQ(Read(options, "spam,free prize\n"), std::vector<std::string>{"!!"});
+  EXPECT_EQ(Read(options, "kind,text\nspam,free\n"), std::vector<std::string>{"2: 1 \"free\""});
+}
+
+TEST(Csv, IgnoredColumnsAreNotRead) {
+  FormatOptions options = Options(FormatKind::kCsv);
+  options.ignored_columns = {"1", "note"};
+  ExpectRead(options, {{",a,note,y\n0,2,\"x, y\",1\n1,3,z,-1\n", {"2: 1 a:2", "3: -1 a:3"}}});
+  options.dense = true;
+  ExpectRead(options, {{",a,note,y\n0,2,x,1\n", {"2: 1 2"}}});
+  options.ignored_columns = {"y"};
+  ExpectRead(options, {{"a,y\n2,1\n", {"!!"}}});
 }
 
 TEST(Csv, AQuoteThatIsNotClosedInTimeIsAnErrorWithoutTheRestOfTheFile) {
@@ -198,10 +295,60 @@ TEST(Jsonl, HasExamplesInAllTheirForms) {
        {R"({"text": "Win a prize!", "label": 1})", {"1: 1 \"Win a prize!\""}},
        {R"({"label": 1, "text": "Win a \u0070rize!"})", {"1: 1 \"Win a prize!\""}},
        {R"({"predictionId": "0.1.2a.ff", "label": -1})", {"1: -1 #0.1.2a.ff"}}});
-  ExpectRefused(options, {"{", "[]", R"({"label": 1, "nope": 2})", R"({"label": 3})", "{}",
+  ExpectRefused(options, {"{", "[]", R"({"label": 3})", "{}",
                           R"({"sparse": {"indices": [1], "values": [1, 2]}, "label": 1})",
                           R"({"sparse": {"indices": [1], "values": [1]}, "label": 1)",
                           R"({"text": "free prize", "sparse": {"indices": [1]}, "label": 1})"});
+}
+
+TEST(Jsonl, HasLabelsByNameAlsoWhereTheyAreNumbers) {
+  FormatOptions options = Options(FormatKind::kJsonl);
+  options.labels.names = {"ham", "spam"};
+  ExpectRead(options, {{R"({"sparse": {}, "label": "ham"})", {"1: -1"}},
+                       {R"({"sparse": {}, "label": 1.0})", {"1: 1"}},
+                       {R"({"sparse": {}, "label_name": "sp\u0061m"})", {"1: 1"}}});
+  ExpectRefused(options, {R"({"sparse": {}, "label": null})", R"({"sparse": {}, "label": true})",
+                          R"({"sparse": {}, "label": 1, "labelName": "ham"})"});
+  // A number is a name where a name is a number.
+  options.labels.names = {"1", "2"};
+  ExpectRead(options, {{R"({"sparse": {}, "label": 1})", {"1: -1"}},
+                       {R"({"sparse": {}, "label": 2.0})", {"1: 1"}}});
+  ExpectRefused(options, {R"({"sparse": {}, "label": -1})"});
+}
+
+TEST(Jsonl, HasFeaturesByNameAsFieldsOfTheirOwn) {
+  const FormatOptions options = Options(FormatKind::kJsonl);
+  ExpectRead(options,
+             {{R"({"price": 2.5, "colour": "red", "sold": true, "new": false, "label": 1})",
+               {"1: 1 price:2.5 colour=red:1 sold:1 new:0"}}});
+  ExpectRefused(
+      options,
+      {R"({"price": 2.5, "weight": 3, "label": 1})", R"({"price": 2.5, "text": "a", "label": 1})",
+       R"({"text": "a", "price": 2.5, "label": 1})", R"({"price": {"eur": 2}, "label": 1})",
+       R"({"price": [2], "label": 1})", R"({"price": null, "label": 1})", R"({"label": 1})", "{}"});
+}
+
+TEST(Jsonl, SaysWhichFieldIsWrong) {
+  const FormatOptions options = Options(FormatKind::kJsonl);
+  for (const auto& [line, said] : std::initializer_list<std::pair<const char*, const char*>>{
+           {R"({"dense":{"values":[null,7,3]},"label":1})", "dense.values[0] is null"},
+           {R"({"sparse":{"indices":[1],"values":[null]},"label":1})", "sparse.values[0] is null"},
+           {R"({"named":{"names":["a",null]},"label":1})", "named.names[1] is null"},
+           {R"({"sparse":{"indices":null},"label":1})", "sparse.indices is null"},
+           {R"({"named":null,"label":1})", "named is null"},
+           {R"({"text":null,"label":1})", "text is null"},
+           {R"({"text":7,"label":1})", "text is a number"},
+           {R"({"weight":null,"text":"a","label":1})", "weight is null"},
+           {R"({"price":null,"label":1})", "\"price\" is null"},
+           {R"({"text":"a","label":null})", "label is null"},
+           {R"({"dense":{"values":[1,1.8e308]},"label":1})",
+            "dense.values[1]: 1.8e308 is too large"},
+           {R"({"sparse":{"indices":[4294967296]},"label":1})", "largest index is 4294967295"},
+           {R"({"sparse":{"indices":[1.5]},"label":1})", "sparse.indices[0]: 1.5 is not an index"},
+           {R"([{"text":"a","label":1}])", "jq -c '.[]'"},
+           {R"({"text":"a",)", "jq -c ."},
+           {"{\"text\":\"caf\xe9\",\"label\":1}", "iconv"}})
+    EXPECT_THAT(Refusal(options, line), HasSubstr(said)) << line;
 }
 
 TEST(Text, HasALabelBeforeTheFirstTab) {
@@ -266,13 +413,12 @@ TEST(Labels, AreNamesOrNumbersAsTheModelHasThem) {
   LabelsSeen seen;
   LabelsSeen signs;
   LabelRule rule;
-  const auto read = [&rule](const char* text) {
-    Row row;
-    return ReadLabel(rule, text, &row).ok() ? Rendered(row) : "!";
-  };
-  using Labels = std::vector<std::pair<const char*, const char*>>;
-  const auto expect = [&](const Labels& labels) {
-    for (const auto& [text, label] : labels) EXPECT_EQ(read(text), label) << text;
+  const auto expect = [&rule](const std::vector<std::pair<const char*, const char*>>& read) {
+    Labels labels(rule);
+    for (const auto& [text, label] : read) {
+      Row row;
+      EXPECT_EQ(labels.Read(text, &row).ok() ? Rendered(row) : "!", label) << text;
+    }
   };
   rule.names = {"ham", "spam"};
   expect({{"ham", "-1"}, {"spam", "1"}, {"-1.0", "-1"}, {"+1", "1"}, {"eggs", "!"}, {"0", "!"}});
@@ -287,10 +433,22 @@ TEST(Labels, AreNamesOrNumbersAsTheModelHasThem) {
   rule = LabelRule();
   rule.keep_zero = true;
   expect({{"0", "0"}, {"-1", "-1"}});
-  // Where a name is a number, a number is a name.
+  // Where a name is a number, a number is a name, and equal numbers are one name.
   rule = LabelRule();
   rule.names = {"1", "2"};
-  expect({{"1", "-1"}, {"2", "1"}, {"-1", "!"}, {"0", "!"}});
+  expect({{"1", "-1"},
+          {"2", "1"},
+          {"-1", "!"},
+          {"0", "!"},
+          {"2.000000", "1"},
+          {"+1", "-1"},
+          {"2.000000000000000000e+00", "1"},
+          {"20e-1", "1"},
+          {"2.0000001", "!"}});
+  rule.names = {"0", "16777217"};
+  expect({{"0.0", "-1"}, {"-0", "-1"}, {"16777217.", "1"}, {"16777216", "!"}});
+  rule.names = {"2", "2.0"};
+  expect({{"2.0", "1"}, {"2", "-1"}});
   // Classes.
   rule = LabelRule();
   rule.max_classes = 3;
@@ -305,9 +463,102 @@ TEST(Labels, AreNamesOrNumbersAsTheModelHasThem) {
   rule.names = {"tea", "rum", "ale"};
   expect({{"ale", "2"}, {"2", "2"}});
   rule.names = {"tea", "2", "ale"};
-  expect({{"ale", "2"}, {"2", "1"}, {"0", "!"}});
+  expect({{"ale", "2"}, {"2", "1"}, {"2.0", "1"}, {"0", "!"}});
+  // Names that are new have the spelling that came first.
   rule.new_names = true;
-  expect({{"7", "7"}, {"gin", "gin"}, {"", "!"}});
+  rule.max_classes = 10;
+  expect({{"7", "7"},
+          {"7.000000", "7"},
+          {"2.0", "2"},
+          {"1.50", "1.50"},
+          {"1.5", "1.50"},
+          {"007", "007"},
+          {"gin", "gin"},
+          {"", "!"}});
+}
+
+// A label that is none of the model's is not the same as none.
+TEST(Labels, ThatAreUnknownAreToldFromAbsentOnes) {
+  const auto is_known = [](FormatKind kind, const std::string& line,
+                           const std::string& header = "") {
+    FormatOptions options = Options(kind);
+    options.labels.names = {"ham", "spam"};
+    options.require_label = false;
+    const auto format = MakeFormat(options);
+    Row row;
+    if (!header.empty()) {
+      EXPECT_TRUE((*format)->Parse(header, &row).ok());
+    }
+    EXPECT_TRUE((*format)->Parse(line, &row).ok()) << line;
+    return (*format)->label_status().ok();
+  };
+  for (const char* known : {"spam 1:1", "1:1"}) EXPECT_TRUE(is_known(FormatKind::kSvmlight, known));
+  EXPECT_FALSE(is_known(FormatKind::kSvmlight, "Spam 1:1"));
+  for (const char* known : {"spam | a", "| a", "'tag | a"})
+    EXPECT_TRUE(is_known(FormatKind::kVw, known)) << known;
+  EXPECT_FALSE(is_known(FormatKind::kVw, "Spam | a"));
+  EXPECT_TRUE(is_known(FormatKind::kCsv, "spam,1", "y,a"));
+  for (const char* unknown : {"Spam,1", "unknown,1", ",1", "\"\",1"})
+    EXPECT_FALSE(is_known(FormatKind::kCsv, unknown, "y,a")) << unknown;
+  EXPECT_TRUE(is_known(FormatKind::kJsonl, R"({"text": "a", "label": "spam"})"));
+  EXPECT_TRUE(is_known(FormatKind::kJsonl, R"({"text": "a"})"));
+  for (const char* unknown :
+       {R"({"text": "a", "label": "Spam"})", R"({"text": "a", "label": null})"})
+    EXPECT_FALSE(is_known(FormatKind::kJsonl, unknown)) << unknown;
+  EXPECT_TRUE(is_known(FormatKind::kText, "spam\ta"));
+  EXPECT_TRUE(is_known(FormatKind::kText, "a"));
+  EXPECT_FALSE(is_known(FormatKind::kText, "Spam\ta"));
+}
+
+TEST(Lines, EndWithLfOrCrOrBothInEveryFormat) {
+  for (const auto& [kind, content] : std::map<FormatKind, std::string>{
+           {FormatKind::kSvmlight, "1 1:1\n\n-1 2:1\n1 x\n1 3:1"},
+           {FormatKind::kVw, "1 | a\n\n-1 | b\n1 x y\n"},
+           {FormatKind::kCsv, "y,a\n1,2\n\n-1,\"3\"\n1,x\n"},
+           {FormatKind::kJsonl,
+            "{\"text\":\"a\",\"label\":1}\n\n{}\n{\"text\":\"b\",\"label\":-1}\n"},
+           {FormatKind::kText, "1\tfree prize now\n-1\tsee you\nno tab\n1\tcall"},
+           {FormatKind::kIds, "prediction_id,label\n0.1.2a.ff,1\n\n0.1.2b.ff,-1\n"}}) {
+    const FormatOptions options = Options(kind);
+    const std::vector<std::string> rows = Read(options, content);
+    EXPECT_GT(rows.size(), 1U);
+    for (const char* end : {"\r", "\r\n"})
+      ExpectRead(options, {{absl::StrReplaceAll(content, {{"\n", end}}), rows}});
+  }
+  // Together in one file, and within quotes.
+  FormatOptions options = Options(FormatKind::kCsv);
+  options.text_column = "text";
+  ExpectRead(options, {{"y,text\r1,a\n\r\r\n-1,\"b\rc\r\n\nd\"\r1,\"\r\"",
+                        {"2: 1 \"a\"", "5: -1 \"b\rc\r\n\nd\"", "9: 1 \"\r\""}}});
+}
+
+TEST(Lines, WithoutAnExampleAreCountedButForHeadersAndAtTheEnd) {
+  const auto counts = [](const FormatOptions& options, const std::string& content, int64_t skip) {
+    const auto format = MakeFormat(options);
+    Reader reader("f", OpenMemory(&content), format->get(), skip);
+    std::vector<uint64_t> before;
+    Row row;
+    while (true) {
+      const auto more = reader.Next(&row);
+      if (more.ok() && !*more) return before;
+      before.push_back(reader.lines_without_example());
+    }
+  };
+  using Counts = std::vector<uint64_t>;
+  EXPECT_EQ(counts(Options(FormatKind::kSvmlight), "\n# c\n1 1:1\n\n1 x\n1 1:1\n\n#\n", 0),
+            (Counts{2, 1, 0}));
+  EXPECT_EQ(counts(Options(FormatKind::kSvmlight), "\n# c\n1 1:1\n", 1), Counts{1});
+  EXPECT_EQ(counts(Options(FormatKind::kCsv), "a,y\n\n1,1\n1,1\n\n", 0), (Counts{1, 0}));
+  EXPECT_EQ(counts(Options(FormatKind::kIds), "prediction_id,label\n0.1.2a.ff,1\n", 0), Counts{0});
+  for (const FormatKind kind : {FormatKind::kVw, FormatKind::kJsonl, FormatKind::kText})
+    EXPECT_EQ(counts(Options(kind), "\n\nx\n", 0), Counts{2});
+}
+
+TEST(Lines, ThatAreTooLongAreRefusedAloneAndTheNextIsRead) {
+  const std::string blanks(Reader::kMaxLineBytes + (1 << 20), ' ');
+  EXPECT_EQ(Read(Options(FormatKind::kSvmlight), "1 1:1\n1 " + blanks + "\n1 2:1\n1 x\n1 3:1\n"),
+            (std::vector<std::string>{"1: 1 0:1", "2!", "3: 1 1:1", "4!", "5: 1 2:1"}));
+  EXPECT_EQ(Read(Options(FormatKind::kSvmlight), blanks), std::vector<std::string>{"1!"});
 }
 
 TEST(Reader, NamesWhatAFileIsThatIsNoText) {

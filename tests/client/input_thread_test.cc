@@ -7,6 +7,7 @@
 
 #include <fstream>
 #include <string>
+#include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "perceptron/v1/model.pb.h"
@@ -38,6 +39,40 @@ class InputThreadTest : public ::testing::Test {
  private:
   const testing::TempDir dir_;
 };
+
+TEST_F(InputThreadTest, ReadsEachFileInTheFormatOfItsName) {
+  InputOptions options;
+  options.command = "predict";
+  options.files = {WriteFile("a.tsv", "spam\tfree prize\n"),
+                   WriteFile("b.csv", "text,label\nsee you,ham\nhello,HAM\n"),
+                   WriteFile("c.jsonl", "\n{\"text\":\"prize\",\"label\":\"spam\"}\n")};
+  options.label_column = "label";
+  options.text_column = "text";
+  perceptron::v1::Model model;
+  model.mutable_feature_space()->mutable_text();
+  for (const char* name : {"ham", "spam"}) model.add_label_names(name);
+  const auto input = Input::Make(options, model, false, false);
+  ASSERT_TRUE(input.ok()) << input.status();
+  InputThread rows(input->get(), nullptr);
+  const std::tuple<const char*, int, bool, uint64_t> expected[] = {
+      {"free prize", 1, true, 0},
+      {"see you", -1, true, 0},
+      {"hello", Row::kNoLabel, false, 0},
+      {"prize", 1, true, 1}};
+  for (const auto& [text, label, is_known, lines] : expected) {
+    const InputRow* const read = rows.Next();
+    ASSERT_NE(read, nullptr);
+    ASSERT_TRUE(read->status.ok()) << read->status;
+    EXPECT_EQ(read->row.text, text);
+    EXPECT_EQ(read->row.label, label);
+    EXPECT_EQ(read->label_status.ok(), is_known);
+    EXPECT_EQ(read->lines_without_example, lines);
+  }
+  EXPECT_EQ(rows.Next(), nullptr);
+  // Without a name that tells it, it must be stated.
+  options.files.push_back("-");
+  EXPECT_TRUE(absl::IsInvalidArgument(Input::Make(options, model, false, false).status()));
+}
 
 TEST_F(InputThreadTest, GivesRowsAndBadLinesInOrderPassAfterPass) {
   std::string text;

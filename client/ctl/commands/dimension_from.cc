@@ -35,7 +35,7 @@ absl::StatusOr<uint32_t> DimensionFrom::Read() const {
   CatchInterrupts();
   absl::StatusOr<std::unique_ptr<Input>> input = Input::Make(input_, model, false, false);
   if (!input.ok()) return input.status();
-  if ((*input)->kind() == FormatKind::kCsv && input_.label_column.empty())
+  if ((*input)->Has(FormatKind::kCsv) && input_.label_column.empty())
     return absl::FailedPreconditionError(
         "--dimension-from: give --label-column, or the label's column is counted as a feature");
   RowErrors errors(input_.skip_bad_lines);

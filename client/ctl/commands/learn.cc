@@ -94,6 +94,8 @@ class LearnRun {
   std::vector<LearnSummary> summaries_;
   // Rows sent.
   uint64_t rows_ = 0;
+  std::pair<int, std::string> first_label_;
+  bool has_several_labels_ = false;
   RowErrors row_errors_{options_.input.skip_bad_lines};
   Connectivity connectivity_;
   absl::Time started_;
@@ -177,7 +179,7 @@ Outcome LearnRun::OpenInput() {
   if (!input.ok()) return refuse(input.status());
   input_ = *std::move(input);
   // A second pass would send the ids of the first again.
-  if (input_->kind() == FormatKind::kIds && MostPasses() > 1) {
+  if (input_->Has(FormatKind::kIds) && MostPasses() > 1) {
     return refuse(absl::InvalidArgumentError(
         "an id learns its prediction's label once, so --format ids takes neither --until-converged "
         "nor --passes above 1"));
@@ -262,7 +264,9 @@ Outcome LearnRun::Push(const InputRow& row) {
     // A malformed row is so on each stream: the first one refuses it.
     return row_errors_.AddBadLine(input_->AtTag(row.tag, status));
   }
-  ++rows_;
+  if (rows_++ == 0) first_label_ = {row.row.label, row.row.label_name};
+  has_several_labels_ = has_several_labels_ || first_label_.first != row.row.label ||
+                        first_label_.second != row.row.label_name;
   return {};
 }
 
@@ -369,6 +373,12 @@ void LearnRun::Summarize(const Outcome& outcome) {
   }
   // Without any learned example the error message suffices.
   if (nothing && !outcome.ok() && outcome.code != kExitInterrupted) return;
+  // Labels that come after their predictions often come one by one.
+  if (rows_ > 1 && !has_several_labels_ && !input_->Has(FormatKind::kIds)) {
+    PrintNotice(
+        "all examples have the same label; a model tells labels apart once it has learned others "
+        "too");
+  }
   std::vector<std::string> texts;
   for (size_t i = 0; i < summaries_.size(); ++i) {
     LearnSummary& summary = summaries_[i];
