@@ -165,15 +165,17 @@ void Confusion::Merge(const Confusion& other) {
   undecided_positive += other.undecided_positive;
   undecided_negative += other.undecided_negative;
   zero_scores += other.zero_scores;
+  unknown_labels += other.unknown_labels;
 }
 
 uint64_t Confusion::errors() const {
   const uint64_t undecided = undecided_positive + undecided_negative;
-  return false_positive + false_negative + (undecided_are_errors ? undecided : 0);
+  return false_positive + false_negative + unknown_labels + (undecided_are_errors ? undecided : 0);
 }
 
 double Confusion::majority_error() const {
-  return static_cast<double>(std::min(positives(), negatives())) / static_cast<double>(total());
+  return static_cast<double>(std::min(positives(), negatives()) + unknown_labels) /
+         static_cast<double>(total());
 }
 
 Retrieval Confusion::retrieval() const {
@@ -269,6 +271,10 @@ std::string TwoLabelEvaluation::Text(const std::vector<std::string>& names) cons
   std::string text = absl::StrCat(
       "errors: ", confusion.errors(), " of ", confusion.total(), " (", Percent(confusion.error()),
       "); always predicting the more frequent label: ", Percent(confusion.majority_error()), "\n");
+  if (confusion.unknown_labels > 0)
+    absl::StrAppend(&text,
+                    "labels that the model does not have: ", Grouped(confusion.unknown_labels),
+                    ", each an error\n");
   absl::StrAppend(&text, MatrixText(confusion, names));
   if (confusion.zero_scores > 0) absl::StrAppend(&text, ZeroScoresText(confusion));
   absl::StrAppend(&text, "of ", PrintableInLine(LabelName(1, names)), ": ",
@@ -317,6 +323,11 @@ void TwoLabelEvaluation::AddTo(JsonObject& json) const {
 }
 
 void PredictSummary::AddTwoLabels(const LabelledPrediction& row) {
+  if (row.actual == kUnknownClass) {
+    ++unknown_labels;
+    ++labelled.confusion.unknown_labels;
+    return;
+  }
   if (row.actual != 0) {
     labelled.Add(row, tie_rule);
     return;
@@ -327,6 +338,7 @@ void PredictSummary::AddTwoLabels(const LabelledPrediction& row) {
 }
 
 void PredictSummary::AddClass(const LabelledPrediction& row) {
+  if (row.actual == kUnknownClass) ++unknown_labels;
   // Without distances all scores are 0 while the weights are; votes may tie unseen.
   const bool equal =
       row.distance.has_value() ? *row.distance == 0 : classes_known > 1 && row.score == 0;
@@ -348,6 +360,15 @@ std::string PredictSummary::DecideZeroLabels() {
   }
   labelled.Merge(zero_labelled);
   return absl::StrCat("label 0 is counted as -1, ", Counted(zeros, "times"));
+}
+
+void PredictSummary::DropLabelsIfAllAreUnknown() {
+  if (unknown_labels < labelled.confusion.total() + classes.total()) return;
+  unknown_labels = 0;
+  labelled = TwoLabelEvaluation();
+  classes = {};
+  class_calibration = {};
+  class_scores = {};
 }
 
 std::string PredictSummary::Text() const {
@@ -379,6 +400,7 @@ std::string PredictSummary::Json() const {
       .Integer("labelled", static_cast<int64_t>(labelled.confusion.total() + classes.total()))
       .Integer("rowErrors", static_cast<int64_t>(row_errors))
       .Integer("badLines", static_cast<int64_t>(bad_lines))
+      .Integer("unknownLabels", static_cast<int64_t>(unknown_labels))
       .Integer("revision", revision);
   if (partial) json.Bool("partial", true);
   if (classes.total() > 0) classes.AddTo(json, label_names);

@@ -76,13 +76,15 @@ struct Confusion {
   bool undecided_are_errors = true;
   // All rows with a score of 0.
   uint64_t zero_scores = 0;
+  // Rows whose label is none of the model's: errors.
+  uint64_t unknown_labels = 0;
 
   // `predicted` is 0 for a row that is undecided.
   void Add(int actual, int predicted);
   void Merge(const Confusion& other);
   uint64_t positives() const { return true_positive + false_negative + undecided_positive; }
   uint64_t negatives() const { return true_negative + false_positive + undecided_negative; }
-  uint64_t total() const { return positives() + negatives(); }
+  uint64_t total() const { return positives() + negatives() + unknown_labels; }
   uint64_t errors() const;
   double error() const { return static_cast<double>(errors()) / static_cast<double>(total()); }
   // Error rate of always predicting the more frequent label.
@@ -145,6 +147,8 @@ struct PredictSummary {
   // Examples with a validation error.
   uint64_t row_errors = 0;
   uint64_t bad_lines = 0;
+  // Rows whose label is none of the model's.
+  uint64_t unknown_labels = 0;
   int64_t revision = 0;
   // The model of that revision, if it is not the one that the run began with.
   std::string later_model;
@@ -160,12 +164,15 @@ struct PredictSummary {
   // The run ended before the end of the input.
   bool partial = false;
 
-  // Adds a row with a label to what it belongs to.
+  // Adds a row with a label, which may be kUnknownClass, to what it belongs to.
   void AddTwoLabels(const LabelledPrediction& row);
   void AddClass(const LabelledPrediction& row);
   // Call once after the last row. Counts label 0 as -1 if the other labels are +1 and there are
   // some, else as no label. Returns what it did, for a notice; empty: there was no label 0.
   std::string DecideZeroLabels();
+
+  // For texts, call after that: what is before a tab is text if no line has a label of the model there.
+  void DropLabelsIfAllAreUnknown();
 
   std::string Text() const;
   std::string Json() const;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -82,9 +83,22 @@ std::string PredictionHeader(bool multiclass, const std::vector<std::string>& na
   return header + (has_ids ? "\tPREDICTION_ID\n" : "\n");
 }
 
+std::string NoPredictionLine() { return "?\n"; }
+
+v1::PredictResponse NoPrediction(const std::string& model) {
+  v1::PredictResponse answer;
+  answer.set_model(model);
+  answer.add_scores(std::numeric_limits<float>::quiet_NaN());
+  answer.add_predicted_labels(0);
+  google::rpc::Status* const status = answer.add_row_errors()->mutable_status();
+  status->set_code(static_cast<int>(absl::StatusCode::kInvalidArgument));
+  status->set_message("the line has no example, or is malformed");
+  return answer;
+}
+
 std::string PredictionLine(const v1::PredictResponse& answer,
                            const std::vector<std::string>& names) {
-  return answer.row_errors_size() > 0 ? "?\n"
+  return answer.row_errors_size() > 0 ? NoPredictionLine()
                                       : Line(answer, LabelName(answer.predicted_labels(0), names));
 }
 
@@ -141,7 +155,7 @@ std::string DescribeClasses(const v1::Model& model) {
 
 std::string ClassPredictionLine(const v1::PredictResponse& answer,
                                 const std::vector<std::string>& names) {
-  return answer.row_errors_size() > 0 ? "?\n"
+  return answer.row_errors_size() > 0 ? NoPredictionLine()
                                       : Line(answer, ClassName(answer.predicted_labels(0), names));
 }
 

@@ -31,7 +31,11 @@ std::string PredictionLine(const perceptron::v1::PredictResponse& answer,
 // The same as a line of JSON.
 std::string PredictionJsonLine(const perceptron::v1::PredictResponse& answer);
 
-// The class number that stands for a label which is not a class of the model.
+// The same for a line of the input that has no prediction: it is blank, a comment or malformed.
+std::string NoPredictionLine();
+perceptron::v1::PredictResponse NoPrediction(const std::string& model);
+
+// The class number that stands for a label which is not one of the model.
 inline constexpr int kUnknownClass = 10'000;
 
 // The name of the class, else its number.

@@ -64,6 +64,29 @@ TEST(PredictSummary, LabelZeroIsMinusOneOnlyWhereTheOthersArePlusOne) {
   }
 }
 
+TEST(PredictSummary, ALabelThatTheModelDoesNotHaveIsAnError) {
+  PredictSummary two;
+  two.AddTwoLabels({1, 1, 1, std::nullopt, std::nullopt});
+  two.AddTwoLabels({kUnknownClass, 1, 1, std::nullopt, std::nullopt});
+  EXPECT_THAT(two.Json(),
+              AllOf(HasSubstr("\"labelled\":\"2\""), HasSubstr("\"unknownLabels\":\"1\""),
+                    HasSubstr("\"errors\":\"1\",\"errorRate\":0.5")));
+  PredictSummary classes;
+  classes.AddClass({0, 0, 1, 1.F, std::nullopt});
+  classes.AddClass({kUnknownClass, 0, 1, 1.F, std::nullopt});
+  EXPECT_THAT(classes.Json(),
+              AllOf(HasSubstr("\"unknownLabels\":\"1\""), HasSubstr("\"errors\":\"1\"")));
+  for (PredictSummary* known : {&two, &classes}) {
+    known->DropLabelsIfAllAreUnknown();
+    EXPECT_EQ(known->unknown_labels, 1U);
+  }
+  // Texts with tabs in them.
+  PredictSummary texts;
+  texts.AddTwoLabels({kUnknownClass, 1, 1, std::nullopt, std::nullopt});
+  texts.DropLabelsIfAllAreUnknown();
+  EXPECT_THAT(texts.Json(), AllOf(HasSubstr("\"unknownLabels\":\"0\""), Not(HasSubstr("errors"))));
+}
+
 TEST(PredictSummary, OfEqualClassScoresNeitherIsRight) {
   PredictSummary summary;
   summary.classes_known = 2;

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "core/learner/catalogue.h"
 #include "perceptron/v1/alias_service.pb.h"
 #include "perceptron/v1/analysis_service.pb.h"
@@ -111,6 +113,8 @@ TEST_F(CtlTest, ExitCodesTellWhatWentWrong) {
       {2, "create n --dimension 2 --durable-predictions", ""},
       {2, "create n --dimension 2 --keep-predictions soon", ""},
       {2, "create n --dimension 2 --start-weights /nonexistent", ""},
+      {2, "create n --dimension 2 --start-weights " + Write("null.json", "{\"values\":[null,1,2]}"),
+       ""},
       {2, "create n --dimension-from -", ""},
       {2, "create n --named --words 1", ""},
       {2, "create n --named --products a:b:c", ""},
@@ -144,6 +148,73 @@ TEST_F(CtlTest, ExitCodesTellWhatWentWrong) {
   };
   for (const auto& [code, arguments, input] : commands) Expect(code, arguments, input);
   EXPECT_EQ(Json<v1::ListModelsResponse>("list").models_size(), 1);
+}
+
+// With the numbers of the input's lines beside them results can be joined.
+TEST_F(CtlTest, PredictPrintsALineForEachLineOfTheInput) {
+  Expect(0, "create m --dimension 2");
+  Expect(0, "create n --named");
+  Expect(0, "learn m" + svmlight_, "1 1:1\n");
+  Expect(0, "learn n - --format vw", "1 | a\n");
+  const std::tuple<std::string, std::string, std::string> inputs[] = {
+      {"m" + svmlight_, "\n1 1:1\n# c\n\n1 1:x\n1 1:1 1:2\n1 1:1\n\n", "?+????+"},
+      {"n - --format vw", "| a\n\nx\n| a\n", "+??+"},
+      {"n - --format csv", "a\n1\n\nx\n1", "+??+"},
+      {"n - --format jsonl", "{\"a\":1}\n\n{\"a\":null}\n{\"a\":1}\n\n\n", "+??+"},
+      {"n - --format text", "a\n\na\n", "+?+"},
+      {"m --batch 1" + svmlight_, "1 x\n1 1:1\n1 x\n1 x\n1 1:1\n1 x\n", "?+??+?"},
+  };
+  for (const auto& [arguments, input, expected] : inputs) {
+    const CommandResult text = CtlOut("predict " + arguments + " --skip-bad-lines -q", input);
+    EXPECT_EQ(text.exit_code, 0) << arguments;
+    std::string lines;
+    for (const absl::string_view line : absl::StrSplit(text.out, '\n', absl::SkipEmpty()))
+      lines.push_back(line.front());
+    EXPECT_EQ(lines, expected) << arguments;
+    const CommandResult json =
+        CtlOut("predict " + arguments + " --skip-bad-lines -q -o json", input);
+    std::string answers;
+    for (const absl::string_view line : absl::StrSplit(json.out, '\n', absl::SkipEmpty()))
+      answers.push_back(Parse<v1::PredictResponse>(std::string(line)).row_errors_size() > 0 ? '?'
+                                                                                            : '+');
+    EXPECT_EQ(answers, lines) << arguments;
+  }
+}
+
+TEST_F(CtlTest, LabelsThatTheModelDoesNotHaveAreCountedAsErrors) {
+  Expect(0, "create m --text --labels ham,spam");
+  Expect(0, "learn m - --format text", "spam\tfree prize\nham\tsee you\n");
+  const auto csv = Object("predict m - --format csv --label-column y --text-column t --summary",
+                          "y,t\nspam,free\nSpam,free\nunknown,free\n,see\nham,see\n");
+  EXPECT_EQ(Number(csv, "labelled"), 5);
+  EXPECT_EQ(Number(csv, "unknownLabels"), 3);
+  EXPECT_EQ(Number(csv, "errors"), 3);
+  const auto text = Object("predict m - --format text --summary", "spam\tfree\nSpam\tfree\n");
+  EXPECT_EQ(Number(text, "unknownLabels"), 1);
+  const auto unlabelled = Object("predict m - --format text --summary", "free\tprize\nsee\n");
+  EXPECT_EQ(Number(unlabelled, "unknownLabels"), 0);
+  EXPECT_EQ(Number(unlabelled, "errors"), -1);
+}
+
+TEST_F(CtlTest, ARowThatNoMessageTakesIsRefusedByItsLine) {
+  Expect(0, "create m --dimension 9000000");
+  std::string row = "1";
+  for (int i = 1; i <= 2'200'000; ++i) absl::StrAppend(&row, " ", i, ":2");
+  const std::string input = "1 1:1\n" + row + "\n-1 2:1\n";
+  const CommandResult refused = Ctl("learn m" + svmlight_, input);
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.out, ::testing::HasSubstr("standard input:2: "));
+  const auto learned = Object("learn m --skip-bad-lines" + svmlight_, input);
+  EXPECT_EQ(Number(learned, "examples"), 2);
+  EXPECT_EQ(Number(learned, "badLines"), 1);
+}
+
+TEST_F(CtlTest, TheServerOfThisMachineIsCalledWithoutAProxy) {
+  for (const char* proxy : {"grpc_proxy", "https_proxy", "http_proxy"}) {
+    const CommandResult listed =
+        RunCommand(absl::StrCat(proxy, "=http://127.0.0.1:1 ", Command("list --timeout 5")));
+    EXPECT_EQ(listed.exit_code, 0) << proxy;
+  }
 }
 
 TEST_F(CtlTest, FlagsOfCreateAreTheModelsSettings) {

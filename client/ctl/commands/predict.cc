@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -26,6 +28,7 @@
 #include "client/ctl/report.h"
 #include "client/ctl/terminal.h"
 #include "client/predict_stream.h"
+#include "core/sync/mutex.h"
 
 namespace perceptrond::client {
 namespace {
@@ -61,6 +64,8 @@ class PredictRun {
   // Opens the model, the input and the stream.
   Outcome Open();
   Outcome PushAll();
+  // The row's tag, with its label.
+  uint64_t TagOf(const InputRow& read);
   Outcome Finish(Outcome outcome);
   Outcome StreamFailed(const absl::Status& status) const;
 
@@ -69,6 +74,10 @@ class PredictRun {
   void OnRow(const v1::PredictResponse& response, int row, const v1::RowError* error, uint64_t tag);
   // Ends the run at a labelled row if the model that answered has other labels than its label was read by.
   bool HasOtherLabels(uint64_t tag);
+  // Has a line printed for each of `lines` lines without a prediction, after the rows that were pushed.
+  void AddLines(uint64_t lines) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Prints those of them whose turn has come.
+  void PrintLines() ABSL_LOCKS_EXCLUDED(mutex_);
   // Notes that another model answers, from the row with this tag on.
   void OnOtherModel(uint64_t tag);
   void PrintHeader(bool has_probabilities);
@@ -87,10 +96,18 @@ class PredictRun {
   // Why the stream's answers are not taken any more.
   absl::Status answers_error_;
   bool has_header_ = false;
+  // The first label that is none of the model's, with its line.
+  std::string first_unknown_label_;
   bool hashed_ = false;
   // What examples are cut to; absent: nothing is cut.
   std::optional<uint64_t> index_limit_;
   uint64_t cut_ = 0;
+  uint64_t pushed_ = 0;
+  Mutex mutex_;
+  // Lines without a prediction: after how many rows, and how many.
+  std::deque<std::pair<uint64_t, uint64_t>> lines_ ABSL_GUARDED_BY(mutex_);
+  // Rows that were printed.
+  uint64_t printed_ ABSL_GUARDED_BY(mutex_) = 0;
   // Answered rows, for the progress line, which another thread reads.
   std::atomic<uint64_t> answered_ = 0;
   absl::Time started_;
@@ -103,7 +120,10 @@ constexpr char kPredictFooter[] =
     R"(Prints a line per example: label, score, signed distance from the boundary and, for learners with
 probabilities, the probability of +1, under a header on a terminal. For multiclass models the
 label is the class, the distance is the margin to the next class, and the probability is that of
-the class. Labels in the input are not required; if there are any, a summary on standard error
+the class. Each line of the input, or csv record, has a line, "?" where there is no prediction
+(a blank line, a comment, a malformed or refused example), except headers, lines of --skip-lines
+and blank lines at a file's end. Labels in the input are not required; a label that the model does
+not have counts as an error. If there are labels, a summary on standard error
 has the confusion matrix, precision, recall and F1 (of +1, or of each class and their mean); for
 two labels also the AUC and the margin of the data: the smallest label x distance, negative if an
 example is wrong; and with probabilities their calibration: expected calibration error, a table
@@ -119,11 +139,11 @@ With -o json each line is a perceptron.v1.PredictResponse for one example:
   {"scores":[2.5],"predictedLabels":[1],"distances":[0.7],"probabilities":[],"classScores":[],
    "classProbabilities":[],"revision":"366","epoch":"0","age":"0","componentRevisions":[],
    "rowErrors":[],"predictionIds":[],"nameTableSize":0,"model":"models/iris"}
-distances is empty while all weights are zero; rowErrors holds the validation error of the example
-(score NaN, label 0). Classes are numbers; 'get -o json' prints their names in labelNames.
+distances is empty while all weights are zero; rowErrors holds the validation error of the example, or says
+that the line has none (score NaN, label 0). Classes are numbers; 'get -o json' prints their names in labelNames.
 --summary -o json prints one object, from errors on only if the input has labels:
-  {"examples":"9","labelled":"9","rowErrors":"0","badLines":"0","revision":"366","errors":"1",
-   "errorRate":0.11,"majorityErrorRate":0.22,"truePositives":"2",...,"zeroScores":"0",
+  {"examples":"9","labelled":"9","rowErrors":"0","badLines":"0","unknownLabels":"0","revision":"366",
+   "errors":"1","errorRate":0.11,"majorityErrorRate":0.22,"truePositives":"2",...,"zeroScores":"0",
    "precision":0.67,"recall":1,"f1":0.8,"auc":0.93,"margin":-0.7}
 Without a denominator a figure is absent. With probabilities brierScore, logLoss,
 expectedCalibrationError and calibration are in it; with several classes macroPrecision,
@@ -205,18 +225,24 @@ void PredictRun::ReadNames() {
 }
 
 Outcome PredictRun::PushAll() {
-  // The next Push() returns any error.
-  InputThread input(input_.get(), [this](const InputThread&) { stream_->Flush().IgnoreError(); });
+  InputThread input(input_.get(), [this](const InputThread&) {
+    // The next Push() returns any error.
+    stream_->Flush().IgnoreError();
+    PrintLines();
+    FlushOutput();
+  });
   while (InputRow* read = input.Next()) {
+    AddLines(read->lines_without_example);
     absl::Status status = read->status;
     if (status.ok()) {
       Row& row = read->row;
-      const uint64_t tag = TagWithLabel(read->tag, answering_.LabelOf(row));
+      const uint64_t tag = TagOf(*read);
       row.label = Row::kNoLabel;
       row.label_name.clear();
       if (index_limit_.has_value() && DropUnseen(*index_limit_, &row)) ++cut_;
       status = stream_->Push(row, tag);
       if (status.ok()) {
+        ++pushed_;
         if (redraw_timer_.Due()) DrawProgress(input);
         continue;
       }
@@ -224,9 +250,39 @@ Outcome PredictRun::PushAll() {
       status = input_->AtTag(read->tag, status);
     }
     if (Outcome outcome = row_errors_.AddBadLine(status); !outcome.ok()) return outcome;
+    AddLines(1);
   }
   if (Interrupted()) return {kExitInterrupted, absl::StrCat(ErrorPrefix(), ": interrupted")};
   return {};
+}
+
+uint64_t PredictRun::TagOf(const InputRow& read) {
+  const int label = read.label_status.ok() ? answering_.LabelOf(read.row) : kUnknownClass;
+  if (label == kUnknownClass && first_unknown_label_.empty()) {
+    const absl::Status status =
+        read.label_status.ok()
+            ? absl::InvalidArgumentError(
+                  absl::StrCat("label \"", read.row.label_name, "\" is not a class of the model"))
+            : read.label_status;
+    first_unknown_label_ = std::string(input_->AtTag(read.tag, status).message());
+  }
+  return TagWithLabel(read.tag, label);
+}
+
+void PredictRun::AddLines(uint64_t lines) {
+  if (lines == 0 || options_.summary_only) return;
+  MutexLock lock(&mutex_);
+  if (lines_.empty() || lines_.back().first != pushed_) lines_.emplace_back(pushed_, 0);
+  lines_.back().second += lines;
+}
+
+void PredictRun::PrintLines() {
+  MutexLock lock(&mutex_);
+  for (; !lines_.empty() && lines_.front().first <= printed_; lines_.pop_front()) {
+    for (; lines_.front().second > 0; --lines_.front().second)
+      Print(globals_.json() ? PredictionJsonLine(NoPrediction(answering_.model().name()))
+                            : NoPredictionLine());
+  }
 }
 
 Outcome PredictRun::StreamFailed(const absl::Status& status) const {
@@ -239,7 +295,9 @@ Outcome PredictRun::StreamFailed(const absl::Status& status) const {
 Outcome PredictRun::Finish(Outcome outcome) {
   absl::Status status = stream_->Finish();
   if (!answers_error_.ok()) status = answers_error_;
-  return status.ok() ? outcome : StreamFailed(status);
+  if (!status.ok()) return StreamFailed(status);
+  PrintLines();
+  return outcome;
 }
 
 void PredictRun::OnAnswer(const PredictAnswer& answer) {
@@ -258,6 +316,7 @@ void PredictRun::OnAnswer(const PredictAnswer& answer) {
           answer.tags[static_cast<size_t>(row)]);
   }
   answered_ = summary_.examples;
+  PrintLines();
   // Interactive users and followed logs need each answer at once. After an error the rest is not
   // requested.
   if (FlushOutput() != 0 || !answers_error_.ok()) input_->Stop();
@@ -299,6 +358,7 @@ void PredictRun::OnRow(const v1::PredictResponse& response, int row, const v1::R
     answering_.multiclass() ? summary_.AddClass(labelled) : summary_.AddTwoLabels(labelled);
   }
   if (options_.summary_only) return;
+  PrintLines();
   // Rows with errors have a line too, so that output and input lines match.
   v1::PredictResponse own = AnswerToRow(response, row, error);
   if (globals_.json()) {
@@ -309,6 +369,8 @@ void PredictRun::OnRow(const v1::PredictResponse& response, int row, const v1::R
     Print(answering_.multiclass() ? ClassPredictionLine(own, summary_.label_names)
                                   : PredictionLine(own, summary_.label_names));
   }
+  MutexLock lock(&mutex_);
+  ++printed_;
 }
 
 // For people; what reads a pipe or a file knows the columns.
@@ -346,6 +408,16 @@ void PredictRun::Summarize(const Outcome& outcome) {
         hashed_ ? "number of slots " : "dimension ", *index_limit_, ", which were ignored"));
   }
   if (const std::string notice = summary_.DecideZeroLabels(); !notice.empty()) PrintNotice(notice);
+  // What is before the tab is a label wherever any text may be one.
+  const bool any_label =
+      answering_.model().learner().classes().new_classes() == v1::Classes::NEW_CLASSES_NAMED;
+  if (input_->Has(FormatKind::kText) && !any_label) summary_.DropLabelsIfAllAreUnknown();
+  if (summary_.unknown_labels > 0) {
+    PrintStderr(absl::StrCat(Counted(summary_.unknown_labels, "labels"),
+                             summary_.unknown_labels == 1 ? " is" : " are",
+                             " none of the model's; each counts as an error, and the first is in ",
+                             first_unknown_label_));
+  }
   if (!options_.summary_only && IsQuiet()) return;
   if (options_.summary_only && globals_.json()) {
     Print(summary_.Json() + "\n");
