@@ -9,6 +9,7 @@
 #include "core/convergence/analysis/bounds.h"
 #include "core/convergence/analysis/certificate.h"
 #include "core/convergence/analysis/nearest_point.h"
+#include "core/convergence/analysis/scaled_rows.h"
 #include "core/convergence/analysis/signed_rows.h"
 
 namespace perceptrond {
@@ -26,6 +27,10 @@ constexpr double kRoughTolerance = 1e-2;
 constexpr double kRoughMargin = 1e-3;
 // A ceiling below this part of R is worth a try to prove that nothing separates.
 constexpr double kVanishingMargin = 1e-7;
+// Passes of the search for some separator: few where the margin's own search has found none yet, and
+// many where float64 has come to its end without a verdict.
+constexpr size_t kQuickPasses = 200;
+constexpr size_t kPatientPasses = 100'000;
 
 // One analysis. It solves for the working rows, and adds those that the best combination so far
 // violates most: the ceiling of the working rows holds for all rows, and the separator's floor is
@@ -44,7 +49,7 @@ class MarginSolver {
     } else {
       analysis_.radius = std::sqrt(rows_.squared_radius());
       ChooseFirst();
-      if (Search()) Refine();
+      if (Search() && Separate(kQuickPasses)) Refine();
     }
     return Finish();
   }
@@ -143,12 +148,23 @@ class MarginSolver {
     }
   }
 
+  // Finds some separator, if none is known, where the features' scales do not matter. True: go on.
+  bool Separate(size_t max_passes) {
+    if (monitor_.progress.margin_floor > 0) return true;
+    FoundSeparator found = FindSeparator(rows_, max_passes, monitor_);
+    if (monitor_.stopped()) return EndStopped();
+    if (found.floor == 0) return true;
+    monitor_.progress.margin_floor = found.floor;
+    best_ = std::move(found.w);
+    return true;
+  }
+
   // Brings the bounds together, in float64, or proves that nothing separates. Always false.
   bool Refine() {
     NearestPoint nearest(rows_, options_.max_support_rows, monitor_);
     const double tolerance = options_.relative_gap / 4;
     auto outcome = nearest.Start(combination_);
-    bool certifying = true;
+    bool certifying = monitor_.progress.margin_floor == 0;
     while (true) {
       monitor_.progress.stage = AnalysisStage::kRefining;
       if (outcome == NearestPoint::Outcome::kDone) outcome = nearest.Improve(working_, tolerance);
@@ -164,7 +180,9 @@ class MarginSolver {
         certifying = false;
       }
       if (AddRowsBelow(ceiling_ * ceiling_ * (1 - tolerance))) continue;
-      if (vanishing && !Certify()) return false;
+      // A verdict needs fewer digits than the margin does.
+      if (monitor_.progress.margin_floor == 0 && !(Certify() && Separate(kPatientPasses)))
+        return false;
       return End(AnalysisEnd::kPrecision);
     }
   }

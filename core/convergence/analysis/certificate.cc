@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "core/convergence/analysis/integer_matrix.h"
+#include "core/convergence/analysis/scaled_rows.h"
 
 namespace perceptrond {
 namespace {
@@ -34,18 +35,18 @@ class Interrupter final : public ClpEventHandler {
   size_t work_;
 };
 
-// The program's matrix by columns: each chosen row divided by R, then a 1 for the sum.
+// The program's matrix by columns: each chosen row as it is scaled, then a 1 for the sum.
 struct Program {
   Program(const SignedRows& rows, std::span<const size_t> chosen) {
-    const double radius = std::sqrt(rows.squared_radius());
+    const ScaledRows scaled(rows);
     std::map<size_t, int> numbers;
     for (const size_t i : chosen)
       rows.ForEach(i, [&](size_t column, double) { numbers.emplace(column, 0); });
     for (auto& [column, number] : numbers) number = height++;
     for (const size_t i : chosen) {
-      rows.ForEach(i, [&](size_t column, double value) {
+      scaled.ForEach(i, [&](size_t column, double value) {
         indices.push_back(numbers.at(column));
-        values.push_back(value / radius);
+        values.push_back(value);
       });
       indices.push_back(height);
       values.push_back(1);

@@ -11,10 +11,11 @@
 namespace perceptrond {
 
 // Few rows of which some combination seems to vanish: of the rows `chosen`, those of a vertex of
-// the lambda >= 0 with sum lambda_i z_i = 0 and sum lambda_i = 1, as the dual simplex finds it
-// within float64's tolerance. At most one more than their rank, and in exact arithmetic their
-// combination would be the only one that vanishes. Empty if there seems to be no such lambda, or if
-// the analysis was stopped, which is checked after each pivot. Any thread may call it.
+// the lambda >= 0 with sum lambda_i z_i = 0 and sum lambda_i = 1, the z_i brought to one scale
+// (ScaledRows), as the dual simplex finds it within float64's tolerance. At most one more than their
+// rank, and in exact arithmetic their combination would be the only one that vanishes. Empty if there
+// seems to be no such lambda, or if the analysis was stopped, which is checked after each pivot. Any
+// thread may call it.
 std::vector<size_t> FindVanishingVertex(const SignedRows& rows, std::span<const size_t> chosen,
                                         AnalysisMonitor& monitor);
 

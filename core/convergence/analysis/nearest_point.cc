@@ -148,7 +148,10 @@ std::vector<double> Cholesky::Solve(std::span<const double> b) const {
 namespace {
 
 // Rows added, or refinements, in a row that improve nothing before it gives up.
-constexpr int kMaxStalls = 4;
+constexpr size_t kMaxStalls = 4;
+// Few rows are added and dropped again before the support is found: more steps than these improve the
+// last bits alone, again and again.
+constexpr size_t kStepsPerCandidate = 4;
 // Relative to R^2: below it ||v||^2 is rounding only.
 constexpr double kVanishing = 1e-30;
 
@@ -184,7 +187,8 @@ NearestPoint::Outcome NearestPoint::Start(std::span<const RowMultiplier> support
 
 NearestPoint::Outcome NearestPoint::Improve(std::span<const size_t> candidates, double tolerance) {
   double best = std::numeric_limits<double>::infinity();
-  for (int stalls = 0; stalls < kMaxStalls;) {
+  const size_t most_steps = kStepsPerCandidate * (25 + candidates.size());
+  for (size_t step = 0, stalls = 0; step < most_steps && stalls < kMaxStalls; ++step) {
     const std::vector<double> point = Point();
     const double squared = SquaredNorm(point);
     stalls = squared < best ? 0 : stalls + 1;

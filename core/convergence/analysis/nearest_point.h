@@ -69,8 +69,8 @@ class NearestPoint {
   // Begins with this support. O(k^3 + k^2 nonzeros a row) for k rows.
   Outcome Start(std::span<const RowMultiplier> support);
   // Adds rows of `candidates`, which include the support, until none is violated by more than
-  // `tolerance` relative to ||v||^2, or float64 shows no improvement. Each costs O(k^2 + nonzeros
-  // of the candidates + columns).
+  // `tolerance` relative to ||v||^2, or float64 shows no improvement, or there were four steps
+  // for each candidate and 100 more. A step costs O(k^2 + nonzeros of the candidates + columns).
   Outcome Improve(std::span<const size_t> candidates, double tolerance);
 
   // Multipliers that are positive, adding up to 1 but for rounding.

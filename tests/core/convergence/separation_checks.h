@@ -201,4 +201,15 @@ inline void ExpectSolved(const Examples& examples, const Problem& problem, const
   ExpectCeiling(examples, problem, analysis);
 }
 
+// Separable or not, to whatever gap, with every claim true.
+inline void ExpectDecided(const Examples& examples, const Problem& problem,
+                          const Analysis& analysis) {
+  if (analysis.separability != Separability::kSeparable)
+    return ExpectCertified(examples, problem, analysis);
+  EXPECT_LE(analysis.margin_floor, analysis.margin_ceiling);
+  ASSERT_TRUE(analysis.separator.has_value());
+  ExpectSeparates(examples, problem, *analysis.separator);
+  ExpectCeiling(examples, problem, analysis);
+}
+
 }  // namespace perceptrond::testing

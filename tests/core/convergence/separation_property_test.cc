@@ -83,6 +83,33 @@ TEST(RandomSets, AreEitherSeparatedOrCertified) {
   }
 }
 
+// Each feature in a unit of its own, from a millionth to a million.
+TEST(RandomSets, AreDecidedWhateverTheUnitsOfTheirFeatures) {
+  std::mt19937 random(27);
+  std::uniform_real_distribution<float> exponent(-6, 6);
+  int separable = 0;
+  for (uint32_t round = 0; round < 200 && !HasFailure(); ++round) {
+    SCOPED_TRACE(round);
+    const DrawnClasses drawn{2 + round % 3, 2 + round % 3, 5 + round % 20, 1, -1};
+    Examples examples = round % 2 == 0 ? Planar(random, false) : DrawClasses(round, drawn);
+    const Problem problem(round % 3, round % 2 == 0 ? 0 : drawn.classes);
+    for (size_t feature = 0; feature < examples[0].values.size(); ++feature) {
+      const float unit = std::pow(10.0F, exponent(random));
+      for (SvmExample& example : examples) example.values[feature] *= unit;
+    }
+    int calls = 0;
+    AnalysisOptions options;
+    options.bias_input = problem.b;
+    options.classes = problem.classes;
+    const Analysis analysis = Analyze(testing::RowsOf(examples), options,
+                                      [&](const AnalysisProgress&) { return ++calls <= 100; });
+    testing::ExpectDecided(examples, problem, analysis);
+    separable += analysis.separability == Separability::kSeparable ? 1 : 0;
+  }
+  EXPECT_GT(separable, 20);
+  EXPECT_LT(separable, 180);
+}
+
 struct Planted {
   size_t count;
   uint32_t dimension;

@@ -255,6 +255,49 @@ TEST(Separation, IndicesMayBeHugeAndFarApartAndFloatsOfAnySize) {
   }
 }
 
+// Four classes without a bias, with features of a million and of a millionth.
+const Examples kBadlyScaled = {
+    Point({-1425358.375F, 4.4820805555900733e-07F, 2.6504093852963706e-07F}, 3),
+    Point({-529443.0625F, 3.671540298455511e-07F, -5.853097491126391e-07F}, 3),
+    Point({-525487.1875F, -1.0861735972866882e-06F, 4.725959854567918e-07F}, 3),
+    Point({-664304.6875F, 5.932022304477869e-07F, 9.487434340371692e-07F}, 1),
+    Point({-274707.9375F, 6.725908292537497e-07F, 0}, 1),
+    Point({1976538.5F, -5.549362640522304e-07F, 2.235379042758723e-06F}, 0),
+    Point({298964.5625F, 6.046000748938241e-07F, 9.939731171471067e-07F}, 1),
+    Point({0, 6.611485758867275e-08F, -2.9505767997761723e-06F}, 2)};
+
+// Two measurements and a Unix timestamp, which the labels do not depend on.
+const Examples kTimestamps = {
+    Point({2.6382F, -0.6629F, 1700948774.F}, 1),   Point({1.0941F, 0.5151F, 1702836752.F}, 1),
+    Point({-0.4310F, -1.4827F, 1705169671.F}, -1), Point({-0.3069F, 0.6907F, 1700599524.F}, -1),
+    Point({-0.8125F, -0.2868F, 1707225437.F}, -1), Point({-1.4635F, -1.3792F, 1708540734.F}, -1),
+    Point({1.4907F, -0.3919F, 1707463414.F}, 1),   Point({-2.4514F, -0.0279F, 1700460448.F}, -1),
+    Point({-1.8220F, 1.7480F, 1706375592.F}, -1),  Point({-2.1414F, 0.9586F, 1702759657.F}, -1),
+    Point({-0.9815F, -0.2724F, 1700400272.F}, -1), Point({0.5744F, 0.5532F, 1708559176.F}, 1),
+    Point({-3.9347F, -0.2338F, 1709393400.F}, -1), Point({1.1790F, 1.9256F, 1706957024.F}, 1),
+    Point({-0.5131F, -2.1671F, 1706111193.F}, -1), Point({0.5310F, -0.9055F, 1707478762.F}, 1),
+    Point({1.1868F, 1.4207F, 1707741119.F}, 1),    Point({-0.7266F, -0.6270F, 1704682558.F}, -1),
+    Point({1.3498F, -0.5363F, 1705937862.F}, 1),   Point({-0.8802F, -0.9360F, 1707734500.F}, -1),
+    Point({-1.2520F, 1.2970F, 1709354687.F}, -1),  Point({-0.4894F, -1.1391F, 1703721371.F}, -1),
+    Point({2.0097F, -0.6695F, 1702786186.F}, 1),   Point({1.2892F, -0.9683F, 1708049140.F}, 1),
+    Point({-1.2183F, 2.3381F, 1708459891.F}, -1),  Point({-1.4002F, -0.4532F, 1709864075.F}, -1),
+    Point({-1.6497F, 0.8967F, 1708202489.F}, -1),  Point({-2.6261F, -0.1741F, 1701264588.F}, -1),
+    Point({0.4954F, -0.8929F, 1700141294.F}, 1),   Point({0.8452F, -0.3574F, 1701781017.F}, 1)};
+
+// In few of the stretches of work after which an analysis asks whether to go on; it went on for ever.
+TEST(Separation, SmallSetsWhoseFeaturesDifferInScaleAreDecidedSoon) {
+  const std::pair<Examples, Problem> cases[] = {{kBadlyScaled, {0, 4}}, {kTimestamps, 1}};
+  for (const auto& [examples, problem] : cases) {
+    AnalysisOptions options;
+    options.bias_input = problem.b;
+    options.classes = problem.classes;
+    int calls = 0;
+    const Analysis analysis =
+        Analyze(RowsOf(examples), options, [&](const AnalysisProgress&) { return ++calls <= 20; });
+    testing::ExpectDecided(examples, problem, analysis);
+  }
+}
+
 TEST(Limits, EndWithTheBoundsProvenByThen) {
   const SeparableData data = MakeSeparable(10, 3000, 20, 0.02, 1);
   const auto limited = [&](const Examples& examples, auto limit) {
