@@ -233,8 +233,6 @@ class MemberVotes {
   };
   virtual ~MemberVotes() = default;
   virtual std::vector<Member> Members() const = 0;
-  // The most mistakes of the vote on the updates so far; absent: none is proven.
-  virtual std::optional<double> MistakeBound() const = 0;
 };
 
 // Weights, and the rule that changes them.

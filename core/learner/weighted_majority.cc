@@ -346,11 +346,4 @@ std::vector<MemberVotes::Member> WeightedMajority::Members() const {
   return members;
 }
 
-std::optional<double> WeightedMajority::MistakeBound() const {
-  if (decision_.tie_rule != TieRule::kMistake) return std::nullopt;
-  const auto fewest = static_cast<double>(FewestMistakes(members_));
-  return (fewest * -std::log(kBeta) + std::log(static_cast<double>(kMembers))) /
-         std::log(2 / (1 + kBeta));
-}
-
 }  // namespace perceptrond

@@ -12,11 +12,8 @@
 //             distance more than chance makes of equal members. Its weights are given up
 //   loss      max(0, -y s); several classes: max(0, -m), m the share of the example's class less
 //             the greatest of the others
-//   bound     at most (M* ln(1 / beta) + ln N) / ln(2 / (1 + beta)) = 2.12 M* + 19.7 mistakes: a
-//             mistake has at least half of the votes on members that were wrong, so that all votes
-//             shrink by (1 + beta) / 2 or more, and they never sum to less than beta^M* of N at the
-//             start; retiring only takes votes away. With the tie rule kMistake: otherwise a member
-//             that abstains may be right by the tie rule
+//   bound     none by the best of all members: theirs (corollary 2.1) is of votes that are never
+//             taken away, and the best over a whole stream may have been retired before it changed
 //   source    Littlestone, Warmuth: The Weighted Majority Algorithm, Information and Computation
 //             108, 1994, theorem 2.1 and corollary 2.1
 //
@@ -31,7 +28,6 @@
 
 #include <array>
 #include <memory>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -83,7 +79,6 @@ class WeightedMajority final : public Learner,
   bool AreZero(uint32_t index) const override;
   const MemberVotes* member_votes() const override { return this; }
   std::vector<Member> Members() const override;
-  std::optional<double> MistakeBound() const override;
 
  private:
   struct MemberState {

@@ -92,25 +92,14 @@ WeightList FindLargest(const ModelCore& core, size_t k, size_t limit, uint64_t& 
   return list;
 }
 
-// Of the learner auto the state has it, and not the ledger.
-void AddMajorityBound(const ModelReader& reader, ConvergenceReport& report) {
-  const MemberVotes* const votes = reader.state().learner->member_votes();
-  const std::optional<double> bound = votes == nullptr ? std::nullopt : votes->MistakeBound();
-  if (bound.has_value()) report.set_majority_bound(*bound);
-}
-
 }  // namespace
 
 ConvergenceReport MakeReport(const ModelReader& reader) {
-  ConvergenceReport report = reader.ledger().MakeReport(ContextOf(reader));
-  AddMajorityBound(reader, report);
-  return report;
+  return reader.ledger().MakeReport(ContextOf(reader));
 }
 
 LearningCurve MakeLearningCurve(const ModelReader& reader) {
-  LearningCurve curve = reader.ledger().MakeLearningCurve(ContextOf(reader));
-  AddMajorityBound(reader, curve.report);
-  return curve;
+  return reader.ledger().MakeLearningCurve(ContextOf(reader));
 }
 
 std::vector<WeightList> ListWeights(const ModelReader& reader) {

@@ -156,7 +156,7 @@ function examplesPerSecond(answer) {
 }
 
 // Figures that another part of the page shows.
-const SHOWN_ELSEWHERE = new Set(['state', 'update_bound', 'majority_bound']);
+const SHOWN_ELSEWHERE = new Set(['state', 'update_bound']);
 
 // The figures come with title, value and explanation from the server, which has them from their definitions. Each is shown once: those
 // that come first as tiles, the others in a list.
@@ -180,11 +180,10 @@ function showState(figures) {
   setText(part('meaning'), meaning === '' ? '' : `${meaning.charAt(0).toUpperCase()}${meaning.slice(1)}.`);
 }
 
-// The convergence theorem's bound on updates, or the weighted majority's on mistakes.
+// The convergence theorem's bound on updates.
 function showBound(report) {
   const meter = part('bound-meter');
-  const {updateBound, majorityBound} = report;
-  const bound = updateBound ?? majorityBound;
+  const bound = report.updateBound;
   meter.hidden = bound === undefined;
   if (bound === undefined) {
     setText(part('bound'), report.notSeparable ? 'There is no bound: nothing separates the data.' :
@@ -192,10 +191,10 @@ function showBound(report) {
                            'or an analysis (perceptronctl analyze).');
     return;
   }
-  const made = Number(updateBound === undefined ? report.mistakes : report.updates) / bound;
+  const made = Number(report.updates) / bound;
   meter.value = Math.min(1, made);
-  const what = updateBound === undefined ? 'mistakes, by the weighted majority’s bound' : 'updates on this data, by the convergence theorem';
-  setText(part('bound'), `At most ${count(Math.floor(bound))} ${what}; ${percent(made)} of them were made.` +
+  setText(part('bound'), `At most ${count(Math.floor(bound))} updates on the data of the margin floor, by the convergence theorem; ` +
+                         `${percent(made)} of them were made.` +
                          (made > 1 ? ' The data has changed since the bound was computed.' : ''));
 }
 

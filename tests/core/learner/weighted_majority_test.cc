@@ -147,35 +147,6 @@ TEST(WeightedMajority, IsTheTextbooksVoteOfLearnersThatLearnAlone) {
   }
 }
 
-TEST(WeightedMajority, MakesNoMoreMistakesThanItsBoundAtAnyTime) {
-  for (const uint32_t classes : {0U, 4U}) {
-    for (const uint32_t noise : {0U, 30U, 100U}) {
-      const Columns columns = Clouds(5 + noise, classes, noise, 1500);
-      const std::unique_ptr<Learner> learner = MakeAuto(classes);
-      double mistakes = 0;
-      for (size_t i = 0; i < columns.batch().rows(); ++i) {
-        const Row row = columns.batch().row(i);
-        const int32_t label = columns.batch().labels[i];
-        mistakes += learner->Evaluate(row, label).mistake ? 1 : 0;
-        Learn(*learner, row, {label, 1, i});
-        ASSERT_LE(mistakes, learner->member_votes()->MistakeBound()) << "row " << i;
-      }
-      uint64_t fewest = UINT64_MAX;
-      for (const MemberVotes::Member& member : MembersOf(*learner))
-        if (!member.retired) fewest = std::min(fewest, member.mistakes);
-      EXPECT_NEAR(*learner->member_votes()->MistakeBound(),
-                  (static_cast<double>(fewest) * std::log(1.25) + std::log(8)) / std::log(1 / 0.9),
-                  1e-9);
-    }
-  }
-}
-
-// A member that abstains at a score of 0 may be right by these.
-TEST(WeightedMajority, HasNoBoundUnderOtherTieRules) {
-  for (const TieRule tie : {TieRule::kPositive, TieRule::kCorrect})
-    EXPECT_EQ(MakeAuto(0, tie)->member_votes()->MistakeBound(), std::nullopt);
-}
-
 TEST(WeightedMajority, ARetiredMemberStaysSoAndCostsNothing) {
   const Columns columns = Clouds(7, 0, 30, 3000);
   const std::unique_ptr<Learner> learner = MakeAuto();

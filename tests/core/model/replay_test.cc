@@ -611,9 +611,9 @@ class Replay : public ::testing::TestWithParam<Case> {
     EXPECT_FALSE(listed.in_memory);
     EXPECT_EQ(listed.revision, twin_->model->revision());
     ConvergenceReport stored = MakeReport(*twin_->model);
-    for (const char* figure : {"weight_norm", "separate_prediction_weights", "margin_ceiling",
-                               "margin_floor", "bound_in_use", "update_bound", "updates_left",
-                               "majority_bound", "not_separable", "error_ceiling"})
+    for (const char* figure :
+         {"weight_norm", "separate_prediction_weights", "margin_ceiling", "margin_floor",
+          "bound_in_use", "update_bound", "updates_left", "not_separable", "error_ceiling"})
       stored.GetReflection()->ClearField(&stored, stored.GetDescriptor()->FindFieldByName(figure));
     ExpectEqual(WithoutWindows(listed.report), WithoutWindows(stored));
     EXPECT_EQ(store_->GetIfLoaded(name_), nullptr);
