@@ -34,11 +34,11 @@ void RemoveContradicted(ConvergenceReport& report) {
 
 }  // namespace
 
-void Progress::Add(const Tally& tally) {
+void Progress::Add(const Tally& tally, Source source) {
   AddComponents(tally);
   AddCounts(tally);
   if (tally.unlearned) AddUnlearned();
-  AddToDrift(tally);
+  if (source == Source::kStream) AddToDrift(tally);
   AddToTheorem(tally);
   if (tally.mistakes == 0) return;
   // A stretch ends with its mistake, so the mistake is the last example counted.
@@ -47,9 +47,9 @@ void Progress::Add(const Tally& tally) {
   while (window_.front().example + kWindow <= examples) window_.pop_front();
 }
 
-void Progress::AddLate(const Tally& tally) {
+void Progress::AddLate(const Tally& tally, Source source) {
   const uint64_t streak = counters_.report().streak();
-  Add(tally);
+  Add(tally, source);
   counters_.mutable_report()->set_streak(std::min(streak, counters_.report().streak()));
 }
 

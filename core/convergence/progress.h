@@ -70,10 +70,14 @@ class Progress {
   // anew.
   explicit Progress(const Counters& counters);
 
+  // Where examples come from: a stream, or a producer that has marked the end of a pass, after which
+  // they are known data. The error over passes says nothing of a drift.
+  enum class Source { kStream, kKnownData };
+
   // Adds a stretch of examples that was evaluated on the weights after the latest update added.
-  void Add(const Tally& tally);
+  void Add(const Tally& tally, Source source = Source::kStream);
   // Adds one, without updates, that was evaluated on earlier weights: it is not of their streak.
-  void AddLate(const Tally& tally);
+  void AddLate(const Tally& tally, Source source);
   // Adds a finished pass; squared_radius: R^2 over it.
   void AddPass(const PassSummary& pass, double squared_radius);
   // Adds what an analysis proved; its `current` is not looked at.

@@ -58,12 +58,12 @@ Ledger::Applied Ledger::Apply(Producer& producer, const Segment& segment, const 
   for (const UpdateRow& update : segment.updates) {
     for (; unchanged != segment.unchanged.end() && unchanged->revision < update.revision;
          ++unchanged)
-      AddTally(unchanged->tally, unchanged->revision, moved.pass);
-    AddTally(update.tally, update.revision - 1, moved.pass);
+      AddTally(unchanged->tally, unchanged->revision, moved);
+    AddTally(update.tally, update.revision - 1, moved);
     AddUpdate(update, segment.components);
   }
   for (; unchanged != segment.unchanged.end(); ++unchanged)
-    AddTally(unchanged->tally, unchanged->revision, moved.pass);
+    AddTally(unchanged->tally, unchanged->revision, moved);
   PublishExamples();
   stored_examples_.Add(segment.sample, names);
   learned_predictions_.insert(learned_predictions_.end(), segment.predictions.begin(),
@@ -75,16 +75,19 @@ Ledger::Applied Ledger::Apply(Producer& producer, const Segment& segment, const 
   return applied;
 }
 
-void Ledger::AddTally(const Tally& tally, uint64_t revision, PassProgress& pass) {
+void Ledger::AddTally(const Tally& tally, uint64_t revision,
+                      const ProducerTable::Mutable& producer) {
   const uint64_t changes = progress_.counters().component_changes();
+  const auto source =
+      producer.position.passes > 0 ? Progress::Source::kKnownData : Progress::Source::kStream;
   if (tally.updates == 0 && revision < progress_.counters().report().updates()) {
-    progress_.AddLate(tally);
+    progress_.AddLate(tally, source);
   } else {
-    progress_.Add(tally);
+    progress_.Add(tally, source);
   }
   // Earlier examples are stored as the components' outputs were then, which they no longer are.
   if (progress_.counters().component_changes() > changes) stored_examples_.MarkIncomplete();
-  pass.Add(tally, revision);
+  producer.pass.Add(tally, revision);
 }
 
 void Ledger::AddUpdate(const UpdateRow& update, std::optional<uint64_t> components) {

@@ -160,7 +160,7 @@ class Ledger {
   }
   // With what is known of the sample.
   storage::Counters StoredCounters() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void AddTally(const Tally& tally, uint64_t revision, PassProgress& pass)
+  void AddTally(const Tally& tally, uint64_t revision, const ProducerTable::Mutable& producer)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AddUpdate(const UpdateRow& update, std::optional<uint64_t> components)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

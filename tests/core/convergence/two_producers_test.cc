@@ -52,5 +52,22 @@ TEST_F(TwoProducers, AChangeByTheOtherInTheMiddleDeniesConvergence) {
   EXPECT_FALSE(outcome.pass->converged());
 }
 
+// Two thousand examples without a mistake, then as many mistakes as examples.
+TEST_F(TwoProducers, ARiseOfTheErrorIsADriftUntilTheProducerMarksAPass) {
+  Columns steady;
+  for (int i = 0; i < 2000; ++i) steady.AddDense({2}, 1);
+  const auto rise = [&](Producer& producer) {
+    Learn(producer, steady);
+    for (int i = 0; i < 200; ++i) {
+      Learn(producer, wrong_);
+      Learn(producer, right_);
+    }
+    return MakeReport(*model_);
+  };
+  Learn(one_, right_, 1);
+  EXPECT_EQ(rise(one_).drift().detections(), 0U);
+  EXPECT_GT(rise(other_).drift().detections(), 0U);
+}
+
 }  // namespace
 }  // namespace perceptrond
