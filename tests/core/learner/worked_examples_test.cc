@@ -1,7 +1,9 @@
 // The worked examples of the lecture notes: examples small enough to be followed by hand, with the
 // updates, passes and weights they come to.
 #include <cmath>
+#include <random>
 #include <string>
+#include <vector>
 
 #include "gtest/gtest.h"
 #include "tests/support/models.h"
@@ -103,6 +105,46 @@ INSTANTIATE_TEST_SUITE_P(
                {0, 0, 4},
                0}),
     [](const auto& info) { return info.param.name; });
+
+void SetStepSize(double step_size, v1::Model& settings) {
+  settings.mutable_learner()->mutable_perceptron()->set_step_size(step_size);
+}
+
+TEST(WorkedExamples, StepSizesThatDifferByAPowerOfTwoGiveTheSamePredictions) {
+  std::mt19937 random(26);
+  std::normal_distribution<float> normal;
+  std::vector<Point> data;
+  for (int i = 0; i < 300; ++i)
+    data.push_back({{normal(random), normal(random)}, random() % 2 == 0 ? 1 : -1});
+  for (const double step_size : {1.0, 0.1}) {
+    v1::Model settings = Settings(2, true, v1::TIE_RULE_MISTAKE);
+    SetStepSize(step_size, settings);
+    LoneModel lone(settings);
+    const LearnOutcome expected = lone.Learn(ToColumns(data).batch());
+    EXPECT_GT(expected.mistakes, 50U);
+    for (const float factor : {0x1p-40F, 0.5F, 1024.0F}) {
+      SetStepSize(step_size * factor, settings);
+      LoneModel scaled(settings);
+      const LearnOutcome outcome = scaled.Learn(ToColumns(data).batch());
+      EXPECT_EQ(outcome.updated_rows, expected.updated_rows);
+      EXPECT_EQ(outcome.predicted, expected.predicted);
+      for (size_t i = 0; i < data.size(); ++i)
+        ASSERT_EQ(outcome.scores[i], factor * expected.scores[i]);
+    }
+  }
+}
+
+// docs/convergence.md: 0.2 - 0.2, each a sum of steps in float32. With a step of 1 AND takes 18 updates.
+TEST(WorkedExamples, AStepSizeThatFloat32RoundsLeavesNoTieOnTheBoundary) {
+  v1::Model settings = Settings(2, true, v1::TIE_RULE_MISTAKE);
+  SetStepSize(0.1, settings);
+  LoneModel lone(settings);
+  int64_t pass = 1;
+  while (!lone.Learn(ToColumns(kAnd).batch(), pass).pass->converged()) ASSERT_LT(++pass, 20);
+  EXPECT_EQ(lone.model->revision(), 10U);
+  EXPECT_NEAR(lone.Predict(ToColumns(kAnd).unlabelled()).scores[2], -1.5e-8, 1e-10);
+  EXPECT_NEAR(MakeReport(*lone.model).margin_floor(), 5e-8, 1e-9);
+}
 
 // The batch perceptron's mistakes and steps; found with whole numbers, apart from this project.
 struct WorkedBatches {
