@@ -213,8 +213,6 @@ ConvergenceReport Progress::MakeReport(double squared_norm, const TheoremContext
   ReportAnalysis(context, report);
   report.set_state(State(context, report));
   RemoveContradicted(report);
-  if (report.state() == v1::CONVERGENCE_STATE_CONVERGED && IsOneDataSet(context))
-    report.set_updates_left(0);
   return report;
 }
 
