@@ -22,12 +22,6 @@ ValidationError LengthMismatch(absl::string_view what, size_t features, size_t v
                        " features; send one value for each, or none for all ones")};
 }
 
-absl::Status TooMany(absl::string_view field, size_t examples) {
-  return InvalidField(
-      "TOO_MANY_EXAMPLES", field,
-      absl::StrCat(examples, " examples; a message can hold at most ", ExampleBatch::kMaxExamples));
-}
-
 absl::Status IsForLearning(absl::string_view field) {
   return InvalidField("INVALID_FIELD", field, "is for examples to learn; send features");
 }
@@ -76,6 +70,8 @@ absl::Status ExampleBatch::Read(const NestedExamples& examples, bool has_columns
     return InvalidField("BOTH_FORMS", "columns",
                         "the message has examples and columns; send one of them");
   }
+  if (absl::Status status = CheckExampleCount("examples", examples.size()); !status.ok())
+    return status;
   absl::Status supported = has_columns ? CheckSupported(columns) : CheckSupported(examples);
   if (!supported.ok()) return supported;
   return ReadForms(examples, has_columns, columns, settings, use);
@@ -94,15 +90,15 @@ absl::Status ExampleBatch::ReadForms(const NestedExamples& examples, bool has_co
                                      const v1::ExampleColumns& columns,
                                      const ModelSettings& settings, Use use) {
   examples_ = has_columns ? nullptr : &examples;
-  if (examples.size() > kMaxExamples) return TooMany("examples", examples.size());
-  const auto texts = static_cast<size_t>(columns.texts_size());
-  if (has_columns && texts > kMaxExamples) return TooMany("columns", texts);
   if (has_columns) {
-    if (absl::Status status = ReadColumns(columns, settings, use); !status.ok()) return status;
+    const auto texts = static_cast<size_t>(columns.texts_size());
+    absl::Status status = CheckExampleCount("columns", texts);
+    if (status.ok()) status = ReadColumns(columns, settings, use);
+    if (status.ok()) status = CheckExampleCount("columns", batch_.rows());
+    if (!status.ok()) return status;
   } else {
     ReadExamples(examples, settings, use);
   }
-  if (batch_.rows() > kMaxExamples) return TooMany("columns", batch_.rows());
   CountExamples(batch_.rows());
   if (!batch_.weights.empty() && !FindLearner(settings.learner).takes_weights) {
     return InvalidField("WEIGHTS_NOT_TAKEN", has_columns ? "columns.weights" : "examples.weight",

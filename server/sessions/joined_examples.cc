@@ -143,11 +143,9 @@ absl::Status JoinedExamples::Read(const NestedExamples& examples, bool has_colum
   if (absl::Status status = CheckColumns(columns); has_columns && !status.ok()) return status;
   const size_t rows =
       has_columns ? static_cast<size_t>(columns.prediction_ids_size()) : examples.size();
-  if (rows > NestedExamples::kMaxExamples) {
-    return InvalidField(
-        "TOO_MANY_EXAMPLES", has_columns ? "columns" : "examples",
-        absl::StrCat(rows, " examples; a message can hold at most ", NestedExamples::kMaxExamples));
-  }
+  if (absl::Status status = CheckExampleCount(has_columns ? "columns" : "examples", rows);
+      !status.ok())
+    return status;
   // Of nested examples some may have features.
   std::vector<absl::string_view> ids;
   std::vector<size_t> id_rows;

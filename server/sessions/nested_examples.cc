@@ -5,6 +5,8 @@
 #include <bit>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "core/error/error.h"
 #include "perceptron/v1/example.pb.h"
 #include "server/sessions/field_reader.h"
 
@@ -202,7 +204,6 @@ void NestedExamples::Clear() {
   joined_.clear();
   names_.clear();
   examples_.clear();
-  dropped_ = 0;
 }
 
 bool NestedExamples::Read(const grpc::ByteBuffer& request, int field_number, std::string& rest) {
@@ -218,23 +219,24 @@ bool NestedExamples::Read(const grpc::ByteBuffer& request, int field_number, std
     const char* const field = reader.at();
     uint32_t tag = 0;
     if (!reader.ReadTag(tag)) return false;
-    if (tag == FieldReader::BytesTag(field_number)) {
-      absl::string_view bytes;
-      NestedExample dropped;
-      const bool keep = examples_.size() < kMaxExamples;
-      const size_t names = names_.size();
-      if (!reader.ReadBytes(bytes) ||
-          !decoder.Decode(bytes, keep ? examples_.emplace_back() : dropped))
-        return false;
-      if (keep) continue;
-      names_.resize(names);
-      ++dropped_;
-    } else {
+    if (tag != FieldReader::BytesTag(field_number)) {
       if (!reader.Skip(tag)) return false;
       rest.append(field, reader.at());
+      continue;
     }
+    absl::string_view bytes;
+    if (!reader.ReadBytes(bytes)) return false;
+    if (examples_.size() > kMaxExamples) continue;
+    if (!decoder.Decode(bytes, examples_.emplace_back())) return false;
   }
   return true;
+}
+
+absl::Status CheckExampleCount(absl::string_view field, size_t examples) {
+  if (examples <= NestedExamples::kMaxExamples) return absl::OkStatus();
+  return InvalidField("TOO_MANY_EXAMPLES", field,
+                      absl::StrCat("has more than ", NestedExamples::kMaxExamples,
+                                   " examples, the most that a message can hold; send fewer"));
 }
 
 bool MayHaveField(grpc::ByteBuffer& message, int field_number) {

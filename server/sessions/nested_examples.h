@@ -66,7 +66,7 @@ struct NestedExample {
 // not copied, since it holds views of its own bytes. Not thread-safe.
 class NestedExamples {
  public:
-  // The most examples that a request may have: those after it are checked and counted, not kept.
+  // The most examples that a request may have.
   static constexpr size_t kMaxExamples = 1 << 16;
 
   NestedExamples() = default;
@@ -76,12 +76,13 @@ class NestedExamples {
   // Removes all examples.
   void Clear();
   // Reads a request's examples, its field of this number, and copies the request's other fields to
-  // `rest`. Returns false if the framing of the request or an example is malformed; the examples
-  // are then unusable. O(the request).
+  // `rest`. Reading examples ends with the first one too many, which CheckExampleCount refuses.
+  // Returns false if the framing of the request, or of an example that is read, is malformed; the
+  // examples are then unusable. O(the request).
   bool Read(const grpc::ByteBuffer& request, int field_number, std::string& rest);
 
   bool empty() const { return examples_.empty(); }
-  size_t size() const { return examples_.size() + dropped_; }
+  size_t size() const { return examples_.size(); }
   const NestedExample& operator[](size_t i) const { return examples_[i]; }
   auto begin() const { return examples_.begin(); }
   auto end() const { return examples_.end(); }
@@ -96,8 +97,11 @@ class NestedExamples {
   std::deque<std::string> joined_;
   std::vector<absl::string_view> names_;
   std::vector<NestedExample> examples_;
-  size_t dropped_ = 0;
 };
+
+// INVALID_ARGUMENT (TOO_MANY_EXAMPLES), naming `field`, if this is more than
+// NestedExamples::kMaxExamples.
+absl::Status CheckExampleCount(absl::string_view field, size_t examples);
 
 // A request of a method that takes examples: its examples in columns are in `message`, its nested
 // ones in `examples` alone.
