@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -24,13 +23,6 @@ namespace {
 namespace v1 = ::perceptron::v1;
 
 using LearnExamplesRequest = RequestWithExamples<v1::LearnRequest>;
-
-// How many of the rows from `first_offset` on are before the producer's position.
-size_t RowsBefore(const Producer& producer, std::optional<int64_t> first_offset) {
-  producer.turn.AssertHeld();
-  const int64_t next = producer.position().next_offset;
-  return static_cast<size_t>(std::max<int64_t>(next - first_offset.value_or(0), 0));
-}
 
 // Learns the examples of a unary request. They are durable only after the commit that the caller
 // submits for `model`; then the predictions in `claimed` are joined, unless that is null.
@@ -66,7 +58,11 @@ absl::Status LearnExamples(Store& store, const LearnExamplesRequest& examples,
   const MutexLock turn(&producer->turn);
   const std::optional<int64_t> first_offset =
       request.producer_id().empty() ? std::nullopt : std::optional(request.first_offset());
-  const size_t known = RowsBefore(*producer, first_offset);
+  const auto rows_before = [&] {
+    producer->turn.AssertHeld();
+    return RowsBefore(producer->position().next_offset, first_offset.value_or(0));
+  };
+  const size_t known = rows_before();
   absl::Status status;
   if (NamesPredictions(examples)) {
     claimed = std::make_shared<ClaimedPredictions>(store.predictions(), model->id());
@@ -86,8 +82,7 @@ absl::Status LearnExamples(Store& store, const LearnExamplesRequest& examples,
   call.all_or_nothing = true;
   LearnOutcome outcome;
   status = model->Learn(call, outcome);
-  if (claimed != nullptr)
-    claimed->Keep(known, RowsBefore(*producer, first_offset), outcome.row_errors);
+  if (claimed != nullptr) claimed->Keep(known, rows_before(), outcome.row_errors);
   if (absl::IsInvalidArgument(status) && !outcome.row_errors.empty())
     return ToStatus(outcome.row_errors[0], batch);
   if (status.ok()) ToProto(outcome, batch, model->settings(), call.detail, result);

@@ -116,6 +116,10 @@ std::vector<std::string> CopyFeatures(const Batch& batch, const FeatureSpace& sp
   return all;
 }
 
+size_t RowsBefore(int64_t position, int64_t first_offset) {
+  return static_cast<size_t>(std::max<int64_t>(position - std::max<int64_t>(first_offset, 0), 0));
+}
+
 absl::Status JoinedExamples::CheckColumns(const v1::ExampleColumns& columns) const {
   const int rows = columns.prediction_ids_size();
   const bool has_features = !columns.row_ends().empty() || !columns.indices().empty() ||

@@ -2,6 +2,7 @@
 // kept (core/store/waiting_predictions.h), and examples that name predictions, with these features.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -21,6 +22,9 @@ namespace perceptrond {
 // nested examples are sent; empty for the rows in `refused`, which ascend. O(features).
 std::vector<std::string> CopyFeatures(const Batch& batch, const FeatureSpace& space,
                                       std::span<const RowError> refused);
+
+// How many of the rows from `first_offset` on, any number, are before a producer's position.
+size_t RowsBefore(int64_t position, int64_t first_offset);
 
 // Whether examples name predictions instead of features. O(nested examples).
 template <typename Message>

@@ -21,11 +21,6 @@ namespace v1 = ::perceptron::v1;
 // More than a producer can send in a century; the sum over all producers still fits in a counter.
 constexpr int64_t kMaxAcknowledged = int64_t{1} << 48;
 
-// How many of the rows from `first_offset` on are before the position.
-size_t RowsBefore(int64_t position, int64_t first_offset) {
-  return static_cast<size_t>(std::max<int64_t>(position - first_offset, 0));
-}
-
 // Whether an error is about one message and leaves the stream open.
 bool IsInBand(const absl::Status& status) {
   // RESOURCE_EXHAUSTED: the message costs too much.
