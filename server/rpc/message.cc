@@ -4,7 +4,10 @@
 
 #include "absl/strings/cord.h"
 #include "absl/strings/escaping.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "core/error/error.h"
@@ -144,23 +147,53 @@ absl::StatusOr<size_t> ReadPageSize(int32_t page_size, size_t standard, size_t m
   return page_size == 0 ? standard : std::min(static_cast<size_t>(page_size), maximum);
 }
 
-std::string MakePageToken(absl::string_view list, absl::string_view position) {
-  return absl::WebSafeBase64Escape(absl::StrCat(Checksum(list, position), position));
+std::string MakePageToken(absl::string_view list, absl::string_view name) {
+  return absl::WebSafeBase64Escape(absl::StrCat(Checksum(list, name), name));
 }
 
-absl::StatusOr<std::string> ReadPageToken(absl::string_view list, const std::string& token) {
-  if (token.empty()) return token;
-  std::string text;
-  if (absl::WebSafeBase64Unescape(token, &text) && text.size() > kChecksumDigits) {
-    const std::string position = text.substr(kChecksumDigits);
-    // Base64 can spell the same bytes with other trailing bits; only one spelling is valid.
-    if (token == MakePageToken(list, position)) return position;
-  }
+std::string MakePageToken(absl::string_view list, std::initializer_list<uint64_t> numbers) {
+  return MakePageToken(list, absl::StrJoin(numbers, " "));
+}
+
+absl::Status BadPageToken(absl::string_view token) {
   return InvalidField(
       "INVALID_FIELD", "page_token",
       absl::StrCat("\"", absl::Utf8SafeCHexEscape(token.substr(0, kMaxShownBytes)),
                    "\" is not a token of this list; send next_page_token of the previous page "
                    "unchanged, or nothing to start at the beginning"));
+}
+
+namespace {
+
+// What the token holds, if its checksum is right; else empty.
+std::string ContentOf(absl::string_view list, absl::string_view token) {
+  std::string text;
+  if (!absl::WebSafeBase64Unescape(token, &text) || text.size() <= kChecksumDigits) return "";
+  const std::string content = text.substr(kChecksumDigits);
+  // Base64 can spell the same bytes with other trailing bits; only one spelling is valid.
+  return token == MakePageToken(list, content) ? content : "";
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> ReadPageName(absl::string_view list, absl::string_view token,
+                                         absl::string_view collection) {
+  if (token.empty()) return std::string();
+  std::string name = ContentOf(list, token);
+  if (!IsNameOf(collection, name)) return BadPageToken(token);
+  return name;
+}
+
+absl::StatusOr<std::vector<uint64_t>> ReadPageNumbers(absl::string_view list,
+                                                      absl::string_view token, size_t count) {
+  std::vector<uint64_t> numbers;
+  if (token.empty()) return numbers;
+  const std::string content = ContentOf(list, token);
+  for (const absl::string_view part : absl::StrSplit(content, ' ')) {
+    if (!absl::SimpleAtoi(part, &numbers.emplace_back())) return BadPageToken(token);
+  }
+  if (numbers.size() != count) return BadPageToken(token);
+  return numbers;
 }
 
 }  // namespace perceptrond

@@ -6,8 +6,11 @@
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/impl/codegen/proto_utils.h>
 #include <algorithm>
+#include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -147,14 +150,21 @@ absl::Status CheckId(absl::string_view id, absl::string_view field);
 // `maximum`. INVALID_ARGUMENT (INVALID_FIELD) for a negative one.
 absl::StatusOr<size_t> ReadPageSize(int32_t page_size, size_t standard, size_t maximum);
 
-// A page token holds the position where a list goes on, opaque to the caller. `list` identifies the
-// list, by its method and what the request selected: a token of one list is invalid for another.
-// Tokens stay valid across restarts and on every server. They carry a checksum and no secret: the
-// checksum protects callers from mistakes, not the list, which is public.
-std::string MakePageToken(absl::string_view list, absl::string_view position);
+// A page token holds the position where a list goes on, opaque to the caller: a resource's name, or
+// numbers. `list` identifies the list, by its method and what the request selected: a token of one
+// list is invalid for another. Tokens stay valid across restarts and on every server. Anyone can make
+// one: its checksum tells a mistake and is no proof of origin, so readers check what a token holds.
+std::string MakePageToken(absl::string_view list, absl::string_view name);
+std::string MakePageToken(absl::string_view list, std::initializer_list<uint64_t> numbers);
 
-// The position in a token, never empty; empty for an empty token. INVALID_ARGUMENT (INVALID_FIELD),
-// naming page_token, if MakePageToken did not make the token for this list.
-absl::StatusOr<std::string> ReadPageToken(absl::string_view list, const std::string& token);
+// INVALID_ARGUMENT (INVALID_FIELD), naming page_token: the token is none of the list.
+absl::Status BadPageToken(absl::string_view token);
+// The name in a token: of the collection, such as kModelCollection; empty for an empty token.
+// BadPageToken.
+absl::StatusOr<std::string> ReadPageName(absl::string_view list, absl::string_view token,
+                                         absl::string_view collection);
+// The numbers in a token, as many as `count`; none for an empty token. BadPageToken.
+absl::StatusOr<std::vector<uint64_t>> ReadPageNumbers(absl::string_view list,
+                                                      absl::string_view token, size_t count);
 
 }  // namespace perceptrond

@@ -41,7 +41,8 @@ absl::Status ListAliases(Store& store, const CallAccess* access,
       ReadPageSize(request.page_size(), kDefaultAliasPage, kMaxAliasPage);
   if (!limit.ok()) return limit.status();
   // The name of the last alias listed.
-  absl::StatusOr<std::string> after = ReadPageToken(kAliasList, request.page_token());
+  absl::StatusOr<std::string> after =
+      ReadPageName(kAliasList, request.page_token(), kAliasCollection);
   if (!after.ok()) return after.status();
   const AliasMap& aliases = store.catalogue().aliases();
   while (true) {

@@ -1,4 +1,3 @@
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "core/error/error.h"
 #include "core/error/stopped.h"
@@ -35,19 +34,15 @@ std::string ListOf(const Model& model) {
 }
 
 std::string Token(const Model& model, const Position& position) {
-  return MakePageToken(ListOf(model),
-                       absl::StrCat(position.in_sample ? "s" : "u", position.number));
+  return MakePageToken(ListOf(model), {position.in_sample ? 1U : 0U, position.number});
 }
 
 absl::StatusOr<Position> ReadToken(const Model& model, const std::string& token) {
-  const absl::StatusOr<std::string> text = ReadPageToken(ListOf(model), token);
-  if (!text.ok()) return text.status();
-  Position position;
-  if (text->empty()) return position;
-  position.in_sample = text->front() == 's';
-  // Cannot fail: the token is one that Token made.
-  (void)absl::SimpleAtoi(text->substr(1), &position.number);
-  return position;
+  const absl::StatusOr<std::vector<uint64_t>> numbers = ReadPageNumbers(ListOf(model), token, 2);
+  if (!numbers.ok()) return numbers.status();
+  if (numbers->empty()) return Position();
+  if (numbers->at(0) > 1) return BadPageToken(token);
+  return Position{numbers->at(0) == 1, numbers->at(1)};
 }
 
 // The examples after a position, as many as fit a page.

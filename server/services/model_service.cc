@@ -5,9 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "core/error/error.h"
 #include "core/error/stopped.h"
 #include "core/learner/catalogue.h"
@@ -128,26 +126,20 @@ absl::Status Get(Store& store, const v1::GetModelRequest& request, v1::Model& re
 // Where the next page of a list begins, and the state that the pages are of.
 std::string WeightToken(absl::string_view list, const ModelReader& reader,
                         const WeightPosition& position) {
-  return MakePageToken(absl::StrCat(list, reader.core().uid),
-                       absl::StrCat(position.vector, " ", position.index, " ",
-                                    reader.core().Fingerprint(reader.state())));
+  return MakePageToken(
+      absl::StrCat(list, reader.core().uid),
+      {position.vector, position.index, reader.core().Fingerprint(reader.state())});
 }
 
-// ABORTED (REVISION_MISMATCH) if the model is in another state now.
+// Any position. ABORTED (REVISION_MISMATCH) if the model is in another state now.
 absl::StatusOr<WeightPosition> ReadWeightToken(absl::string_view list, const ModelReader& reader,
                                                const std::string& token) {
-  const absl::StatusOr<std::string> text =
-      ReadPageToken(absl::StrCat(list, reader.core().uid), token);
-  if (!text.ok()) return text.status();
-  WeightPosition position;
-  if (text->empty()) return position;
-  StateFingerprint fingerprint = 0;
-  const std::vector<absl::string_view> parts = absl::StrSplit(*text, ' ');
-  // Cannot fail: the token is one that WeightToken made.
-  (void)absl::SimpleAtoi(parts[0], &position.vector);
-  (void)absl::SimpleAtoi(parts[1], &position.index);
-  (void)absl::SimpleAtoi(parts[2], &fingerprint);
-  if (fingerprint == reader.core().Fingerprint(reader.state())) return position;
+  const absl::StatusOr<std::vector<uint64_t>> numbers =
+      ReadPageNumbers(absl::StrCat(list, reader.core().uid), token, 3);
+  if (!numbers.ok()) return numbers.status();
+  if (numbers->empty()) return WeightPosition();
+  if (numbers->at(2) == reader.core().Fingerprint(reader.state()))
+    return WeightPosition{numbers->at(0), numbers->at(1)};
   return MakeError(
       absl::StatusCode::kAborted, "REVISION_MISMATCH",
       absl::StrCat("the model has learned since the first page, and is at revision ",
@@ -171,6 +163,7 @@ absl::Status ListModelWeights(Store& store, const v1::ListWeightsRequest& reques
   if (!from.ok()) return from.status();
   const auto list_page = request.terms() ? ListTermPage : ListWeightPage;
   const WeightPage page = list_page(reader, *from, *limit, kMaxWeightBytes / 3);
+  if (from->vector > 0 && from->vector >= page.vectors) return BadPageToken(request.page_token());
   for (const WeightList& list : page.lists)
     ToProto(list, *response.mutable_weights()->add_vectors());
   for (const ScoreTerm& term : page.terms) CopyTerm(term, *response.add_terms());
@@ -187,7 +180,8 @@ absl::Status ListModels(Store& store, const CallAccess* access,
       ReadPageSize(request.page_size(), kDefaultPageSize, kMaxPageSize);
   if (!limit.ok()) return limit.status();
   // The name of the last model listed.
-  const absl::StatusOr<std::string> after = ReadPageToken(kModelList, request.page_token());
+  const absl::StatusOr<std::string> after =
+      ReadPageName(kModelList, request.page_token(), kModelCollection);
   if (!after.ok()) return after.status();
   absl::StatusOr<Store::Found> page =
       access == nullptr ? store.List(*after, *limit)

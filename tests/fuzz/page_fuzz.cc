@@ -79,19 +79,30 @@ void Ask(absl::string_view text) {
   CheckAnswer((*handler)(request));
 }
 
+// A token is read as a name of the collection, as so many numbers, or not at all.
+void ReadToken(const std::string& token) {
+  const auto is_refused = [](const absl::Status& status) {
+    return absl::IsInvalidArgument(status) && !status.message().empty();
+  };
+  const auto name = perceptrond::ReadPageName("list", token, perceptrond::kModelCollection);
+  Check(name.ok() ? token.empty() || (perceptrond::MakePageToken("list", *name) == token &&
+                                      perceptrond::CheckModelName(*name, "name").ok())
+                  : is_refused(name.status()));
+  for (const size_t count : {1, 2, 3}) {
+    const auto numbers = perceptrond::ReadPageNumbers("list", token, count);
+    Check(numbers.ok() ? numbers->size() == (token.empty() ? 0 : count)
+                       : is_refused(numbers.status()));
+  }
+}
+
 void CheckToken(std::string_view bytes) {
   const std::string text(bytes);
-  const auto read = perceptrond::ReadPageToken("list", text);
-  if (read.ok()) {
-    Check(text.empty() || perceptrond::MakePageToken("list", *read) == text);
-  } else {
-    Check(absl::IsInvalidArgument(read.status()) && !read.status().message().empty());
-  }
-  if (text.empty()) return;
+  ReadToken(text);
+  // Of any content, with the right checksum.
   const std::string made = perceptrond::MakePageToken("list", text);
-  const auto again = perceptrond::ReadPageToken("list", made);
-  Check(again.ok() && *again == text);
-  Check(!perceptrond::ReadPageToken("other list", made).ok());
+  ReadToken(made);
+  Check(!perceptrond::ReadPageName("other list", made, perceptrond::kModelCollection).ok());
+  Check(!perceptrond::ReadPageNumbers("other list", made, 1).ok());
 }
 
 }  // namespace

@@ -17,7 +17,9 @@ namespace perceptrond::message_test {
 namespace {
 
 using ::perceptron::v1::Model;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 google::rpc::ErrorInfo Info(const absl::Status& status) {
   google::rpc::ErrorInfo info;
@@ -53,6 +55,26 @@ TEST(Message, MalformedBytesAreABadRequestThatNamesTheType) {
       bad.ParseFromString(std::string(status.GetPayload(kBadRequestUrl).value_or(absl::Cord()))));
   ASSERT_EQ(bad.field_violations_size(), 1);
   EXPECT_EQ(bad.field_violations(0).field(), "perceptron.v1.Model");
+}
+
+// Its checksum can be computed by anyone.
+TEST(PageToken, IsReadOnlyIfItHoldsWhatItsListPutsThere) {
+  const std::string numbers = MakePageToken("list", {1, 2, ~uint64_t{0}});
+  EXPECT_THAT(ReadPageNumbers("list", numbers, 3).value(), ElementsAre(1, 2, ~uint64_t{0}));
+  EXPECT_THAT(ReadPageNumbers("list", "", 3).value(), IsEmpty());
+  EXPECT_TRUE(absl::IsInvalidArgument(ReadPageNumbers("other list", numbers, 3).status()));
+  for (const char* content :
+       {"", "1", "1 2", "1 2 3 4", "1 2 ", "1  3", "1 2 x", "1 2 -3", "1 2 18446744073709551616"}) {
+    const absl::Status status = ReadPageNumbers("list", MakePageToken("list", content), 3).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << content;
+  }
+  const auto name = [](absl::string_view content) {
+    return ReadPageName("list", MakePageToken("list", content), kModelCollection);
+  };
+  EXPECT_EQ(name("models/a").value(), "models/a");
+  EXPECT_EQ(ReadPageName("list", "", kModelCollection).value(), "");
+  for (const char* content : {"", "a", "models/", "models/a/b", "aliases/a", "models/\xff"})
+    EXPECT_TRUE(absl::IsInvalidArgument(name(content).status())) << content;
 }
 
 std::string Repeated(const std::string& text, int times) {
