@@ -35,6 +35,8 @@ absl::StatusOr<KernelSettings> ReadPolynomial(const v1::Kernel::Polynomial& poly
   if (polynomial.degree() < 1 || polynomial.degree() > kMaxDegree)
     return InvalidKernel("polynomial.degree", polynomial.degree(),
                          absl::StrCat("between 1 and ", kMaxDegree));
+  if (!polynomial.has_coef0())
+    return InvalidSetting("model.learner.kernel_perceptron.kernel.polynomial.coef0", "is missing");
   if (!(polynomial.coef0() >= 0) || !std::isfinite(polynomial.coef0()))
     return InvalidKernel("polynomial.coef0", polynomial.coef0(), "at least 0 and finite");
   KernelSettings kernel;
@@ -64,11 +66,19 @@ void FillDefaultKernel(v1::Kernel& kernel) {
 }
 
 absl::StatusOr<KernelSettings> ReadKernel(const v1::Kernel& kernel) {
-  if (kernel.has_polynomial()) return ReadPolynomial(kernel.polynomial());
-  if (kernel.has_rbf()) return ReadRbf(kernel.rbf());
   KernelSettings linear;
-  linear.kind = KernelSettings::Kind::kLinear;
-  return linear;
+  switch (kernel.kernel_case()) {
+    case v1::Kernel::kPolynomial:
+      return ReadPolynomial(kernel.polynomial());
+    case v1::Kernel::kRbf:
+      return ReadRbf(kernel.rbf());
+    case v1::Kernel::kLinear:
+      linear.kind = KernelSettings::Kind::kLinear;
+      return linear;
+    case v1::Kernel::KERNEL_NOT_SET:
+      break;
+  }
+  return InvalidSetting("model.learner.kernel_perceptron.kernel", "is missing");
 }
 
 // The most examples or weights that a learner may keep.
@@ -192,6 +202,7 @@ std::string WrapperAdvice(RuleKind rule) {
 }
 
 absl::Status ReadKind(const Choice& rule, const Choice& wrapper, LearnerSettings& settings) {
+  if (!rule) return InvalidSetting("model.learner", "has no rule");
   const std::string name = wrapper ? absl::StrCat(wrapper.name(), "-", rule.name()) : rule.name();
   const CatalogueEntry* entry = FindLearner(name);
   if (entry == nullptr)
@@ -312,6 +323,7 @@ absl::StatusOr<LearnerSettings> ReadLearner(const v1::Learner& learner, const Fe
     settings.kernel = *kernel;
   }
   if (absl::Status status = ReadClassWeights(learner, settings); !status.ok()) return status;
+  if (!learner.has_bias_input()) return InvalidSetting("model.learner.bias_input", "is missing");
   settings.bias_input = learner.bias_input();
   if (!(settings.bias_input >= 0 && settings.bias_input <= kMaxBiasInput)) {
     return InvalidSetting(

@@ -19,9 +19,8 @@ namespace perceptrond {
 // Sets every setting of the learner that was left out to its default.
 void FillDefaults(::perceptron::v1::Learner& learner);
 
-// Reads a learner after FillDefaults. `space` is the space of the weights. INVALID_ARGUMENT
-// (INVALID_FIELD or ZERO_START) naming the field that is out of range, or that the learner does not
-// have.
+// Reads a learner. `space` is the space of the weights. INVALID_ARGUMENT (INVALID_FIELD or
+// ZERO_START) naming the field that is out of range or missing, or that the learner does not have.
 absl::StatusOr<LearnerSettings> ReadLearner(const ::perceptron::v1::Learner& learner,
                                             const FeatureSpace& space);
 

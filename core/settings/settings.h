@@ -71,8 +71,8 @@ struct ModelSettings {
 // Sets every setting that was left out to its default, so that a stored model states all of them.
 void FillDefaults(::perceptron::v1::Model& model);
 
-// Reads settings after FillDefaults. INVALID_ARGUMENT (INVALID_FIELD or ZERO_START) naming the
-// field that is out of range.
+// Reads settings after FillDefaults, or any others, as a file may have them. INVALID_ARGUMENT
+// (INVALID_FIELD or ZERO_START) naming the field that is out of range, or missing.
 absl::StatusOr<ModelSettings> ReadSettings(const ::perceptron::v1::Model& model);
 
 // Model.expire_after, which is in its range; absent: none.

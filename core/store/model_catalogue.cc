@@ -276,7 +276,6 @@ absl::StatusOr<std::optional<v1::Model>> ModelCatalogue::BeginCopy(storage::Mode
   header.set_composition_models(source.composition_models());
   v1::Model& model = *header.mutable_model() = std::move(*source.mutable_model());
   ClearOutputs(model);
-  FillDefaults(model);
   model.set_name(std::string(new_name));
   if (absl::Status status = CheckComponents(journal_, header); !status.ok()) return status;
   model.set_uid(RandomUid());

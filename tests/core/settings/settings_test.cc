@@ -4,6 +4,7 @@
 
 #include <functional>
 
+#include "core/learner/catalogue.h"
 #include "google/rpc/error_details.pb.h"
 #include "gtest/gtest.h"
 #include "tests/support/learners.h"
@@ -198,6 +199,40 @@ TEST(Settings, OutOfRangeAreNamed) {
     EXPECT_EQ(FieldOf(ReadSettings(settings).status()), "model." + field) << text;
   }
   EXPECT_EQ(FieldOf(ReadSettings(v1::Model()).status()), "model.feature_space");
+}
+
+// As a file may have them. What is left out is refused where reading it as 0 or none would be another
+// model than the one with its default.
+TEST(MissingSettings, AreRefusedByAnyReader) {
+  const std::pair<std::string, std::function<void(v1::Learner&)>> missing[] = {
+      {"learner", [](v1::Learner& learner) { learner.clear_rule(); }},
+      {"learner.tie_rule", [](v1::Learner& learner) { learner.clear_tie_rule(); }},
+      {"learner.bias_input", [](v1::Learner& learner) { learner.clear_bias_input(); }},
+      {"learner.classes.new_classes",
+       [](v1::Learner& learner) { learner.mutable_classes()->set_max_classes(2); }},
+      {"learner.perceptron.step_size",
+       [](v1::Learner& learner) { learner.mutable_perceptron()->clear_step_size(); }},
+      {"learner.kernel_perceptron.budget",
+       [](v1::Learner& learner) { learner.mutable_kernel_perceptron(); }},
+      {"learner.kernel_perceptron.kernel",
+       [](v1::Learner& learner) { learner.mutable_kernel_perceptron()->set_budget(1); }},
+      {"learner.kernel_perceptron.kernel.polynomial.coef0",
+       [](v1::Learner& learner) {
+         learner.mutable_kernel_perceptron()->set_budget(1);
+         learner.mutable_kernel_perceptron()->mutable_kernel()->mutable_polynomial()->set_degree(2);
+       }},
+  };
+  for (const auto& [field, leave_out] : missing) {
+    v1::Model settings = testing::DenseSettings("m", 3);
+    FillDefaults(settings);
+    leave_out(*settings.mutable_learner());
+    EXPECT_EQ(FieldOf(ReadSettings(settings).status()), "model." + field);
+  }
+  for (const CatalogueEntry& learner : Catalogue()) {
+    v1::Model settings = testing::DenseSettings("m", 3);
+    testing::SetLearner(*settings.mutable_learner(), std::string(learner.name));
+    EXPECT_TRUE(absl::IsInvalidArgument(ReadSettings(settings).status())) << learner.name;
+  }
 }
 
 TEST(ClassSettings, ANamedSpaceLeftOpenMakesRoomForAllClasses) {
