@@ -22,6 +22,11 @@ constexpr size_t kReplayWork = 1000;
 
 }  // namespace
 
+bool HasVector(const ModelCore& core, const ModelState& state, size_t number) {
+  if (!core.settings.is_multiclass()) return number == 0;
+  return state.learner->predictor().HasLabel(static_cast<int32_t>(number));
+}
+
 absl::Status Recovery::Inconsistent(absl::string_view what) const {
   return absl::DataLossError(absl::StrCat("the journal of \"", core_.name,
                                           "\" is inconsistent at "
@@ -256,9 +261,8 @@ absl::Status Recovery::ReplayWeightReplacement(const storage::UpdateRecord& reco
   std::vector<ReplacementVector> vectors;
   for (size_t k = 0; k < rows; ++k) {
     const ReplacementVector one{batch.row(k), record.bias_weights(static_cast<int>(k))};
-    const bool exists = !core_.settings.is_multiclass() ||
-                        state_.learner->predictor().HasLabel(static_cast<int32_t>(k));
-    if (!HasWeights(one.weights) || (!exists && (one.weights.size > 0 || one.bias_weight != 0)))
+    const bool is_empty = one.weights.size == 0 && one.bias_weight == 0;
+    if (!HasWeights(one.weights) || (!is_empty && !HasVector(core_, state_, k)))
       return Inconsistent("a replaced weight lies outside the model");
     vectors.push_back(one);
   }

@@ -16,6 +16,10 @@
 
 namespace perceptrond {
 
+// Whether a record may replace the weight vector of this number: with several classes one a class that
+// exists.
+bool HasVector(const ModelCore& core, const ModelState& state, size_t number);
+
 // Errors of every method: DATA_LOSS, and the state is of no use; StoppedError likewise; UNAVAILABLE
 // (NEWER_ARITHMETIC). Not thread-safe: the caller holds the state exclusively.
 class Recovery {

@@ -9,6 +9,7 @@
 #include "core/error/stopped.h"
 #include "core/learner/catalogue.h"
 #include "core/model/model.h"
+#include "core/model/recovery.h"
 
 namespace perceptrond {
 namespace {
@@ -73,8 +74,12 @@ absl::Status CheckReplaceable(const ModelCore& core, const ModelState& state,
   if (expected_revision.has_value() && *expected_revision != state.revision)
     return RevisionMismatch(state, absl::StrCat(*expected_revision));
   // Classes are never removed, but a rollback leaves the model with fewer.
-  if (weights.vectors.size() > state.learner->predictor().scores())
-    return RevisionMismatch(state, "one with as many classes");
+  for (size_t k = 0; k < weights.vectors.size(); ++k) {
+    const NewWeights::Vector& one = weights.vectors[k];
+    const bool is_empty = one.indices.empty() && one.bias_weight == 0;
+    if (k >= state.learner->predictor().scores() || (!is_empty && !HasVector(core, state, k)))
+      return RevisionMismatch(state, "one with these classes");
+  }
   return absl::OkStatus();
 }
 

@@ -48,6 +48,22 @@ TEST(Classes, ALabelOrNameThatIsNoneOfTheModelsRefusesItsRow) {
   EXPECT_EQ(names.Predict(Columns().AddDense({1, 0}, 0).unlabelled()).labels[0], 2);
 }
 
+// A model that took them could not be loaded again.
+TEST(Classes, WeightsOfAClassThatDoesNotExistReplaceNone) {
+  LoneModel lone(Settings(ClassKind::kNumbered));
+  // Classes 0 and 1 have a number below that of a class, and no example.
+  lone.Learn(Columns().AddDense({1, 0}, 2).batch());
+  const auto replace = [&](size_t number, const NewWeights::Vector& vector) {
+    NewWeights weights;
+    weights.vectors.resize(3);
+    weights.vectors[number] = vector;
+    return testing::ReasonOf(lone.model->ReplaceWeights(weights, std::nullopt).status());
+  };
+  EXPECT_EQ(replace(0, {{0}, {1}, 0}), "REVISION_MISMATCH");
+  EXPECT_EQ(replace(1, {{}, {}, 1}), "REVISION_MISMATCH");
+  EXPECT_EQ(replace(2, {{0}, {1}, 0}), "");
+}
+
 TEST(Classes, TwoLabelsMayGoByNameInColumnsToo) {
   v1::Model settings = DenseSettings("m", 1);
   settings.add_label_names("ham");
