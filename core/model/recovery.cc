@@ -10,6 +10,7 @@
 #include "core/model/recovery.h"
 #include "core/model/snapshot.h"
 #include "core/vector/kernels.h"
+#include "core/vector/name.h"
 
 namespace perceptrond {
 namespace {
@@ -19,6 +20,8 @@ constexpr uint32_t kArithmeticVersion = 1;
 
 // What replaying an update takes besides its features, in multiply-adds.
 constexpr size_t kReplayWork = 1000;
+
+bool IsName(absl::string_view name) { return !name.empty() && name.size() <= kMaxNameBytes; }
 
 }  // namespace
 
@@ -62,7 +65,7 @@ bool Recovery::AddClassNames(const google::protobuf::RepeatedPtrField<std::strin
   for (const std::string& name : names) {
     // A record that a snapshot covers in part brings names that the snapshot has.
     if (state_.class_names.Find(name) != Dictionary::kUnknown) continue;
-    if (core_.settings.new_classes != NewClasses::kNamed ||
+    if (!IsName(name) || core_.settings.new_classes != NewClasses::kNamed ||
         state_.class_names.size() == core_.settings.learner.classes.max)
       return false;
     state_.class_names.Add(name);
@@ -106,7 +109,11 @@ absl::Status Recovery::RestoreLearner(const storage::Snapshot& snapshot) {
 
 absl::Status Recovery::RestoreNames(const storage::Snapshot& snapshot) {
   state_.names = Dictionary();
-  for (const std::string& name : snapshot.names()) state_.names.Add(name);
+  for (const std::string& name : snapshot.names()) {
+    if (!IsName(name) || state_.names.Find(name) != Dictionary::kUnknown)
+      return Inconsistent("the snapshot has a name twice, or one that no feature can have");
+    state_.names.Add(name);
+  }
   if (!AddClassNames(snapshot.class_names()) ||
       (core_.settings.named_classes() && state_.class_names.size() != classes()))
     return Inconsistent("the snapshot has other classes");
@@ -135,6 +142,7 @@ absl::Status Recovery::AddNames(const storage::UpdateRecord& record) {
   if (!core_.has_names() && record.new_names_size() > 0)
     return Inconsistent("feature names in a space without names");
   for (const std::string& name : record.new_names()) {
+    if (!IsName(name)) return Inconsistent("a name that no feature can have");
     // A record that a snapshot covers in part brings names that the snapshot has.
     if (state_.names.Find(name) == Dictionary::kUnknown) state_.names.Add(name);
   }

@@ -59,6 +59,11 @@ void WriteRows(const RowStore& rows, storage::Snapshot& snapshot) {
   }
 }
 
+bool Ascend(std::span<const uint32_t> indices) {
+  return std::adjacent_find(indices.begin(), indices.end(), std::greater_equal<>()) ==
+         indices.end();
+}
+
 absl::Status ReadRows(const storage::StateRows& stored, RowStore& rows) {
   if (stored.row_ends_size() != stored.coefficients_size() ||
       stored.indices_size() != stored.values_size())
@@ -69,8 +74,7 @@ absl::Status ReadRows(const storage::StateRows& stored, RowStore& rows) {
     if (end < begin || end > static_cast<uint32_t>(stored.indices_size()))
       return absl::DataLossError("a snapshot's row ends where it cannot");
     const std::span<const uint32_t> indices(stored.indices().data() + begin, end - begin);
-    if (std::adjacent_find(indices.begin(), indices.end(), std::greater_equal<>()) != indices.end())
-      return absl::DataLossError("a snapshot's row does not ascend");
+    if (!Ascend(indices)) return absl::DataLossError("a snapshot's row does not ascend");
     rows.Push({indices.empty() ? kNoIndices : indices.data(), stored.values().data() + begin,
                indices.size()},
               stored.coefficients(i));
@@ -94,6 +98,10 @@ bool Fits(const storage::StoredRow& stored, const StoredRowShape& shape) {
            static_cast<size_t>(stored.values_size()) <= shape.size;
   }
   if (stored.indices_size() != stored.values_size()) return false;
+  // Names come in any order.
+  if (!shape.named &&
+      !Ascend({stored.indices().data(), static_cast<size_t>(stored.indices_size())}))
+    return false;
   const bool inside = std::all_of(stored.indices().begin(), stored.indices().end(),
                                   [&](uint32_t index) { return index < shape.size; });
   const auto unknown = shape.named ? std::count(stored.indices().begin(), stored.indices().end(),

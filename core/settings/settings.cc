@@ -1,6 +1,5 @@
 #include "core/settings/settings.h"
 
-#include <google/protobuf/descriptor.h>
 #include <google/protobuf/message.h>
 
 #include <algorithm>
@@ -14,6 +13,7 @@
 #include "core/features/feature_space.h"
 #include "core/features/words.h"
 #include "core/settings/learner_settings.h"
+#include "core/settings/unknown_fields.h"
 #include "core/vector/name.h"
 #include "perceptron/v1/model.pb.h"
 
@@ -21,7 +21,6 @@ namespace perceptrond {
 namespace {
 
 namespace v1 = ::perceptron::v1;
-using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 
 constexpr int kMaxComponents = 1024;
@@ -264,27 +263,12 @@ absl::Status CheckLabelNames(const std::vector<std::string>& labels) {
 
 // INVALID_ARGUMENT if a newer client set a field that this server does not know, here or in a
 // message below: without it the setting would be another.
-absl::Status CheckKnown(const Message& message, const std::string& path) {
-  const google::protobuf::Reflection& reflection = *message.GetReflection();
-  if (!reflection.GetUnknownFields(message).empty())
-    return InvalidSetting(
-        path, "it has a field that this server does not know; leave it out, or ask a newer server");
-  std::vector<const FieldDescriptor*> fields;
-  reflection.ListFields(message, &fields);
-  for (const FieldDescriptor* field : fields) {
-    if (field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) continue;
-    const std::string below = absl::StrCat(path, ".", field->name());
-    const int repeated = field->is_repeated() ? reflection.FieldSize(message, field) : 0;
-    for (int i = 0; i < repeated; ++i) {
-      absl::Status status = CheckKnown(reflection.GetRepeatedMessage(message, field, i),
-                                       absl::StrCat(below, "[", i, "]"));
-      if (!status.ok()) return status;
-    }
-    if (field->is_repeated()) continue;
-    absl::Status status = CheckKnown(reflection.GetMessage(message, field), below);
-    if (!status.ok()) return status;
-  }
-  return absl::OkStatus();
+absl::Status CheckKnown(const Message& message, absl::string_view path) {
+  const std::optional<std::string> unknown = FindUnknownField(message);
+  if (!unknown.has_value()) return absl::OkStatus();
+  return InvalidSetting(
+      absl::StrCat(path, *unknown),
+      "it has a field that this server does not know; leave it out, or ask a newer server");
 }
 
 absl::Status CheckKnownAndSupported(const v1::Model& model) {

@@ -1,11 +1,14 @@
 #include "core/store/model_file.h"
 
+#include <google/protobuf/descriptor.h>
 #include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/message.h>
 
 #include <algorithm>
 #include <limits>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -16,7 +19,9 @@
 #include "core/journal/snapshot_parts.h"
 #include "core/model/model.h"
 #include "core/model/snapshot.h"
+#include "core/settings/unknown_fields.h"
 #include "core/store/parsed_bytes.h"
+#include "core/vector/name.h"
 #include "perceptron/storage/v1/model_file.pb.h"
 
 namespace perceptrond {
@@ -58,6 +63,11 @@ constexpr size_t kMostVarintBytes = 5;
 constexpr size_t kFileFactor = 2;
 constexpr size_t kRestBytes = 64 << 20;
 
+// No count comes so far, and those that follow it still fit an int64.
+constexpr uint64_t kMostCount = uint64_t{1} << 62;
+
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
 using google::protobuf::io::CodedInputStream;
 using google::protobuf::io::CodedOutputStream;
 
@@ -78,6 +88,30 @@ absl::Status TooLarge(size_t most) {
                                 " MiB, more than a model may have here: "
                                 "raise the server's --memory-budget"),
                    {{"max_bytes", absl::StrCat(most)}});
+}
+
+// Whether the whole numbers of a message, and of those in it, are from 0 to kMostCount; hashes, which
+// are fixed64, may be any. O(messages).
+bool HasSoundCounts(const Message& message) {
+  const google::protobuf::Reflection& reflection = *message.GetReflection();
+  std::vector<const FieldDescriptor*> fields;
+  reflection.ListFields(message, &fields);
+  return std::all_of(fields.begin(), fields.end(), [&](const FieldDescriptor* field) {
+    const bool is_message = field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE;
+    if (is_message && field->is_repeated()) {
+      for (int i = 0; i < reflection.FieldSize(message, field); ++i) {
+        if (!HasSoundCounts(reflection.GetRepeatedMessage(message, field, i))) return false;
+      }
+      return true;
+    }
+    if (is_message) return HasSoundCounts(reflection.GetMessage(message, field));
+    if (field->is_repeated()) return true;
+    if (field->type() == FieldDescriptor::TYPE_UINT64)
+      return reflection.GetUInt64(message, field) <= kMostCount;
+    if (field->type() == FieldDescriptor::TYPE_INT64)
+      return static_cast<uint64_t>(reflection.GetInt64(message, field)) <= kMostCount;
+    return true;
+  });
 }
 
 // Makes the pieces of a file.
@@ -142,6 +176,8 @@ absl::StatusOr<bool> TakeFrame(storage::ModelFileFrame frame, const FileDigest& 
       file.committed.counters = std::move(*frame.mutable_counters());
       return true;
     case storage::ModelFileFrame::kPosition:
+      if (frame.position().id().empty() || frame.position().id().size() > kMaxIdBytes)
+        return BadFile("a producer has no such id");
       file.committed.positions.push_back(std::move(*frame.mutable_position()));
       return true;
     case storage::ModelFileFrame::kState:
@@ -155,8 +191,7 @@ absl::StatusOr<bool> TakeFrame(storage::ModelFileFrame frame, const FileDigest& 
     case storage::ModelFileFrame::FRAME_NOT_SET:
       break;
   }
-  return BadFile(
-      "it has a part that this server does not know: it is damaged, or of a newer server");
+  return BadFile("it is damaged: a part is empty");
 }
 
 }  // namespace
@@ -262,6 +297,9 @@ absl::StatusOr<bool> ModelFileReader::Parts::TakeNext(size_t& at) {
   storage::ModelFileFrame frame;
   if (!frame.ParseFromArray(rest.data() + begin, static_cast<int>(size)))
     return BadFile("it is damaged: a part does not parse");
+  if (FindUnknownField(frame).has_value()) return NewerFile();
+  // Settings have numbers of any size.
+  if (!frame.has_head() && !HasSoundCounts(frame)) return BadFile("a count is out of range");
   has_header |= frame.has_head();
   read_bytes += frame.SpaceUsedLong();
   const absl::StatusOr<bool> more = TakeFrame(std::move(frame), digest, file);

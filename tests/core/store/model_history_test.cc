@@ -3,6 +3,8 @@
 
 #include <google/protobuf/util/message_differencer.h>
 
+#include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,10 +12,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "core/vector/name.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/store/store_fixture.h"
 #include "tests/support/eventually.h"
+#include "tests/support/model_file.h"
 #include "tests/support/status.h"
 
 namespace perceptrond::model_history_test {
@@ -22,6 +26,7 @@ namespace {
 using google::protobuf::util::MessageDifferencer;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using testing::ModelFileFrame;
 using testing::StoreTest;
 namespace v1 = ::perceptron::v1;
 
@@ -166,6 +171,95 @@ TEST_F(HistoryTest, AFileThatWasCutOrChangedIsRefused) {
   EXPECT_EQ(refusal(file), "");
   EXPECT_EQ(refusal(file), "MODEL_EXISTS");
   EXPECT_EQ(testing::StateBytes(*Get("models/b")), testing::StateBytes(*Get(kName)));
+}
+
+// Anyone can make a checksum.
+TEST_F(HistoryTest, AFileWithTheRightChecksumIsReadAsOneOfAStranger) {
+  Create(kName);
+  LearnRow(kName, row_);
+  const std::vector<ModelFileFrame> whole = testing::FramesOf(Export(kName).value());
+  ASSERT_EQ(whole.size(), 4U);
+  EXPECT_EQ(testing::ModelFileOf(whole),
+            testing::ModelFileOf(testing::FramesOf(testing::ModelFileOf(whole))));
+  using Change = std::function<void(ModelFileFrame & head, ModelFileFrame & counters,
+                                    ModelFileFrame & position, ModelFileFrame & state)>;
+  const auto at_revision = [](uint64_t revision) -> Change {
+    return [revision](auto&, ModelFileFrame& counters, auto&, ModelFileFrame& state) {
+      counters.mutable_counters()->mutable_report()->set_updates(revision);
+      counters.mutable_counters()->mutable_report()->set_examples(revision);
+      state.mutable_state()->set_revision(revision);
+    };
+  };
+  const auto add_unknown = [](google::protobuf::Message* message) {
+    message->GetReflection()->MutableUnknownFields(message)->AddVarint(999, 1);
+  };
+  const std::pair<std::string, Change> changes[] = {
+      {"no head", [](ModelFileFrame& head, auto&, auto&, auto&) { head.mutable_head()->Clear(); }},
+      {"no rule",
+       [](ModelFileFrame& head, auto&, auto&, auto&) {
+         head.mutable_head()->mutable_model()->mutable_learner()->clear_rule();
+       }},
+      {"no learner", [](ModelFileFrame& head, auto&, auto&,
+                        auto&) { head.mutable_head()->mutable_model()->clear_learner(); }},
+      {"revision 2^63", at_revision(uint64_t{1} << 63)},
+      {"revision 2^63 - 1", at_revision((uint64_t{1} << 63) - 1)},
+      {"2^64 - 1 examples",
+       [](auto&, ModelFileFrame& counters, auto&, auto&) {
+         counters.mutable_counters()->mutable_report()->set_examples(~uint64_t{0});
+       }},
+      {"offset below 0", [](auto&, auto&, ModelFileFrame& position,
+                            auto&) { position.mutable_position()->set_next_offset(-1); }},
+      {"offset 2^63 - 1",
+       [](auto&, auto&, ModelFileFrame& position, auto&) {
+         position.mutable_position()->set_next_offset(std::numeric_limits<int64_t>::max());
+       }},
+      {"a producer without an id", [](auto&, auto&, ModelFileFrame& position,
+                                      auto&) { position.mutable_position()->clear_id(); }},
+      {"a stored example that does not ascend",
+       [](auto&, auto&, auto&, ModelFileFrame& state) {
+         auto& row = *state.mutable_state()->mutable_stored_rows()->mutable_rows(0);
+         row.set_dense(false);
+         for (const uint32_t index : {1, 0}) row.add_indices(index);
+       }},
+      {"an unknown part", [&](ModelFileFrame& head, auto&, auto&, auto&) { add_unknown(&head); }},
+      {"an unknown setting", [&](ModelFileFrame& head, auto&, auto&,
+                                 auto&) { add_unknown(head.mutable_head()->mutable_model()); }},
+      {"an unknown counter",
+       [&](auto&, ModelFileFrame& counters, auto&, auto&) {
+         add_unknown(counters.mutable_counters()->mutable_report());
+       }},
+      {"an unknown field of the state",
+       [&](auto&, auto&, auto&, ModelFileFrame& state) { add_unknown(state.mutable_state()); }},
+      {"an unknown field of a stored example",
+       [&](auto&, auto&, auto&, ModelFileFrame& state) {
+         add_unknown(state.mutable_state()->mutable_stored_rows()->mutable_rows(0));
+       }},
+  };
+  for (const auto& [what, change] : changes) {
+    std::vector<ModelFileFrame> frames = whole;
+    change(frames[0], frames[1], frames[2], frames[3]);
+    EXPECT_EQ(testing::ReasonOf(Import(testing::ModelFileOf(frames), "models/b")), "BAD_MODEL_FILE")
+        << what;
+    EXPECT_EQ(testing::ReasonOf(store_->Acquire("models/b").status()), "MODEL_NOT_FOUND") << what;
+  }
+  EXPECT_OK(Import(testing::ModelFileOf(whole), "models/b"));
+}
+
+TEST_F(HistoryTest, AFileWithNamesThatTheDictionaryCannotKeepIsRefused) {
+  ASSERT_OK(store_->Create(testing::NamedSettings(kName), "", false).status());
+  const testing::NamedColumns rows({{{{"u", 1.0F}, {"v", 2.0F}}, 1}});
+  ASSERT_OK(testing::Send(*store_, kName, "p", rows.batch()).status);
+  const std::vector<ModelFileFrame> whole = testing::FramesOf(Export(kName).value());
+  for (const std::string& name :
+       {std::string(), std::string("u"), std::string(kMaxNameBytes + 1, 'x'),
+        std::string((1 << 16) + 1, 'x')}) {
+    std::vector<ModelFileFrame> frames = whole;
+    ASSERT_EQ(frames.back().state().names_size(), 2);
+    frames.back().mutable_state()->set_names(1, name);
+    EXPECT_EQ(testing::ReasonOf(Import(testing::ModelFileOf(frames), "models/b")), "BAD_MODEL_FILE")
+        << name.size();
+  }
+  EXPECT_OK(Import(testing::ModelFileOf(whole), "models/b"));
 }
 
 TEST_F(HistoryTest, AFileThatIsLargerThanAnyModelEndsEarly) {
