@@ -2,7 +2,8 @@
 # Builds the fuzzers with clang, libFuzzer and the address and undefined-behaviour sanitizers into build-asan/, and runs
 # each for this many seconds (default 60) from its corpus. What they find lies in build-asan/findings/.
 # With --runs each makes this many inputs, the same ones each time: a change then fails for what it changed, not by luck.
-# Where an input takes tens of milliseconds it makes a tenth, and forms_fuzz, which learns each input in every form, a hundredth.
+# Where an input takes tens of milliseconds it makes a tenth, and forms_fuzz, which learns each input in every form, and
+# methods_fuzz, which is a server and its clients, a hundredth.
 # Usage: sh tests/fuzz/run.sh [SECONDS | --runs N]
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -21,8 +22,8 @@ sh "$root/deploy/install_packages.sh" build test
 # As tests/run.sh --asan does: what both need is compiled once.
 cmake -S "$root" -B "$build" -G Ninja -DCMAKE_CXX_COMPILER=clang++-14 -DCMAKE_BUILD_TYPE=Debug \
   -DPERCEPTROND_SANITIZE=address,undefined -DPERCEPTROND_FUZZ=ON -DPERCEPTROND_TESTS=ON
-fuzzers="access_fuzz format_fuzz forms_fuzz inference_fuzz journal_fuzz learner_fuzz nested_fuzz page_fuzz session_fuzz settings_fuzz
-  storage_fuzz text_fuzz"
+fuzzers="access_fuzz format_fuzz forms_fuzz inference_fuzz journal_fuzz learner_fuzz methods_fuzz nested_fuzz page_fuzz
+  session_fuzz settings_fuzz storage_fuzz text_fuzz"
 # shellcheck disable=SC2086  # a list of words
 cmake --build "$build" --target $fuzzers
 
@@ -38,7 +39,7 @@ printf '%s\n' $fuzzers | xargs -P "${JOBS:-$(nproc)}" -I '{}' sh -eu -c '
   log=$1/$2.log
   how_long=$4
   case $2 in
-    forms_fuzz) how_long=$6 ;;
+    forms_fuzz | methods_fuzz) how_long=$6 ;;
     format_fuzz | learner_fuzz | session_fuzz) how_long=$5 ;;
   esac
   if "$1/bin/$2" $how_long -timeout=10 -rss_limit_mb=2048 -malloc_limit_mb=64 -max_len=4096 -print_final_stats=1 \
