@@ -2,6 +2,7 @@
 
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
+#include "core/sync/current_call.h"
 #include "google/rpc/error_details.pb.h"
 
 namespace perceptrond {
@@ -84,6 +85,14 @@ absl::Status AliasNotFound(absl::string_view name) {
                    absl::StrCat("there is no alias \"", name,
                                 "\"; create it first, or list the aliases there are"),
                    {{"alias", std::string(name)}});
+}
+
+absl::Status CheckOwner(absl::string_view id_kind, absl::string_view owner) {
+  if (owner.empty() || current_caller == nullptr || current_caller->IsNamed(owner))
+    return absl::OkStatus();
+  return MakeError(absl::StatusCode::kPermissionDenied, "PERMISSION_DENIED",
+                   absl::StrCat("this ", id_kind, " is another principal's: choose another"),
+                   {{"principal", current_caller->principal()}});
 }
 
 absl::Status ProducerSupersededError(absl::string_view producer) {

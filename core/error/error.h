@@ -63,6 +63,10 @@ absl::Status ModelNotFound(absl::string_view name);
 // NOT_FOUND, ALIAS_NOT_FOUND.
 absl::Status AliasNotFound(absl::string_view name);
 
+// PERMISSION_DENIED (PERMISSION_DENIED) if an id that clients choose, such as a "request_id", belongs
+// to another principal than that of the current caller. Without an owner it is everybody's.
+absl::Status CheckOwner(absl::string_view id_kind, absl::string_view owner);
+
 // ABORTED, PRODUCER_SUPERSEDED.
 absl::Status ProducerSupersededError(absl::string_view producer);
 

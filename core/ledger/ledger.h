@@ -22,7 +22,7 @@
 #include "core/ledger/producers.h"
 #include "core/ledger/segment.h"
 #include "core/ledger/stored_examples.h"
-#include "core/sync/current_trace.h"
+#include "core/sync/current_call.h"
 #include "core/sync/mutex.h"
 
 namespace perceptrond {
@@ -71,7 +71,7 @@ class Ledger {
   Ledger(const CommittedState& committed, const StoredExamplesSettings& stored_examples,
          const TheoremContext& theorem, size_t max_producers);
 
-  // See ProducerTable::Find. RESOURCE_EXHAUSTED (PRODUCER_LIMIT).
+  // See ProducerTable::Find.
   absl::StatusOr<std::shared_ptr<Producer>> FindProducer(absl::string_view id)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Raises the producer's position to `next_offset`, if it is lower, and counts nothing: the examples

@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "core/error/error.h"
+#include "core/sync/current_call.h"
 
 namespace perceptrond {
 namespace {
@@ -28,15 +29,25 @@ absl::Status TooManyProducers(size_t producers) {
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<Producer>> ProducerTable::Find(absl::string_view id) {
-  if (const auto found = producers_.find(id); found != producers_.end()) return found->second;
+  if (const auto found = producers_.find(id); found != producers_.end())
+    return GiveToCaller(found->second);
   if (const auto found = new_.find(id); found != new_.end()) {
-    if (std::shared_ptr<Producer> producer = found->second.lock()) return producer;
+    if (std::shared_ptr<Producer> producer = found->second.lock())
+      return GiveToCaller(std::move(producer));
   }
   if (producers_.size() + new_.size() >= max_producers_)
     absl::erase_if(new_, [](const auto& entry) { return entry.second.expired(); });
   if (producers_.size() + new_.size() >= max_producers_) return TooManyProducers(max_producers_);
   auto producer = std::make_shared<Producer>(std::string(id));
   new_[id] = producer;
+  return GiveToCaller(std::move(producer));
+}
+
+absl::StatusOr<std::shared_ptr<Producer>> ProducerTable::GiveToCaller(
+    std::shared_ptr<Producer> producer) {
+  if (absl::Status status = CheckOwner("producer id", producer->owner_); !status.ok())
+    return status;
+  if (producer->owner_.empty()) producer->owner_ = CurrentPrincipal();
   return producer;
 }
 
@@ -44,6 +55,7 @@ void ProducerTable::Restore(const ::perceptron::storage::v1::ProducerPosition& s
   const auto found = producers_.find(stored.id());
   const bool is_new = found == producers_.end();
   auto producer = is_new ? std::make_shared<Producer>(stored.id()) : found->second;
+  producer->owner_ = stored.owner();
   producer->position_.next_offset = stored.next_offset();
   producer->position_.passes = stored.passes();
   producer->pass_ = PassProgress(stored.pass());
@@ -52,7 +64,7 @@ void ProducerTable::Restore(const ::perceptron::storage::v1::ProducerPosition& s
 }
 
 void ProducerTable::Add(std::shared_ptr<Producer> producer) {
-  bytes_ += MemoryOf(*producer);
+  bytes_ += MemoryOf(*producer) + producer->owner_.size();
   producers_.emplace(producer->id, producer);
 }
 
@@ -71,6 +83,7 @@ ProducerTable::Mutable ProducerTable::Move(Producer& producer) {
 ::perceptron::storage::v1::ProducerPosition ProducerTable::Store(const Producer& producer) {
   ::perceptron::storage::v1::ProducerPosition stored;
   stored.set_id(producer.id);
+  stored.set_owner(producer.owner_);
   stored.set_next_offset(producer.position_.next_offset);
   stored.set_passes(producer.position_.passes);
   if (!producer.pass_.IsEmpty()) *stored.mutable_pass() = producer.pass_.stored();

@@ -48,6 +48,8 @@ class Producer {
  private:
   friend class ProducerTable;
 
+  // The principal that the id belongs to; empty: nobody's yet.
+  std::string owner_;
   ProducerPosition position_;
   PassProgress pass_;
   // Moved since the last TakeMoved.
@@ -63,7 +65,8 @@ class ProducerTable {
 
   // The producer of that name, created on first use. It counts against max_producers from its first
   // example or pass on, and before that only while it is held: a refused request uses up no
-  // place. RESOURCE_EXHAUSTED (PRODUCER_LIMIT).
+  // place. It belongs to the principal of the first caller, for as long as it counts.
+  // PERMISSION_DENIED (PERMISSION_DENIED) for another one; RESOURCE_EXHAUSTED (PRODUCER_LIMIT).
   absl::StatusOr<std::shared_ptr<Producer>> Find(absl::string_view id);
   // Recovery, and following another server: puts a producer at its committed position.
   void Restore(const ::perceptron::storage::v1::ProducerPosition& stored);
@@ -85,6 +88,7 @@ class ProducerTable {
 
  private:
   static ::perceptron::storage::v1::ProducerPosition Store(const Producer& producer);
+  static absl::StatusOr<std::shared_ptr<Producer>> GiveToCaller(std::shared_ptr<Producer> producer);
   void Add(std::shared_ptr<Producer> producer);
 
   const size_t max_producers_;

@@ -9,6 +9,7 @@
 #include "core/error/stopped.h"
 #include "core/model/cost.h"
 #include "core/model/explain.h"
+#include "core/sync/current_call.h"
 
 namespace perceptrond {
 namespace {
@@ -253,6 +254,9 @@ absl::Status CheckComponents(Journal& journal, storage::ModelHeader& header) {
   uint32_t depth = 0;
   for (int i = 0; i < InputsOf(header).size(); ++i) {
     const std::string& name = InputsOf(header)[i].model();
+    if (current_caller != nullptr) {
+      if (absl::Status status = current_caller->CheckRead(name); !status.ok()) return status;
+    }
     if (name == own) {
       return InvalidField("COMPOSITION_CYCLE", absl::StrCat(kField, "[", i, "].model"),
                           absl::StrCat("\"", name, "\" cannot be a component of itself"));

@@ -64,9 +64,10 @@ class Composition final : public Model {
 // Thread contract of all: the caller excludes other changes of headers by this process.
 
 // Checks the components of a composition to be created (other models have none), and sets its
-// example_space, depth and size in its header. NOT_FOUND (COMPONENT_NOT_FOUND); INVALID_ARGUMENT
-// (COMPOSITION_CYCLE; INVALID_FIELD: too deep, too large, or components that take different
-// examples). O(components), one read each.
+// example_space, depth and size in its header. Caller::CheckRead's errors for those that the current
+// caller may not read; NOT_FOUND (COMPONENT_NOT_FOUND); INVALID_ARGUMENT (COMPOSITION_CYCLE;
+// INVALID_FIELD: too deep, too large, or components that take different examples). O(components), one
+// read each.
 absl::Status CheckComponents(Journal& journal, storage::ModelHeader& header);
 
 // Marks the components as used by `header`. Called before it is created, so that no component can

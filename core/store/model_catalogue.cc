@@ -12,6 +12,7 @@
 #include "core/learner/catalogue.h"
 #include "core/model/composition.h"
 #include "core/settings/settings.h"
+#include "core/sync/current_call.h"
 
 namespace perceptrond {
 namespace {
@@ -51,6 +52,19 @@ absl::Status CheckEtag(const v1::Model& model, absl::string_view etag) {
                    absl::StrCat("model \"", model.name(),
                                 "\" has changed since you read it: get it again, then decide"),
                    {{"model", model.name()}, {"etag", model.etag()}});
+}
+
+// Whether a request has the id of an earlier one. PERMISSION_DENIED if that was another principal's.
+absl::StatusOr<bool> IsRepeated(absl::string_view request_id, absl::string_view earlier,
+                                absl::string_view owner) {
+  if (request_id.empty() || request_id != earlier) return false;
+  if (absl::Status status = CheckOwner("request_id", owner); !status.ok()) return status;
+  return true;
+}
+
+void SetRequest(const std::string& request_id, storage::ModelHeader& header) {
+  header.set_request_id(request_id);
+  if (!request_id.empty()) header.set_request_owner(CurrentPrincipal());
 }
 
 // What the header says of uses, of a model that is given its time now.
@@ -138,16 +152,16 @@ absl::StatusOr<v1::Model> ModelCatalogue::Create(v1::Model settings, const std::
   if (absl::Status status = CheckKept(*read, journal_); !status.ok()) return status;
   const std::string name = settings.name();
   storage::ModelHeader header;
-  header.set_request_id(request_id);
+  SetRequest(request_id, header);
   v1::Model& model = *header.mutable_model() = std::move(settings);
   MutexLock lock(&mutex_);
   if (absl::Status status = CheckComponents(journal_, header); !status.ok()) return status;
   absl::StatusOr<storage::ModelHeader> existing = journal_.Find(name);
   if (existing.ok()) {
-    if (!request_id.empty() && existing->request_id() == request_id &&
-        SameSettings(existing->model(), model)) {
-      return existing->model();
-    }
+    const absl::StatusOr<bool> repeated =
+        IsRepeated(request_id, existing->request_id(), existing->request_owner());
+    if (!repeated.ok()) return repeated.status();
+    if (*repeated && SameSettings(existing->model(), model)) return existing->model();
     return JournalError(absl::AlreadyExistsError(""), name);
   }
   if (!absl::IsNotFound(existing.status())) return JournalError(existing.status(), name);
@@ -183,8 +197,10 @@ absl::StatusOr<v1::Model> ModelCatalogue::Change(
     if (!found.ok()) return JournalError(found.status(), name);
     storage::ModelHeader header = *found;
     v1::Model& model = *header.mutable_model();
-    if (!options.request_id.empty() && options.request_id == header.change_request_id())
-      return model;
+    const absl::StatusOr<bool> repeated =
+        IsRepeated(options.request_id, header.change_request_id(), header.change_request_owner());
+    if (!repeated.ok()) return repeated.status();
+    if (*repeated) return model;
     if (absl::Status status = CheckEtag(model, options.etag); !status.ok()) return status;
     const std::string before = model.SerializeAsString();
     const std::optional<absl::Duration> expire_before = ExpireAfter(model);
@@ -196,6 +212,7 @@ absl::StatusOr<v1::Model> ModelCatalogue::Change(
     if (changed) Stamp(model);
     if (ExpireAfter(model) != expire_before) StartExpiry(header);
     header.set_change_request_id(std::string(options.request_id));
+    header.set_change_request_owner(options.request_id.empty() ? "" : CurrentPrincipal());
     written = journal_.Replace(header, *found);
     if (written.ok()) return model;
     if (!absl::IsAborted(written)) break;
@@ -267,11 +284,14 @@ absl::StatusOr<std::optional<v1::Model>> ModelCatalogue::BeginCopy(storage::Mode
   MutexLock lock(&mutex_);
   AwaitWritten(new_name);
   const absl::StatusOr<storage::ModelHeader> existing = journal_.Find(new_name);
-  if (existing.ok() && !request_id.empty() && existing->request_id() == request_id &&
-      SameSettings(existing->model(), source.model()))
-    return existing->model();
+  if (existing.ok()) {
+    const absl::StatusOr<bool> repeated =
+        IsRepeated(request_id, existing->request_id(), existing->request_owner());
+    if (!repeated.ok()) return repeated.status();
+    if (*repeated && SameSettings(existing->model(), source.model())) return existing->model();
+  }
   if (absl::Status status = CheckFree(new_name); !status.ok()) return status;
-  header.set_request_id(request_id);
+  SetRequest(request_id, header);
   header.set_composition_depth(source.composition_depth());
   header.set_composition_models(source.composition_models());
   v1::Model& model = *header.mutable_model() = std::move(*source.mutable_model());

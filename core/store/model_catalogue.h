@@ -89,6 +89,7 @@ class ModelCatalogue {
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Adds a model with the settings of another, the copy of a state. Returns its settings.
   // ALREADY_EXISTS (MODEL_EXISTS), unless the same non-empty request_id made the one that exists;
+  // PERMISSION_DENIED as Store::Create, and for components that the current caller may not read;
   // RESOURCE_EXHAUSTED (MODEL_LIMIT). Other changes are made while the state is written; another copy
   // under this name waits.
   absl::StatusOr<::perceptron::v1::Model> CreateCopy(storage::ModelHeader source,

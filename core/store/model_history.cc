@@ -185,9 +185,10 @@ absl::Status ModelHistory::CheckImport(const storage::ModelHeader& settings,
   model.set_name(std::string(new_name));
   absl::Status status =
       store_.catalogue_.Create(std::move(model), request_id, /*validate_only=*/true).status();
+  const bool is_refused = absl::IsAlreadyExists(status) || absl::IsResourceExhausted(status) ||
+                          absl::IsPermissionDenied(status) || absl::IsUnauthenticated(status);
   // Other errors may be of damage that only the checksum shows.
-  return absl::IsAlreadyExists(status) || absl::IsResourceExhausted(status) ? status
-                                                                            : absl::OkStatus();
+  return is_refused ? status : absl::OkStatus();
 }
 
 absl::StatusOr<v1::Model> ModelHistory::Import(ModelFileReader file, absl::string_view new_name,

@@ -38,7 +38,8 @@ class ModelHistory {
   // What reads such a file for Import.
   ModelFileReader ReadFile(ModelFileReader::Hold hold = nullptr) const;
   // Whether a model with these settings could be created, of a file that is not read to its end:
-  // ALREADY_EXISTS (MODEL_EXISTS); RESOURCE_EXHAUSTED (MODEL_TOO_LARGE, MODEL_LIMIT). Changes nothing.
+  // ALREADY_EXISTS (MODEL_EXISTS); RESOURCE_EXHAUSTED (MODEL_TOO_LARGE, MODEL_LIMIT); PERMISSION_DENIED,
+  // UNAUTHENTICATED (components that the current caller may not read). Changes nothing.
   // Of a damaged file it may be another error than Import's.
   absl::Status CheckImport(const storage::ModelHeader& settings, absl::string_view new_name,
                            const std::string& request_id);

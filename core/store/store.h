@@ -111,12 +111,13 @@ class Store {
   // Creates a model named settings.name(). With validate_only only returns what would be created. A
   // composition's components must exist: CheckComponents (core/model/composition.h).
   // ALREADY_EXISTS (MODEL_EXISTS), unless the same non-empty request_id created the one that
-  // exists; INVALID_ARGUMENT; RESOURCE_EXHAUSTED (MODEL_TOO_LARGE, MODEL_LIMIT).
+  // exists, and PERMISSION_DENIED if that is another principal's; INVALID_ARGUMENT;
+  // RESOURCE_EXHAUSTED (MODEL_TOO_LARGE, MODEL_LIMIT).
   absl::StatusOr<::perceptron::v1::Model> Create(::perceptron::v1::Model settings,
                                                  const std::string& request_id, bool validate_only);
   // Changes settings by `change`, which may refuse, and returns them. Changes nothing if the latest
-  // change had the same request_id. NOT_FOUND; ABORTED (ETAG_MISMATCH) if the etag is not empty and
-  // not the model's; the error of `change`.
+  // change had the same request_id, and PERMISSION_DENIED if that is another principal's. NOT_FOUND;
+  // ABORTED (ETAG_MISMATCH) if the etag is not empty and not the model's; the error of `change`.
   absl::StatusOr<::perceptron::v1::Model> Change(
       absl::string_view name, const ChangeOptions& options,
       const std::function<absl::Status(::perceptron::v1::Model&)>& change);

@@ -83,6 +83,23 @@ absl::Status PermissionDenied(absl::string_view principal, absl::string_view wha
                    {{"principal", std::string(principal)}});
 }
 
+bool PassedOnCaller::IsNamed(absl::string_view name) const {
+  if (name == principal_ || access_ == nullptr) return name == principal_;
+  const std::shared_ptr<const AccessRules> rules = access_->rules();
+  const Principal* const named = rules->FindNamed(name);
+  return named != nullptr && named == rules->FindNamed(principal_);
+}
+
+absl::Status PassedOnCaller::CheckRead(absl::string_view name) const {
+  if (access_ == nullptr) return absl::OkStatus();
+  const std::shared_ptr<const AccessRules> rules = access_->rules();
+  const Principal* const principal = rules->FindNamed(principal_);
+  return principal != nullptr && principal->Has(Role::kRead, name)
+             ? absl::OkStatus()
+             : PermissionDenied(principal_, absl::StrCat("role ", RoleName(Role::kRead), " for \"",
+                                                         absl::Utf8SafeCHexEscape(name), "\""));
+}
+
 std::optional<TokenDigest> TokenOf(absl::string_view authorization) {
   constexpr absl::string_view kBearer = "Bearer ";
   constexpr absl::string_view kBasic = "Basic ";

@@ -4,11 +4,14 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "core/sync/current_call.h"
 #include "core/sync/mutex.h"
 #include "server/access/rules.h"
 
@@ -48,6 +51,24 @@ absl::Status Unauthenticated();
 // PERMISSION_DENIED (PERMISSION_DENIED): the principal lacks this, "right PAGE". Says the same of a
 // model that exists and of one that does not.
 absl::Status PermissionDenied(absl::string_view principal, absl::string_view what);
+
+// The caller of a call that another server of the fleet has checked and passes on. Thread contract:
+// safe for any number of threads.
+class PassedOnCaller final : public Caller {
+ public:
+  // `principal`: as the other server states it, not empty. What it may do is looked up in the rules of
+  // this server, which must outlive this; null: there are none.
+  PassedOnCaller(const AccessControl* access, std::string principal)
+      : access_(access), principal_(std::move(principal)) {}
+
+  std::string principal() const override { return principal_; }
+  bool IsNamed(absl::string_view name) const override;
+  absl::Status CheckRead(absl::string_view name) const override;
+
+ private:
+  const AccessControl* const access_;
+  const std::string principal_;
+};
 
 // The token of an Authorization header: after "Bearer ", or the password after "Basic ", whatever
 // the user's name, for browsers. Absent without one.

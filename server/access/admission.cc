@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
@@ -95,8 +96,10 @@ absl::Status CallAccess::OnMessage(grpc::ByteBuffer& message, const std::string&
   // Where nothing is checked the method itself says what is wrong, such as too large a message.
   if (!is_read && denied_.ok() && admission_.access_ != nullptr)
     denied_ = MalformedMessage(method_->path());
-  if (denied_.ok() && named.model.empty() && named.also_read.empty() && !named.asks_for_more &&
-      admission_.access_ != nullptr && admission_.access_->version() == version_)
+  const bool is_first = !std::exchange(has_message_, true);
+  if (denied_.ok() && !is_first && named.model.empty() && named.also_read.empty() &&
+      !named.asks_for_more && admission_.access_ != nullptr &&
+      admission_.access_->version() == version_)
     return denied_;
   alias_ = alias;
   if (!named.model.empty()) {
@@ -128,7 +131,9 @@ absl::Status CallAccess::CheckRules() {
   // A grant of the empty prefix alone covers the name that all models begin with.
   if (method_->for_every_model() && !principal_->Has(role, kModelCollection))
     return RefuseRole(role, "every model");
-  if (first_model_.empty() && !principal_->HasSome(role)) return RefuseRole(role, "any model");
+  // Whoever may do nothing with any model need not say which.
+  const Role needed = method_->names_model() && !has_message_ ? Role::kRead : role;
+  if (first_model_.empty() && !principal_->HasSome(needed)) return RefuseRole(role, "any model");
   absl::Status status = CheckModel(role, first_model_);
   if (status.ok()) status = CheckModel(role, last_model_);
   for (const std::string& model : also_read_) {
@@ -137,28 +142,78 @@ absl::Status CallAccess::CheckRules() {
   return status;
 }
 
-absl::Status CallAccess::CheckModel(Role role, absl::string_view model) {
-  if (model.empty() || principal_->Has(role, ModelFor(model))) return absl::OkStatus();
+bool CallAccess::Has(Role role, absl::string_view name) const {
+  return admission_.access_ == nullptr ||
+         (principal_ != nullptr && principal_->Has(role, ModelFor(name)));
+}
+
+absl::Status CallAccess::CheckModel(Role role, absl::string_view model) const {
+  if (model.empty() || Has(role, model)) return absl::OkStatus();
   // Not what the alias stands for.
   const absl::string_view named = alias_.empty() ? model : alias_;
   return RefuseRole(role, absl::StrCat("\"", absl::Utf8SafeCHexEscape(named), "\""));
 }
 
-absl::Status CallAccess::RefuseRole(Role role, absl::string_view models) {
+absl::Status CallAccess::RefuseRole(Role role, absl::string_view models) const {
   return Refuse(absl::StrCat("role ", RoleName(role), " for ", models));
 }
 
-absl::Status CallAccess::Refuse(absl::string_view what) {
+absl::Status CallAccess::Refuse(absl::string_view what) const {
   return principal_->anonymous ? Unauthenticated() : PermissionDenied(principal_->name, what);
+}
+
+bool CallAccess::IsNamed(absl::string_view name) const {
+  MutexLock lock(&mutex_);
+  return admission_.access_ == nullptr || name == principal_name_ ||
+         (principal_ != nullptr && rules_->FindNamed(name) == principal_);
+}
+
+absl::Status CallAccess::CheckRead(absl::string_view name) const {
+  MutexLock lock(&mutex_);
+  if (Has(Role::kRead, name)) return absl::OkStatus();
+  if (principal_ == nullptr) return Unauthenticated();
+  return RefuseRole(Role::kRead, absl::StrCat("\"", absl::Utf8SafeCHexEscape(name), "\""));
+}
+
+void CallAccess::HideNames(grpc::Status& status) const {
+  google::rpc::Status error;
+  if (principal_ == nullptr || status.ok() || !error.ParseFromString(status.error_details()))
+    return;
+  bool has_hidden = false;
+  for (google::protobuf::Any& detail : *error.mutable_details()) {
+    google::rpc::ErrorInfo info;
+    if (!detail.Is<google::rpc::ErrorInfo>() || !detail.UnpackTo(&info)) continue;
+    std::vector<std::string> hidden;
+    for (const auto& [key, value] : info.metadata()) {
+      const bool is_name =
+          absl::StartsWith(value, kModelCollection) || absl::StartsWith(value, kAliasCollection);
+      if (is_name && !Has(Role::kRead, value)) hidden.push_back(key);
+    }
+    for (const std::string& key : hidden) info.mutable_metadata()->erase(key);
+    if (!hidden.empty()) detail.PackFrom(info);
+    has_hidden |= !hidden.empty();
+  }
+  if (!has_hidden) return;
+  error.set_message(absl::StrCat("a model or an alias that principal ", principal_->name,
+                                 " may not read is the reason: ask who may read all models"));
+  status = grpc::Status(status.error_code(), error.message(), error.SerializeAsString());
 }
 
 void CallAccess::OnFinish(grpc::Status& status) {
   AuditRecord record;
+  bool refused = false;
   {
     MutexLock lock(&mutex_);
-    if (!denied_.ok()) status = ToGrpc(denied_);
+    if (denied_.ok()) {
+      HideNames(status);
+    } else {
+      status = ToGrpc(denied_);
+    }
+    // The store denies calls, too.
+    refused = status.error_code() == grpc::StatusCode::UNAUTHENTICATED ||
+              status.error_code() == grpc::StatusCode::PERMISSION_DENIED;
     if (usage_ != nullptr) {
-      const auto outcome = !denied_.ok()  ? PrincipalUsage::kDenied
+      const auto outcome = refused        ? PrincipalUsage::kDenied
                            : !status.ok() ? PrincipalUsage::kError
                                           : PrincipalUsage::kOk;
       usage_->calls[outcome].fetch_add(1, std::memory_order_relaxed);
@@ -166,20 +221,17 @@ void CallAccess::OnFinish(grpc::Status& status) {
     if (admission_.audit_ == nullptr) return;
     const bool administrative =
         method_ != nullptr && (method_->is_administrative() || asks_for_more_);
-    if (denied_.ok() && !administrative) return;
+    if (!refused && !administrative) return;
     record.principal = principal_name_;
     record.model = last_model_;
   }
-  const int code = status.error_code();
-  const bool refused =
-      code == grpc::StatusCode::UNAUTHENTICATED || code == grpc::StatusCode::PERMISSION_DENIED;
   if (refused && !admission_.MayRecordDenial(record.unrecorded_denials)) return;
   record.time = absl::Now();
   record.took = record.time - start_;
   record.trace_id = TraceOf(call_.context()).trace_id;
   record.peer = call_.peer();
   record.method = std::string(absl::StripPrefix(call_.path(), "/"));
-  record.outcome = RpcCodeName(static_cast<size_t>(code));
+  record.outcome = RpcCodeName(static_cast<size_t>(status.error_code()));
   record.reason = ReasonOf(status);
   admission_.audit_->Record(record);
 }
@@ -219,8 +271,7 @@ absl::Status CallAccess::CheckLimit() const {
 
 bool CallAccess::CanRead(absl::string_view name) const {
   MutexLock lock(&mutex_);
-  return admission_.access_ == nullptr ||
-         (principal_ != nullptr && principal_->Has(Role::kRead, ModelFor(name)));
+  return Has(Role::kRead, name);
 }
 
 std::vector<std::string> CallAccess::ReadablePrefixes() const {

@@ -1,5 +1,6 @@
 // Decides for every call whether it may be made, in one place: by the caller's credentials when it
 // begins, and by the models that its messages name before they are parsed; and records what must be.
+// Names that reach the store otherwise, as those within a model's file, the store asks about: Caller.
 #pragma once
 
 #include <atomic>
@@ -17,6 +18,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "core/sync/current_call.h"
 #include "core/sync/mutex.h"
 #include "server/access/access_control.h"
 #include "server/access/audit_log.h"
@@ -32,9 +34,9 @@ class Admission;
 // What one call may do, and how it ends. The call owns it.
 //
 // Thread contract: OnMessage by one thread at a time; the others by any.
-class CallAccess {
+class CallAccess final : public Caller {
  public:
-  ~CallAccess();
+  ~CallAccess() override;
   CallAccess(const CallAccess&) = delete;
   CallAccess& operator=(const CallAccess&) = delete;
 
@@ -46,11 +48,14 @@ class CallAccess {
   // `alias`: what the client named in the place of the model, for the error; empty: nothing else.
   absl::Status OnMessage(grpc::ByteBuffer& message, const std::string& alias = "")
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // Replaces the status that the call ends with by denied(), and records the call if it must be.
+  // Replaces the status that the call ends with by denied(), takes names out of it that the caller may
+  // not read, and records the call if it must be.
   void OnFinish(grpc::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Whose call it was when it began; empty if the caller was not recognized.
-  std::string principal() const ABSL_LOCKS_EXCLUDED(mutex_);
+  std::string principal() const override ABSL_LOCKS_EXCLUDED(mutex_);
+  bool IsNamed(absl::string_view name) const override ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status CheckRead(absl::string_view name) const override ABSL_LOCKS_EXCLUDED(mutex_);
   // What the caller's examples are counted for; null if that is of no interest.
   std::shared_ptr<PrincipalUsage> usage() const ABSL_LOCKS_EXCLUDED(mutex_);
   // How long a stream must wait until its principal is below its rate of examples; zero if it is.
@@ -72,12 +77,16 @@ class CallAccess {
   // Denies the call if the rules that hold now do. Returns the error it is denied with.
   absl::Status Check() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckRules() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status CheckModel(Role role, absl::string_view model) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckModel(Role role, absl::string_view model) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool Has(Role role, absl::string_view name) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The error for a principal that lacks this, "right PAGE", or this role for these models; an
   // anonymous one should authenticate.
-  absl::Status Refuse(absl::string_view what) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status RefuseRole(Role role, absl::string_view models)
+  absl::Status Refuse(absl::string_view what) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status RefuseRole(Role role, absl::string_view models) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Takes the names of models and aliases that the caller may not read out of an error.
+  void HideNames(grpc::Status& status) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // For Admission's registry: ends the call if it is denied now.
   void Recheck() ABSL_LOCKS_EXCLUDED(mutex_);
   void CancelIfRevokedBefore(absl::Time time) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -99,6 +108,7 @@ class CallAccess {
   std::shared_ptr<PrincipalUsage> usage_ ABSL_GUARDED_BY(mutex_);
   // Whose call it was when it began, for the record.
   std::string principal_name_ ABSL_GUARDED_BY(mutex_);
+  bool has_message_ ABSL_GUARDED_BY(mutex_) = false;
   // A stream keeps to the first model that it names, or goes on to the last.
   std::string first_model_ ABSL_GUARDED_BY(mutex_);
   std::string last_model_ ABSL_GUARDED_BY(mutex_);

@@ -49,10 +49,8 @@ constexpr Entry Needs(const char* method, Right right) {
 }
 
 constexpr Entry kEntries[] = {
-    {.method = "perceptron.v1.ModelService.CreateModel",
-     .role = Role::kAdmin,
-     .id = "model_id",
-     .also_read = "model.feature_space.composition.inputs.model"},
+    // Of a composition's components the store asks.
+    {.method = "perceptron.v1.ModelService.CreateModel", .role = Role::kAdmin, .id = "model_id"},
     {.method = "perceptron.v1.ModelService.GetModel",
      .role = Role::kRead,
      .name = "name",
@@ -159,7 +157,7 @@ constexpr Entry kEntries[] = {
     Needs("grpc.reflection.v1alpha.ServerReflection.ServerReflectionInfo", Right::kReflection),
 };
 
-// More different models than a composition may have (core/settings): no request needs them.
+// More different models than any request needs.
 constexpr size_t kMostAlsoRead = 1024;
 
 [[noreturn]] void Die(const std::string& method, absl::string_view why) {

@@ -42,6 +42,8 @@ class MethodAccess {
   // for every one.
   Role role() const { return role_; }
   bool for_every_model() const { return for_every_model_; }
+  // Whether its requests name a model.
+  bool names_model() const { return !model_.empty(); }
   // For a message that asks for more.
   Role more_role() const { return more_role_; }
   // Whether a call must be recorded: one that needs the role admin.

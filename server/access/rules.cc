@@ -107,16 +107,24 @@ class RulesParser {
     return absl::InvalidArgumentError(WithoutToken(std::move(text)));
   }
 
-  absl::Status Add(const access_v1::Principal& proto) {
-    if (!IsName(proto.name()) || proto.name() == "other")
+  absl::Status AddName(const std::string& name, size_t index) {
+    if (!IsName(name) || name == "other")
       return Bad(
-          proto.name(),
+          name,
           "a name has 1 to 63 letters, digits, '_', '-', '.', '@' or '/', and is not \"other\"");
+    if (!rules_->names_.emplace(name, index).second) return Bad(name, "occurs twice");
+    return absl::OkStatus();
+  }
+
+  absl::Status Add(const access_v1::Principal& proto) {
     const size_t index = rules_->principals_.size();
+    if (absl::Status status = AddName(proto.name(), index); !status.ok()) return status;
+    for (const std::string& name : proto.former_name()) {
+      if (absl::Status status = AddName(name, index); !status.ok()) return status;
+    }
     Principal& principal = rules_->principals_.emplace_back();
     principal.name = proto.name();
     principal.anonymous = proto.anonymous();
-    if (!names_.insert(proto.name()).second) return Bad(proto.name(), "occurs twice");
     for (const access_v1::Grant& grant : proto.allow()) {
       if (grant.role() == access_v1::ROLE_UNSPECIFIED || !access_v1::Role_IsValid(grant.role()))
         return Bad(proto.name(), "allow needs a role: READ, LEARN or ADMIN");
@@ -166,7 +174,6 @@ class RulesParser {
   }
 
   std::shared_ptr<AccessRules> rules_{new AccessRules()};
-  std::set<std::string> names_;
 };
 
 absl::StatusOr<std::shared_ptr<const AccessRules>> AccessRules::Parse(const std::string& text) {
@@ -188,6 +195,11 @@ const Principal* AccessRules::Find(const CallerCredentials& credentials) const {
     if (found != certificates_.end()) return &principals_[found->second];
   }
   return anonymous_.has_value() ? &principals_[*anonymous_] : nullptr;
+}
+
+const Principal* AccessRules::FindNamed(absl::string_view name) const {
+  const auto found = names_.find(name);
+  return found == names_.end() ? nullptr : &principals_[found->second];
 }
 
 }  // namespace perceptrond

@@ -68,6 +68,8 @@ class AccessRules {
   // anonymous. Null for an unknown token, and for an anonymous caller if none is allowed. The time
   // does not tell how much of a token is right.
   const Principal* Find(const CallerCredentials& credentials) const;
+  // The principal that has this name or had it; null if there is none.
+  const Principal* FindNamed(absl::string_view name) const;
   const std::vector<Principal>& principals() const { return principals_; }
 
  private:
@@ -85,6 +87,7 @@ class AccessRules {
   // Indices of principals_.
   absl::flat_hash_map<uint64_t, std::vector<std::pair<TokenDigest, size_t>>> tokens_;
   absl::flat_hash_map<std::string, size_t> certificates_;
+  absl::flat_hash_map<std::string, size_t> names_;
   std::optional<size_t> anonymous_;
 
   friend class RulesParser;

@@ -123,6 +123,7 @@ FleetServer::FleetServer(const Backend& backend, const Router& router, FleetServ
       segments_(OnStream<SegmentSession>(WithSegments(backend))),
       predictions_(AnswerPredictionCalls(WithSegments(backend))),
       acceptor_([this](const std::string& /*path*/) -> const Call::Method& { return internal_; }) {
+  acceptor_.SetAccess(options_.access);
   backend.store.predictions().FindElsewhere(
       [calls = prediction_calls_](
           uint32_t server, uint64_t model_id, const WaitingPredictions::Exchange& exchange,

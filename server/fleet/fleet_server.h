@@ -23,6 +23,8 @@
 
 namespace perceptrond {
 
+class AccessControl;
+
 struct FleetServerOptions {
   // Where it listens.
   std::string address;
@@ -31,6 +33,8 @@ struct FleetServerOptions {
   std::string key;
   std::string authority;
   size_t max_message_bytes = 0;
+  // What the principals of other servers' calls may do; null: everything. Must outlive the calls.
+  const AccessControl* access = nullptr;
 };
 
 // Thread contract: Find by any thread; the rest by one.

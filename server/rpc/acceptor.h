@@ -26,6 +26,7 @@
 
 namespace perceptrond {
 
+class AccessControl;
 class Admission;
 
 // Decides when a polling thread spins instead of sleeping: while requests arrive one at a time,
@@ -144,6 +145,9 @@ class Acceptor {
 
   // To be called before Start, with what decides whether a call may be made. Without it each may.
   void SetAdmission(Admission* admission) { admission_ = admission; }
+  // The same for a port of other servers, which have checked what they pass on: the rules by which this
+  // server looks up what their principals may do.
+  void SetAccess(const AccessControl* access) { access_ = access; }
   // To be called before the server is built.
   void AddTo(grpc::ServerBuilder& builder);
   // To be called once, after the server is built. Starts `threads` polling threads.
@@ -168,6 +172,7 @@ class Acceptor {
                void* tag);
   const Call::Method& Find(const std::string& path) const { return route_(path); }
   Admission* admission() const { return admission_; }
+  const AccessControl* access() const { return access_; }
   grpc::CompletionQueue* queue() { return queue_.get(); }
   // Creates the object that waits for the next call, unless the server is shutting down.
   void AwaitCall() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -179,6 +184,7 @@ class Acceptor {
   CancellationToken cancellation_;
   Connections* const connections_;
   Admission* admission_ = nullptr;
+  const AccessControl* access_ = nullptr;
   Spin spin_;
   SlowCallLog slow_calls_;
   grpc::AsyncGenericService service_;

@@ -53,7 +53,15 @@ bool Call::IsWithinLimits() {
 }
 
 bool Call::IsAllowed() {
-  if (acceptor_.admission() == nullptr) return true;
+  if (acceptor_.admission() == nullptr) {
+    // Only a port for other servers has no admission.
+    const auto principal = context_.client_metadata().find(kPrincipal);
+    if (principal != context_.client_metadata().end()) {
+      passed_on_ = std::make_unique<PassedOnCaller>(
+          acceptor_.access(), std::string(principal->second.data(), principal->second.size()));
+    }
+    return true;
+  }
   if (std::optional<CallAliases> aliases = acceptor_.admission()->AliasesFor(path()))
     aliases_ = std::make_unique<CallAliases>(*std::move(aliases));
   access_ = acceptor_.admission()->Admit(*this);
@@ -175,17 +183,13 @@ std::string TraceparentOf(const grpc::ServerContext& context) {
              : "";
 }
 
-std::string Call::FindPrincipal() const {
-  if (access_ != nullptr) return access_->principal();
-  // Only a port for other servers has no admission.
-  if (acceptor_.admission() != nullptr) return "";
-  const auto stated = context_.client_metadata().find(kPrincipal);
-  return stated == context_.client_metadata().end()
-             ? ""
-             : std::string(stated->second.data(), stated->second.size());
+const Caller* Call::caller() const {
+  return access_ != nullptr ? static_cast<const Caller*>(access_.get()) : passed_on_.get();
 }
 
-std::string PrincipalOf(const Call& call) { return call.FindPrincipal(); }
+std::string PrincipalOf(const Call& call) {
+  return call.caller() == nullptr ? "" : call.caller()->principal();
+}
 
 SlowCallLog& Call::slow_calls() { return acceptor_.slow_calls(); }
 

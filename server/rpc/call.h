@@ -26,6 +26,7 @@ namespace perceptrond {
 class Acceptor;
 class CallAccess;
 class CallAliases;
+class Caller;
 
 // An operation that completes on the completion queue; the queue's tags point to these.
 class Event {
@@ -118,6 +119,9 @@ class Call {
   const grpc::ServerContext& context() const { return context_; }
   // What the caller may do; null if nothing is checked. Constant after the call's method has begun.
   const CallAccess* access() const { return access_.get(); }
+  // Whom the core asks what the caller may do: access(), or of a call that another server of the fleet
+  // makes, who that says it is made for. Null if everything is allowed.
+  const Caller* caller() const;
   // The path on the wire: "/perceptron.v1.ModelService/GetModel".
   const std::string& path() const { return context_.method(); }
   // The client's address: "ipv4:127.0.0.1:40622".
@@ -131,9 +135,7 @@ class Call {
  private:
   friend class Acceptor;
   friend class RoutingReactor;
-  friend std::string PrincipalOf(const Call& call);
 
-  std::string FindPrincipal() const;
   // Has the next reactor that is bound given to `bind_to`, which passes the callbacks on to it, and
   // the next read return this message, which was read before: so that a reactor can read a call's
   // first message and leave the call to its method.
@@ -199,6 +201,8 @@ class Call {
   bool cancelled_ = false;
   // Null if nothing about the call is checked or recorded.
   std::unique_ptr<CallAccess> access_;
+  // Of a call that another server passes on, if that knows its principal.
+  std::unique_ptr<Caller> passed_on_;
   // Null if the method takes no alias.
   std::unique_ptr<CallAliases> aliases_;
   // What the read that was started fills. Used by the reading thread alone.
@@ -232,8 +236,7 @@ TraceContext TraceOf(const grpc::ServerContext& context);
 // The same as it is passed on: a traceparent of version 00, or empty.
 std::string TraceparentOf(const grpc::ServerContext& context);
 
-// Whose call it is: a name of the access file, or empty. Of a call that another server of the fleet
-// makes, who that says it is made for.
+// Whose call it is, by Call::caller: a name of the access file, or empty.
 std::string PrincipalOf(const Call& call);
 
 // The metadata in which a server of a fleet tells another whose call it forwards.

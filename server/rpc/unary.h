@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "core/store/store.h"
 #include "core/sync/cancellation.h"
-#include "core/sync/current_trace.h"
+#include "core/sync/current_call.h"
 #include "server/access/admission.h"
 #include "server/rpc/backend.h"
 #include "server/rpc/call.h"
@@ -133,7 +133,7 @@ Call::Method OnRequest(const Backend& backend, std::function<void(Call&, const R
     // Examples are counted for the caller.
     void HandleHere(Call& call, const Request& request) const {
       const std::string traceparent = TraceparentOf(call.context());
-      const TraceScope trace(traceparent);
+      const CallScope scope(traceparent, call.caller());
       if (call.access() == nullptr) return handle(call, request);
       if (absl::Status status = call.access()->CheckLimit(); !status.ok())
         return call.Finish(ToGrpc(status));

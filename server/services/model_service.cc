@@ -11,7 +11,6 @@
 #include "core/learner/catalogue.h"
 #include "core/model/views.h"
 #include "core/sync/cancellation.h"
-#include "google/rpc/error_details.pb.h"
 #include "perceptron/v1/model_service.pb.h"
 #include "server/access/admission.h"
 #include "server/access/readable_models.h"
@@ -259,23 +258,10 @@ absl::Status Update(Store& store, const v1::UpdateModelRequest& request, v1::Mod
                 "UpdateModel", change, response);
 }
 
-// MODEL_IN_USE without the name of a composition that the caller may not read.
-absl::Status HideUser(const CallAccess& access, const absl::Status& in_use) {
-  google::rpc::ErrorInfo info;
-  const absl::optional<absl::Cord> payload = in_use.GetPayload(kErrorInfoUrl);
-  if (!payload.has_value() || !info.ParseFromString(std::string(*payload))) return in_use;
-  const auto user = info.metadata().find("used_by");
-  if (user == info.metadata().end() || access.CanRead(user->second)) return in_use;
-  return MakeError(in_use.code(), info.reason(),
-                   "a composition or an alias uses the model; delete that first");
-}
-
-absl::Status Delete(Store& store, const CallAccess* access, const v1::DeleteModelRequest& request,
+absl::Status Delete(Store& store, const v1::DeleteModelRequest& request,
                     google::protobuf::Empty& /*response*/) {
   if (absl::Status status = CheckNoAlias(request.name(), "name"); !status.ok()) return status;
   absl::Status deleted = store.Delete(request.name(), request.etag(), request.validate_only());
-  if (absl::IsFailedPrecondition(deleted) && access != nullptr)
-    deleted = HideUser(*access, deleted);
   if (absl::IsNotFound(deleted) && request.allow_missing()) return absl::OkStatus();
   return deleted;
 }

@@ -9,7 +9,7 @@
 #include "core/error/error.h"
 #include "core/error/stopped.h"
 #include "core/store/model_history.h"
-#include "core/sync/current_trace.h"
+#include "core/sync/current_call.h"
 #include "core/sync/mutex.h"
 #include "perceptron/v1/history_service.pb.h"
 #include "server/access/admission.h"
@@ -140,7 +140,7 @@ class Transfer : public Reactor, public std::enable_shared_from_this<Transfer> {
     Workers::Work whole = [self = shared_from_this(), this, work] {
       const CancellationScope scope(&call_.cancellation());
       const std::string traceparent = TraceparentOf(call_.context());
-      const TraceScope trace(traceparent);
+      const CallScope call_scope(traceparent, call_.caller());
       absl::Status status = StoppedError();
       if (status.ok()) status = WithinMemory([&] { return (static_cast<T*>(this)->*work)(); });
       if (!status.ok()) End(status);

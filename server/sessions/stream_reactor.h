@@ -17,7 +17,7 @@
 #include "absl/status/status.h"
 #include "absl/time/clock.h"
 #include "core/sync/cancellation.h"
-#include "core/sync/current_trace.h"
+#include "core/sync/current_call.h"
 #include "core/sync/mutex.h"
 #include "server/access/admission.h"
 #include "server/rpc/backend.h"
@@ -259,7 +259,7 @@ class StreamReactor final : public Reactor,
   // Has the session handle the parsed message. `more`: others wait.
   absl::Status Accept(bool more) {
     const CountedUsage counted(call_.access() == nullptr ? nullptr : call_.access()->usage());
-    const TraceScope trace(traceparent_);
+    const CallScope scope(traceparent_, call_.caller());
     const WorkMemory::Lease lease(backend_.memory.work(), MessageWorkBytes(*parsed_bytes_));
     return WithinMemory([&] { return session_->Accept(request_, *parsed_bytes_, more); });
   }

@@ -88,13 +88,7 @@ void CheckRequests(uint8_t which, const std::string& bytes) {
     case 1:
       return CheckRequest<v1::CreateModelRequest>(
           "perceptron.v1.ModelService.CreateModel", bytes,
-          [](const v1::CreateModelRequest& request) { return FullName(request.model_id()); },
-          [](const v1::CreateModelRequest& request, const NamedModels& named) {
-            for (const auto& input : request.model().feature_space().composition().inputs()) {
-              const auto& also = named.also_read;
-              Check(std::find(also.begin(), also.end(), input.model()) != also.end());
-            }
-          });
+          [](const v1::CreateModelRequest& request) { return FullName(request.model_id()); });
     case 2:
       return CheckRequest<v1::UpdateModelRequest>(
           "perceptron.v1.ModelService.UpdateModel", bytes,

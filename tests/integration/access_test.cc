@@ -1,12 +1,18 @@
 // With an access file, a caller does what it may, and learns nothing about the rest.
 #include "tests/integration/access_fixture.h"
 
+#include <google/protobuf/descriptor.h>
 #include <google/protobuf/unknown_field_set.h>
 
 #include <algorithm>
+#include <set>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "perceptron/v1/alias_service.pb.h"
 #include "tests/integration/methods.h"
+#include "tests/integration/transfer_fixture.h"
 
 namespace perceptrond::testing {
 namespace {
@@ -111,19 +117,37 @@ TEST_F(AccessTest, ListsAndTheirPagesHaveWhatOneMayRead) {
   EXPECT_EQ(aliases.aliases(0).name(), "aliases/spam-x");
 }
 
-TEST_F(AccessTest, ACompositionThatOneMayNotReadHidesItsName) {
-  ASSERT_EQ(CreateAs("admin", "spam-a"), "OK");
+TEST_F(AccessTest, AnErrorHidesTheNamesThatOneMayNotRead) {
+  for (const char* id : {"spam-a", "spam-b"}) ASSERT_EQ(CreateAs("admin", id), "OK");
   ASSERT_EQ(As("admin", "ModelService/CreateModel",
                "model_id: 'secret' model { feature_space { composition { inputs { model: "
                "'models/spam-a' } } } }"),
             "OK");
-  for (const std::string principal : {"keeper", "admin"}) {
-    const grpc::Status status =
-        Send("ModelService/DeleteModel", "name: 'models/spam-a'", nullptr, principal + "-token");
-    EXPECT_EQ(Reason(status), "MODEL_IN_USE");
-    EXPECT_EQ((status.error_message() + status.error_details()).find("secret") != std::string::npos,
-              principal == "admin");
+  ASSERT_EQ(As("admin", "AliasService/UpdateAlias",
+               "alias { name: 'aliases/secret' model: 'models/spam-b' } allow_missing: true"),
+            "OK");
+  for (const auto& [method, request] :
+       {std::pair{"ModelService/DeleteModel", "name: 'models/spam-a'"},
+        {"HistoryService/RenameModel", "name: 'models/spam-a' new_name: 'models/spam-c'"},
+        {"ModelService/DeleteModel", "name: 'models/spam-b'"}}) {
+    for (const std::string principal : {"keeper", "admin"}) {
+      const grpc::Status status = Send(method, request, nullptr, principal + "-token");
+      EXPECT_EQ(Outcome(status), "FAILED_PRECONDITION MODEL_IN_USE");
+      EXPECT_EQ(absl::StrContains(status.error_message() + status.error_details(), "secret"),
+                principal == "admin")
+          << status.error_message();
+    }
   }
+}
+
+TEST_F(AccessTest, ADenialNamesWhatWasAskedFor) {
+  const grpc::Status status =
+      Send("ModelService/DeleteModel", "name: 'models/spam-a'", nullptr, "reader-token");
+  EXPECT_THAT(status.error_message(), HasSubstr("lacks the role ADMIN for \"models/spam-a\""));
+  // Before the message has come, whoever may do nothing at all is denied.
+  EXPECT_EQ(
+      Outcome(CallRaw("/perceptron.v1.LearningService/LearnStream", {}, nullptr, "scraper-token")),
+      kDenied);
 }
 
 TEST_F(AccessTest, AnAliasIsAsReadableAsTheModelThatItNames) {
@@ -215,7 +239,9 @@ TEST_F(AccessTest, OpenStreamsOfARemovedPrincipalEndAndOthersGoOn) {
 }
 
 TEST_F(AccessTest, ABrokenFileLeavesTheRulesInUseAndRatesOfExamplesFollowTheFile) {
-  Replace("principal { name: 'reader' ");
+  Write("principal { name: 'reader' ");
+  server_.Signal(SIGHUP);
+  EXPECT_NE(server_.AwaitLog("cannot use the access file"), "");
   EXPECT_EQ(CreateAs("admin", "m"), "OK");
   Replace(absl::StrCat(Text(), "principal { name: 'slow' token_sha256: '", Digest("slow-token"),
                        "' allow { role: ADMIN models: '' } max_examples_per_second: 100 }\n"));
@@ -277,6 +303,203 @@ TEST_F(AccessTest, AdministrativeAndDeniedCallsAreInTheAuditLogWithoutTokens) {
                     Not(HasSubstr("-token"))));
   // Calls that read are not in it unless they were denied.
   EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 5) << log;
+}
+
+// Two principals, each with models of its own, and both with shared ones.
+class TwoPrincipalsTest : public Transfers<AccessTest> {
+ protected:
+  TwoPrincipalsTest() { Replace(Rules("")); }
+
+  // `alice`: what her principal has besides her token and her roles.
+  static std::string Rules(const std::string& alice) {
+    std::string text = Text();
+    for (const std::string name : {"alice", "bob"}) {
+      const std::string named = name == "bob" || alice.empty() ? "name: '" + name + "'" : alice;
+      absl::StrAppend(&text, "principal { ", named, " token_sha256: '", Digest(name + "-token"),
+                      "' allow { role: ADMIN models: '", name.substr(0, 1),
+                      "-' } allow { role: ADMIN models: 'shared-' } }\n");
+    }
+    return text;
+  }
+  void CreateComposition(const std::string& id, const std::string& component) {
+    ASSERT_EQ(As("admin", "ModelService/CreateModel",
+                 absl::StrCat("model_id: '", id,
+                              "' model { feature_space { composition { inputs { "
+                              "model: '",
+                              component, "' output: OUTPUT_SCORE } } } }")),
+              "OK");
+  }
+  // The file of a composition that no longer exists.
+  std::string FileOver(const std::string& component) {
+    CreateComposition("composition", component);
+    std::string file = Export("composition", kAdminToken);
+    EXPECT_EQ(As("admin", "ModelService/DeleteModel", "name: 'models/composition'"), "OK");
+    return file;
+  }
+  // Outcome and answer of a call, with the model's name replaced.
+  std::string Seen(const std::string& principal, const std::string& method,
+                   const std::string& request, const std::string& name = "") {
+    const std::string full =
+        absl::StrContains(method, '.') ? method : absl::StrCat("perceptron.v1.", method);
+    const auto* const found = google::protobuf::DescriptorPool::generated_pool()->FindMethodByName(
+        absl::StrReplaceAll(full, {{"/", "."}}));
+    const std::unique_ptr<google::protobuf::Message> answer(
+        google::protobuf::MessageFactory::generated_factory()
+            ->GetPrototype(found->output_type())
+            ->New());
+    const grpc::Status status = Send(method, request, answer.get(), principal + "-token");
+    google::rpc::Status error;
+    error.ParseFromString(status.error_details());
+    // They come in any order.
+    std::set<std::string> details;
+    for (const auto& detail : error.details()) details.insert(detail.SerializeAsString());
+    return absl::StrReplaceAll(
+        absl::StrCat(Outcome(status), " ", status.error_message(), " ", absl::StrJoin(details, " "),
+                     " ", answer->ShortDebugString()),
+        {{name, "NAME"}});
+  }
+  // What Alice sees, and may do, by every method that only reads or can be tried.
+  std::string ViewOfAlice() {
+    std::string view;
+    for (const ApiMethod& method : kApiMethods) {
+      // These never end, change the model, or have the time of the call.
+      const std::set<std::string> left_out = {"ModelService/WatchModel", "AnalysisService/Analyze",
+                                              "HistoryService/ExportModel"};
+      if (method.caller != std::string("reader") || left_out.contains(method.path)) continue;
+      absl::StrAppend(&view, method.path, ": ",
+                      Seen("alice", method.path, method.Request("models/a-here")), "\n");
+    }
+    for (const auto& [method, request] :
+         {std::pair{"ModelService/GetModel", "name: 'models/a-here' view: MODEL_VIEW_WEIGHTS"},
+          {"PredictionService/Predict",
+           "model: 'aliases/a-here' examples { dense { values: [1, 2] } }"},
+          {"ModelService/DeleteModel", "name: 'models/a-other' validate_only: true"},
+          {"ModelService/FreezeModel", "name: 'models/a-here' validate_only: true"},
+          {"AliasService/UpdateAlias",
+           "alias { name: 'aliases/a-here' model: 'models/a-other' } "
+           "validate_only: true"}})
+      absl::StrAppend(&view, method, ": ", Seen("alice", method, request), "\n");
+    return view;
+  }
+};
+
+// Each request of Bob's names Alice's model in a field, or where none of the fields is: he is told the same whether it
+// exists or not, and she sees and may do the same afterwards.
+TEST_F(TwoPrincipalsTest, WhateverOneDoesTheOtherSeesAndMayDoTheSame) {
+  for (const char* id : {"a-here", "a-other", "a-none", "b-mine"})
+    ASSERT_EQ(CreateAs("admin", id), "OK");
+  ASSERT_EQ(As("alice", "LearningService/Learn",
+               "model: 'models/a-here' examples { dense { values: [1, 2] } label: 1 }"),
+            "OK");
+  ASSERT_EQ(As("alice", "AliasService/UpdateAlias",
+               "alias { name: 'aliases/a-here' model: 'models/a-here' } allow_missing: true"),
+            "OK");
+  ASSERT_EQ(As("bob", "AliasService/UpdateAlias",
+               "alias { name: 'aliases/b-x' model: 'models/b-mine' } allow_missing: true"),
+            "OK");
+  const std::string file_over_here = FileOver("models/a-here");
+  const std::string file_over_none = FileOver("models/a-none");
+  CreateComposition("b-over", "models/a-here");
+  EXPECT_EQ(
+      As("bob", "HistoryService/CopyModel", "name: 'models/b-over' new_name: 'models/b-copy'"),
+      kDenied);
+  const std::string exported = Export("b-over", "bob-token");
+  for (const char* id : {"b-over", "a-none"})
+    ASSERT_EQ(As("admin", "ModelService/DeleteModel", absl::StrCat("name: 'models/", id, "'")),
+              "OK");
+
+  // As ApiMethod's.
+  std::vector<std::pair<std::string, std::string>> attempts = {
+      {"ModelService/CreateModel",
+       "model_id: 'b-c' model { feature_space { composition { inputs { model: '$' } } } }"},
+      {"ModelService/GetModel", "name: 'aliases/%'"},
+      {"PredictionService/PredictStream", "model: 'aliases/%'"},
+      {"LearningService/LearnStream", "model: 'models/b-mine' additional_models: '$'"},
+      {"AliasService/UpdateAlias", "alias { name: 'aliases/b-y' model: '$' } allow_missing: true"},
+      {"AliasService/UpdateAlias",
+       "alias { name: 'aliases/%' model: 'models/b-mine' } allow_missing: true"},
+      {"AliasService/ChallengeAlias", "name: 'aliases/b-x' challenger: '$'"},
+      {"HistoryService/CopyModel", "name: '$' new_name: 'models/b-c'"},
+      {"HistoryService/CopyModel", "name: 'models/b-mine' new_name: '$'"},
+      {"HistoryService/RenameModel", "name: '$' new_name: 'models/b-c'"},
+      {"HistoryService/RenameModel", "name: 'models/b-mine' new_name: '$'"},
+  };
+  for (const ApiMethod& method : kApiMethods)
+    if (method.NamesModel()) attempts.emplace_back(method.path, method.request);
+  const std::string before = ViewOfAlice();
+  for (const auto& [path, request] : attempts) {
+    SCOPED_TRACE(absl::StrCat(path, " ", request));
+    const auto seen = [&, &path = path, &request = request](const std::string& name) {
+      return Seen("bob", path, absl::StrReplaceAll(request, {{"$", "models/" + name}, {"%", name}}),
+                  name);
+    };
+    const std::string of_here = seen("a-here");
+    EXPECT_THAT(of_here, ::testing::StartsWith(kDenied));
+    EXPECT_EQ(of_here, seen("a-none"));
+    ASSERT_EQ(ViewOfAlice(), before);
+  }
+  for (const std::string& file : {file_over_here, file_over_none, exported}) {
+    ImportCall call(*history_, "b-c", "", "bob-token");
+    call.SendAll(file);
+    EXPECT_EQ(Outcome(call.Finish()), kDenied);
+  }
+  ASSERT_EQ(ViewOfAlice(), before);
+  // What he may do himself, by every method, with a model of his and without one.
+  for (const ApiMethod& method : kApiMethods) {
+    SCOPED_TRACE(method.path);
+    // It never ends.
+    if (method.path == std::string("ModelService/WatchModel")) continue;
+    EXPECT_THAT(Seen("bob", method.path, method.Request("models/b-mine")),
+                Not(HasSubstr("a-here")));
+    ASSERT_EQ(ViewOfAlice(), before);
+  }
+  EXPECT_EQ(As("alice", "ModelService/DeleteModel", "name: 'models/a-other'"), "OK");
+}
+
+TEST_F(TwoPrincipalsTest, AnIdThatOneHasUsedIsNotTheOthers) {
+  const std::string create =
+      "model_id: 'shared-m' request_id: 'r' model { feature_space { dense { dimension: 2 } } }";
+  const std::string freeze = "name: 'models/shared-m' request_id: 'r'";
+  v1::Model model;
+  ASSERT_EQ(As("alice", "ModelService/CreateModel", create, &model), "OK");
+  // The example at this offset, which is always a mistake.
+  const auto learn = [&](const std::string& principal, int offset) {
+    v1::LearnResponse response;
+    const std::string outcome =
+        As(principal, "LearningService/Learn",
+           absl::StrCat("model: 'models/shared-m' producer_id: 'p' first_offset: ", offset,
+                        " examples { dense { values: [1, ", offset,
+                        "] } label: ", offset % 2 == 0 ? 1 : -1, " }"),
+           &response);
+    return absl::StrCat(outcome, " ", response.result().acknowledged_offset());
+  };
+  EXPECT_EQ(learn("alice", 0), "OK 0");
+  const auto bob_is_denied = [&] {
+    EXPECT_EQ(learn("bob", 1), absl::StrCat(kDenied, " 0"));
+    for (const std::string& resume :
+         {std::string(), absl::StrCat("resume { model_uid: '", model.uid(),
+                                      "' acknowledged_offset: 1000 accept_loss: true }")}) {
+      EXPECT_EQ(As("bob", "LearningService/LearnStream",
+                   absl::StrCat("model: 'models/shared-m' producer { id: 'p' ", resume, " }")),
+                kDenied);
+    }
+    EXPECT_EQ(As("bob", "ModelService/CreateModel", create), kDenied);
+  };
+  bob_is_denied();
+  EXPECT_EQ(learn("alice", 1), "OK 1");
+  EXPECT_EQ(As("alice", "ModelService/CreateModel", create), "OK");
+  EXPECT_EQ(As("alice", "ModelService/FreezeModel", freeze), "OK");
+  EXPECT_EQ(As("bob", "ModelService/FreezeModel", freeze), kDenied);
+  EXPECT_EQ(As("alice", "ModelService/UnfreezeModel", freeze), "OK");
+  // The ids of a principal are still its own after a restart, and under its new name.
+  server_.Terminate();
+  Write(Rules("name: 'carol' former_name: 'alice'"));
+  RestartAfterEnd();
+  bob_is_denied();
+  EXPECT_EQ(learn("alice", 2), "OK 2");
+  EXPECT_EQ(As("alice", "ModelService/CreateModel", create), "OK");
+  EXPECT_EQ(As("alice", "ModelService/GetModel", "name: 'models/shared-m'", &model), "OK");
+  EXPECT_EQ(model.report().examples(), 3);
 }
 
 }  // namespace

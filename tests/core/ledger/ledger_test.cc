@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "gtest/gtest.h"
+#include "tests/support/caller.h"
 #include "tests/support/status.h"
 
 namespace perceptrond {
@@ -112,6 +113,45 @@ TEST_F(LedgerTest, ABatchEndIsAnUpdateWithoutAnExample) {
   EXPECT_EQ(entry.counters.report().updates(), 1U);
   ASSERT_EQ(entry.records.size(), 1U);
   EXPECT_EQ(entry.records[0].batch_ends_size(), 1);
+}
+
+absl::StatusCode FindAs(Ledger& ledger, const Caller& caller, const char* id) {
+  return testing::As(caller, [&] { return ledger.FindProducer(id); }).status().code();
+}
+
+TEST(ProducerOwners, AnIdBelongsToThePrincipalThatUsedItFirst) {
+  const testing::TestCaller alice("alice");
+  const testing::TestCaller bob("bob");
+  const testing::TestCaller renamed("carol", "alice");
+  CommittedState committed;
+  committed.positions.emplace_back().set_id("older");
+  for (const char* const id : {"p", "older"}) {
+    SCOPED_TRACE(id);
+    Ledger ledger(committed, StoredExamplesSettings(), TheoremContext(), 2);
+    {
+      // A stream that has learned nothing yet.
+      const auto producer = testing::As(alice, [&] { return ledger.FindProducer(id).value(); });
+      EXPECT_EQ(FindAs(ledger, bob, id), absl::StatusCode::kPermissionDenied);
+      MutexLock turn(&producer->turn);
+      ledger.Resume(*producer, 7);
+    }
+    // Also once the model was loaded again.
+    Ledger loaded(ledger.CopyState(), StoredExamplesSettings(), TheoremContext(), 2);
+    for (Ledger* const one : {&ledger, &loaded}) {
+      EXPECT_EQ(FindAs(*one, bob, id), absl::StatusCode::kPermissionDenied);
+      EXPECT_EQ(FindAs(*one, alice, id), absl::StatusCode::kOk);
+      EXPECT_EQ(FindAs(*one, renamed, id), absl::StatusCode::kOk);
+      // Without access control everybody may do everything, and takes nothing away.
+      EXPECT_OK(one->FindProducer(id).status());
+      EXPECT_EQ(FindAs(*one, bob, id), absl::StatusCode::kPermissionDenied);
+    }
+  }
+}
+
+TEST(ProducerOwners, AnIdThatWasNotUsedIsFree) {
+  Ledger ledger(CommittedState(), StoredExamplesSettings(), TheoremContext(), 1);
+  EXPECT_EQ(FindAs(ledger, testing::TestCaller("bob"), "p"), absl::StatusCode::kOk);
+  EXPECT_EQ(FindAs(ledger, testing::TestCaller("alice"), "p"), absl::StatusCode::kOk);
 }
 
 }  // namespace

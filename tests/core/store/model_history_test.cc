@@ -16,6 +16,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/store/store_fixture.h"
+#include "tests/support/caller.h"
 #include "tests/support/eventually.h"
 #include "tests/support/model_file.h"
 #include "tests/support/status.h"
@@ -294,6 +295,37 @@ TEST_F(HistoryTest, WhatTheSettingsOfAFileForbidIsKnownBeforeItsEnd) {
   EXPECT_EQ(testing::ReasonOf(History().CheckImport(*reader.header(), kName, "")), "MODEL_EXISTS");
   EXPECT_OK(History().CheckImport(*reader.header(), "models/b", ""));
   EXPECT_EQ(testing::ReasonOf(store_->Acquire("models/b").status()), "MODEL_NOT_FOUND");
+}
+
+TEST_F(HistoryTest, AModelThatOneMayNotReadIsNoComponentByACopyOrAFileEither) {
+  v1::Model composition;
+  composition.set_name("models/spam-c");
+  composition.mutable_feature_space()->mutable_composition()->add_inputs()->set_model(
+      "models/secret");
+  Create("models/secret");
+  ASSERT_OK(store_->Create(composition, "", false).status());
+  const std::string file = Export("models/spam-c").value();
+  composition.set_name("models/spam-d");
+  const std::function<absl::Status()> ways[] = {
+      [&] { return store_->Create(composition, "", false).status(); },
+      [&] { return History().Copy("models/spam-c", "models/spam-d", "").status(); },
+      [&] { return Import(file, "models/spam-d"); },
+      [&] {
+        ModelFileReader reader = History().ReadFile();
+        EXPECT_OK(reader.Add(file));
+        return History().CheckImport(*reader.header(), "models/spam-d", "");
+      }};
+  const testing::TestCaller reader("reader", "", "models/spam-");
+  for (const auto& way : ways)
+    EXPECT_TRUE(absl::IsPermissionDenied(testing::As(reader, way))) << &way - ways;
+  const testing::TestCaller owner("owner");
+  EXPECT_OK(testing::As(owner, [&] { return Import(file, "models/other"); }));
+  for (const char* const name : {"models/other", "models/spam-c"})
+    EXPECT_OK(store_->Delete(name, "", false));
+  // No mark of what was refused is left, so that its owner can delete it.
+  EXPECT_OK(store_->Delete("models/secret", "", false));
+  for (const auto* const way : {&ways[0], &ways[2], &ways[3]})
+    EXPECT_TRUE(absl::IsPermissionDenied(testing::As(reader, *way))) << way - ways;
 }
 
 TEST_F(HistoryTest, ARenamedModelKeepsWhatItIs) {

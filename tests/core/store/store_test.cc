@@ -2,13 +2,16 @@
 #include <google/protobuf/text_format.h>
 
 #include <atomic>
+#include <functional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "core/features/words.h"
 #include "core/journal/memory_journal.h"
+#include "core/store/model_history.h"
 #include "gtest/gtest.h"
 #include "tests/core/store/store_fixture.h"
+#include "tests/support/caller.h"
 #include "tests/support/learners.h"
 #include "tests/support/recording_journal.h"
 
@@ -38,6 +41,42 @@ TEST_F(StoreTest, CreatesOnceUnlessTheSameRequestComesAgain) {
     EXPECT_EQ(ReasonOf(status), "MODEL_EXISTS");
   }
   EXPECT_EQ(store_->catalogue().Count().value(), 1U);
+}
+
+TEST_F(StoreTest, ARequestIdBelongsToItsPrincipal) {
+  const testing::TestCaller alice("alice");
+  const testing::TestCaller bob("bob");
+  const testing::TestCaller renamed("carol", "alice");
+  const auto create = [&] {
+    return store_->Create(DenseSettings("models/a", 2), "r", false).status();
+  };
+  const auto copy = [&] {
+    return ModelHistory(*store_).Copy("models/a", "models/b", "r").status();
+  };
+  int changes = 0;
+  const auto change = [&] {
+    const auto describe = [&](v1::Model& model) {
+      model.set_description(absl::StrCat(++changes));
+      return absl::OkStatus();
+    };
+    return store_->Change("models/a", {.request_id = "r"}, describe).status();
+  };
+  const std::function<absl::Status()> requests[] = {create, copy, change};
+  for (const auto& request : requests) {
+    EXPECT_OK(As(alice, request));
+    EXPECT_EQ(ReasonOf(As(bob, request)), "PERMISSION_DENIED");
+    EXPECT_OK(As(alice, request));
+    EXPECT_OK(As(renamed, request));
+    // Whoever may do everything may repeat everything.
+    EXPECT_OK(request());
+  }
+  EXPECT_EQ(changes, 1);
+  // Of another request it says nothing.
+  EXPECT_OK(As(bob, [&] {
+    return store_
+        ->Change("models/a", {.request_id = "s"}, [](v1::Model&) { return absl::OkStatus(); })
+        .status();
+  }));
 }
 
 TEST_F(StoreTest, OutputOnlyFieldsOfASentModelAreIgnored) {

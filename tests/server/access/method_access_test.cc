@@ -56,29 +56,25 @@ TEST(MethodAccessDeathTest, AMethodThatNobodyDeclaredStopsTheServer) {
 }
 
 TEST(MethodAccess, AModelThatIsNamedAgainAndAgainTakesNoMemory) {
-  // Two empty fields of four bytes each, a million times: an input of a composition, and the model's id.
   std::string bytes;
-  v1::CreateModelRequest once;
-  once.mutable_model()->mutable_feature_space()->mutable_composition()->add_inputs()->set_model("");
-  const std::string input = once.SerializeAsString();
-  once.Clear();
-  once.mutable_model()->mutable_feature_space()->mutable_composition()->add_inputs()->set_model(
-      "models/a");
-  for (int i = 0; i < 1'000'000; ++i) bytes += input;
+  v1::LearnStreamRequest once;
+  once.add_additional_models("");
+  const std::string empty = once.SerializeAsString();
+  once.set_additional_models(0, "models/a");
+  for (int i = 0; i < 1'000'000; ++i) bytes += empty;
   for (int i = 0; i < 1000; ++i) bytes += once.SerializeAsString();
-  const NamedModels named = Read(Access("perceptron.v1.ModelService.CreateModel"), bytes);
-  EXPECT_THAT(named.also_read, ElementsAre("models/a"));
+  const NamedModels named = Read(Access("perceptron.v1.LearningService.LearnStream"), bytes);
+  EXPECT_THAT(named.also_read, ElementsAre("", "models/a"));
 }
 
 TEST(MethodAccess, MoreModelsThanARequestMayNameAreRefused) {
-  v1::CreateModelRequest create;
-  auto& composition = *create.mutable_model()->mutable_feature_space()->mutable_composition();
-  for (int i = 0; i < 1024; ++i) composition.add_inputs()->set_model("models/" + std::to_string(i));
-  const MethodAccess access = Access("perceptron.v1.ModelService.CreateModel");
-  EXPECT_EQ(Read(access, create.SerializeAsString()).also_read.size(), 1024U);
-  composition.add_inputs()->set_model("models/one-more");
+  v1::LearnStreamRequest request;
+  for (int i = 0; i < 1024; ++i) request.add_additional_models("models/" + std::to_string(i));
+  const MethodAccess access = Access("perceptron.v1.LearningService.LearnStream");
+  EXPECT_EQ(Read(access, request.SerializeAsString()).also_read.size(), 1024U);
+  request.add_additional_models("models/one-more");
   NamedModels named;
-  grpc::ByteBuffer bytes = Bytes(create.SerializeAsString());
+  grpc::ByteBuffer bytes = Bytes(request.SerializeAsString());
   EXPECT_FALSE(access.Read(bytes, named));
 }
 

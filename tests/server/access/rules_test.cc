@@ -74,6 +74,15 @@ TEST(AccessRules, ARoleIncludesThoseBeforeItForModelsOfItsPrefix) {
   EXPECT_THAT(a.ReadablePrefixes(), ElementsAre("models/spam", "models/x"));
 }
 
+TEST(AccessRules, AFormerNameLeadsToThePrincipalThatHasItsIds) {
+  const auto rules = Parse(
+      absl::StrCat("principal { name: 'a' former_name: 'old' former_name: 'gone' token_sha256: '",
+                   Digest("one"), "' } principal { name: 'b' certificate: 'cn:b' }"));
+  for (const char* name : {"a", "old", "gone"}) EXPECT_EQ(NameOf(rules->FindNamed(name)), "a");
+  EXPECT_EQ(NameOf(rules->FindNamed("b")), "b");
+  EXPECT_EQ(NameOf(rules->FindNamed("c")), "nobody");
+}
+
 TEST(AccessRules, WhatIsNoAccessFileIsRefused) {
   const std::string token = absl::StrCat(" token_sha256: '", Digest("t"), "' ");
   for (const std::string& text :
@@ -86,6 +95,10 @@ TEST(AccessRules, WhatIsNoAccessFileIsRefused) {
         // Twice: a token, a name, and those who are nobody.
         "principal { name: 'a'" + token + "} principal { name: 'b'" + token + "}",
         "principal { name: 'a'" + token + "} principal { name: 'a' certificate: 'cn:a' }",
+        "principal { name: 'a' former_name: 'a'" + token + "}",
+        "principal { name: 'a'" + token +
+            "} principal { name: 'b' former_name: 'a' anonymous: true }",
+        "principal { name: 'a' former_name: 'a b'" + token + "}",
         std::string(
             "principal { name: 'a' anonymous: true } principal { name: 'b' anonymous: true }"),
         "principal { name: 'a' anonymous: true" + token + "}"}) {
@@ -150,6 +163,31 @@ TEST_F(AccessControlTest, ABrokenFileLeavesTheRulesInUse) {
   EXPECT_EQ(*access->Reload(), true);
   EXPECT_THAT(access->rules()->principals(), IsEmpty());
   EXPECT_EQ(access->version(), 2);
+}
+
+TEST_F(AccessControlTest, AServerLooksUpTheCallerThatAnotherServerStates) {
+  Write(
+      "principal { name: 'a' former_name: 'old' anonymous: true allow { role: READ models: 'x' } "
+      "}");
+  const auto access = *AccessControl::Load(path_);
+  const PassedOnCaller a(access.get(), "a");
+  EXPECT_TRUE(a.CheckRead("models/x1").ok());
+  EXPECT_TRUE(absl::IsPermissionDenied(a.CheckRead("models/y")));
+  EXPECT_TRUE(a.IsNamed("a"));
+  EXPECT_TRUE(a.IsNamed("old"));
+  EXPECT_FALSE(a.IsNamed("b"));
+  const PassedOnCaller old(access.get(), "old");
+  EXPECT_TRUE(old.IsNamed("a"));
+  EXPECT_TRUE(old.CheckRead("models/x1").ok());
+  // This server's file may be an older one.
+  const PassedOnCaller unknown(access.get(), "b");
+  EXPECT_TRUE(absl::IsPermissionDenied(unknown.CheckRead("models/x1")));
+  EXPECT_TRUE(unknown.IsNamed("b"));
+  EXPECT_FALSE(unknown.IsNamed("a"));
+  EXPECT_FALSE(unknown.IsNamed("c"));
+  const PassedOnCaller unchecked(nullptr, "b");
+  EXPECT_TRUE(unchecked.CheckRead("models/y").ok());
+  EXPECT_FALSE(unchecked.IsNamed("a"));
 }
 
 TEST(TokenOf, BothSchemesCarryAToken) {

@@ -4,10 +4,13 @@
 
 #include <gmock/gmock.h>
 
+#include <fstream>
 #include <vector>
 
+#include "server/access/access_control.h"
 #include "server/fleet/segment_call.h"
 #include "tests/server/fleet/fleet_nodes.h"
+#include "tests/support/temp_dir.h"
 
 namespace perceptrond::fleet_server_test {
 namespace {
@@ -203,6 +206,48 @@ TEST_F(FleetServerTest, ACallFromAnotherServerIsNotPassedOnAgain) {
   const grpc::Status status = Ask(node_.ConnectToFleetPort(), kLearn, OneRow(), response);
   EXPECT_EQ(ReasonOf(status), "NOT_THE_WRITER");
   EXPECT_EQ(counts_.begun(), 0);
+}
+
+TEST_F(FleetServerTest, IdsAndComponentsAreThoseOfThePrincipalThatAnotherServerStates) {
+  node_.member.WriteHere();
+  const TempDir dir;
+  std::ofstream(dir.path() + "/access")
+      << "principal { name: 'alice' former_name: 'old' certificate: 'cn:a' "
+         "allow { role: ADMIN models: '' } } "
+         "principal { name: 'bob' certificate: 'cn:b' allow { role: ADMIN models: 'b-' } }";
+  const auto access = AccessControl::Load(dir.path() + "/access");
+  ASSERT_OK(access.status());
+  const std::string address = OwnAddress();
+  const auto server = FleetServer::Make(node_.backend, node_.router,
+                                        {address, "", "", "", kMostBytes, access->get()});
+  ASSERT_OK(server.status());
+  ASSERT_OK((*server)->Listen());
+  const auto channel = grpc::CreateChannel(address, grpc::InsecureChannelCredentials());
+  const auto learn = [&](const std::string& principal, int64_t offset) {
+    grpc::ClientContext context;
+    context.AddMetadata(kPrincipal, principal);
+    v1::LearnRequest request = OneRow();
+    request.set_producer_id("p");
+    request.set_first_offset(offset);
+    v1::LearnResponse response;
+    return Outcome(v1::LearningService::NewStub(channel)->Learn(&context, request, &response));
+  };
+  const auto create = [&](const std::string& principal) {
+    grpc::ClientContext context;
+    context.AddMetadata(kPrincipal, principal);
+    const auto request = FromText<v1::CreateModelRequest>(
+        "model_id: 'b-c' model { feature_space { composition { inputs { model: 'models/m' } } } }");
+    v1::Model model;
+    return Outcome(v1::ModelService::NewStub(channel)->CreateModel(&context, request, &model));
+  };
+  constexpr char kDenied[] = "PERMISSION_DENIED PERMISSION_DENIED";
+  EXPECT_EQ(learn("old", 0), "OK");
+  EXPECT_EQ(learn("bob", 1), kDenied);
+  EXPECT_EQ(learn("alice", 1), "OK");
+  EXPECT_EQ(create("bob"), kDenied);
+  // This server's file does not have it.
+  EXPECT_EQ(create("carol"), kDenied);
+  EXPECT_EQ(create("alice"), "OK");
 }
 
 TEST_F(FleetServerTest, AnAddressInUseAndMissingFilesAreNamed) {
