@@ -3,13 +3,16 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <csignal>
 #include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "tests/integration/fixture.h"
 #include "tests/support/eventually.h"
@@ -79,16 +82,16 @@ class AccessTest : public AccessFile, public ServerTest {
   std::string GetAs(const std::string& principal, const std::string& id) {
     return As(principal, "ModelService/GetModel", "name: 'models/" + id + "'");
   }
-  // Replaces the rules, and returns once the server has read them.
+  // Replaces the rules by others, and returns once the server uses them.
   void Replace(const std::string& text) {
     const auto reloads = [this] {
-      int count = 0;
-      const std::string log = ReadAll(audit_log());
-      for (size_t at = 0; (at = log.find("reload access file", at)) != std::string::npos; ++at)
-        ++count;
-      return count;
+      const std::vector<std::string> lines = absl::StrSplit(ReadAll(audit_log()), '\n');
+      return std::count_if(lines.begin(), lines.end(), [](const std::string& line) {
+        return absl::StrContains(line, "reload access file") &&
+               absl::StrContains(line, "\"outcome\":\"OK\"");
+      });
     };
-    const int before = reloads();
+    const auto before = reloads();
     Write(text);
     server_.Signal(SIGHUP);
     EXPECT_TRUE(Eventually([&] { return reloads() > before; }));

@@ -205,6 +205,21 @@ class TransferAccessTest : public Transfers<AccessTest> {
   std::string file_;
 };
 
+TEST_F(TransferAccessTest, TransfersOfARemovedPrincipalEnd) {
+  const auto narrow = NarrowHistory();
+  ExportCall exported(*narrow, "spam-a", kKeeperToken);
+  ASSERT_TRUE(exported.ReadPiece());
+  ImportCall imported(*history_, "spam-b", "", kKeeperToken);
+  ASSERT_TRUE(imported.Send(file_.substr(0, file_.size() / 2)));
+  Replace(Text("keeper"));
+  EXPECT_EQ(Reason(imported.AwaitEnd()), "UNAUTHENTICATED");
+  // Cut off, if this test was slow to read.
+  EXPECT_THAT(Outcome(exported.Finish()),
+              ::testing::AnyOf("UNAUTHENTICATED UNAUTHENTICATED", "CANCELLED"));
+  EXPECT_LT(exported.file().size(), file_.size());
+  EXPECT_FALSE(Exists("spam-b", kAdminToken));
+}
+
 TEST_F(TransferAccessTest, AMessageThatIsDeniedOrMalformedIsNotTheEndOfTheFile) {
   {
     ImportCall call(*history_, "spam-b", "", kKeeperToken);
