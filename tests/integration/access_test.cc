@@ -414,7 +414,6 @@ TEST_F(TwoPrincipalsTest, WhateverOneDoesTheOtherSeesAndMayDoTheSame) {
        "model_id: 'b-c' model { feature_space { composition { inputs { model: '$' } } } }"},
       {"ModelService/GetModel", "name: 'aliases/%'"},
       {"PredictionService/PredictStream", "model: 'aliases/%'"},
-      {"LearningService/LearnStream", "model: 'models/b-mine' additional_models: '$'"},
       {"AliasService/UpdateAlias", "alias { name: 'aliases/b-y' model: '$' } allow_missing: true"},
       {"AliasService/UpdateAlias",
        "alias { name: 'aliases/%' model: 'models/b-mine' } allow_missing: true"},

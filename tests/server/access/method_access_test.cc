@@ -8,6 +8,7 @@
 #include <random>
 #include <string>
 
+#include "perceptron/v1/history_service.pb.h"
 #include "perceptron/v1/learning_service.pb.h"
 #include "perceptron/v1/model_service.pb.h"
 #include "server/sessions/nested_examples.h"
@@ -55,26 +56,26 @@ TEST(MethodAccessDeathTest, AMethodThatNobodyDeclaredStopsTheServer) {
   EXPECT_DEATH(MethodAccess(*built->service(0)->method(0)), "Undeclared.Do has no entry");
 }
 
+std::string CopyOf(const std::string& name) {
+  v1::CopyModelRequest request;
+  request.set_name(name);
+  return request.SerializeAsString();
+}
+
 TEST(MethodAccess, AModelThatIsNamedAgainAndAgainTakesNoMemory) {
   std::string bytes;
-  v1::LearnStreamRequest once;
-  once.add_additional_models("");
-  const std::string empty = once.SerializeAsString();
-  once.set_additional_models(0, "models/a");
-  for (int i = 0; i < 1'000'000; ++i) bytes += empty;
-  for (int i = 0; i < 1000; ++i) bytes += once.SerializeAsString();
-  const NamedModels named = Read(Access("perceptron.v1.LearningService.LearnStream"), bytes);
-  EXPECT_THAT(named.also_read, ElementsAre("", "models/a"));
+  for (int i = 0; i < 100'000; ++i) bytes += CopyOf("models/a") + CopyOf("models/b");
+  const NamedModels named = Read(Access("perceptron.v1.HistoryService.CopyModel"), bytes);
+  EXPECT_THAT(named.also_read, ElementsAre("models/a", "models/b"));
 }
 
 TEST(MethodAccess, MoreModelsThanARequestMayNameAreRefused) {
-  v1::LearnStreamRequest request;
-  for (int i = 0; i < 1024; ++i) request.add_additional_models("models/" + std::to_string(i));
-  const MethodAccess access = Access("perceptron.v1.LearningService.LearnStream");
-  EXPECT_EQ(Read(access, request.SerializeAsString()).also_read.size(), 1024U);
-  request.add_additional_models("models/one-more");
+  std::string request;
+  for (int i = 0; i < 1024; ++i) request += CopyOf("models/" + std::to_string(i));
+  const MethodAccess access = Access("perceptron.v1.HistoryService.CopyModel");
+  EXPECT_EQ(Read(access, request).also_read.size(), 1024U);
   NamedModels named;
-  grpc::ByteBuffer bytes = Bytes(request.SerializeAsString());
+  grpc::ByteBuffer bytes = Bytes(request + CopyOf("models/one-more"));
   EXPECT_FALSE(access.Read(bytes, named));
 }
 
