@@ -30,6 +30,7 @@
 #include "google/rpc/status.pb.h"
 #include "perceptron/v1/alias_service.pb.h"
 #include "perceptron/v1/history_service.pb.h"
+#include "perceptron/v1/learning_service.pb.h"
 #include "perceptron/v1/model_service.pb.h"
 #include "server/access/token.h"
 #include "server/rpc/message.h"
