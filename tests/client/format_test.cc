@@ -583,7 +583,7 @@ TEST(Reader, NamesWhatAFileIsThatIsNoText) {
     EXPECT_TRUE(absl::IsFailedPrecondition(reader.Next(&row).status()));
     ASSERT_EQ(reader.compression() != nullptr, unpack != nullptr);
     if (unpack != nullptr) {
-      EXPECT_EQ(reader.compression()->unpack, unpack);
+      EXPECT_STREQ(reader.compression()->unpack, unpack);
     }
   }
   for (const char* text : {"BZh is a word", "7zXZ", ""}) {
