@@ -97,7 +97,7 @@ absl::Status CallAccess::OnMessage(grpc::ByteBuffer& message, const std::string&
   if (!is_read && denied_.ok() && admission_.access_ != nullptr)
     denied_ = MalformedMessage(method_->path());
   const bool is_first = !std::exchange(has_message_, true);
-  if (denied_.ok() && !is_first && named.model.empty() && named.also_read.empty() &&
+  if (denied_.ok() && !is_first && named.model.empty() && named.other_model.empty() &&
       !named.asks_for_more && admission_.access_ != nullptr &&
       admission_.access_->version() == version_)
     return denied_;
@@ -106,7 +106,7 @@ absl::Status CallAccess::OnMessage(grpc::ByteBuffer& message, const std::string&
     last_model_ = std::move(named.model);
     if (first_model_.empty()) first_model_ = last_model_;
   }
-  also_read_.merge(named.also_read);
+  if (!named.other_model.empty()) other_model_ = std::move(named.other_model);
   asks_for_more_ |= named.asks_for_more;
   return Check();
 }
@@ -136,9 +136,7 @@ absl::Status CallAccess::CheckRules() {
   if (first_model_.empty() && !principal_->HasSome(needed)) return RefuseRole(role, "any model");
   absl::Status status = CheckModel(role, first_model_);
   if (status.ok()) status = CheckModel(role, last_model_);
-  for (const std::string& model : also_read_) {
-    if (status.ok()) status = CheckModel(method_->also_role(), model);
-  }
+  if (status.ok()) status = CheckModel(method_->other_role(), other_model_);
   return status;
 }
 

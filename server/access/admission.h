@@ -9,7 +9,6 @@
 #include <limits>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -114,7 +113,7 @@ class CallAccess final : public Caller {
   std::string last_model_ ABSL_GUARDED_BY(mutex_);
   // What the client named in its place; empty: nothing else.
   std::string alias_ ABSL_GUARDED_BY(mutex_);
-  std::set<std::string> also_read_ ABSL_GUARDED_BY(mutex_);
+  std::string other_model_ ABSL_GUARDED_BY(mutex_);
   bool asks_for_more_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status denied_ ABSL_GUARDED_BY(mutex_);
   absl::Time revoked_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();

@@ -31,16 +31,15 @@ struct Entry {
   // The field of the model's name, or of its id. Neither: the method names no model.
   const char* name = "";
   const char* id = "";
-  // The repeated field of further models, which the caller must be able to read.
-  const char* also_read = "";
+  // The field of another model's name, for which the caller needs other_role.
+  const char* other = "";
+  Role other_role = Role::kRead;
   // A bool, with which the method needs the role admin.
   const char* more = "";
   // What the method does concerns every model.
   bool every_model = false;
   // Whether an alias may stand for the model: while a stream is open, or for each of its messages.
   enum class Takes : uint8_t { kModel, kAlias, kAliasEachTime } takes = Takes::kModel;
-  // The role for the models of also_read.
-  Role also_role = Role::kRead;
 };
 constexpr auto kAlias = Entry::Takes::kAlias;
 
@@ -49,7 +48,7 @@ constexpr Entry Needs(const char* method, Right right) {
 }
 
 constexpr Entry kEntries[] = {
-    // Of a composition's components the store asks.
+    // The store asks about the components of a composition.
     {.method = "perceptron.v1.ModelService.CreateModel", .role = Role::kAdmin, .id = "model_id"},
     {.method = "perceptron.v1.ModelService.GetModel",
      .role = Role::kRead,
@@ -104,21 +103,21 @@ constexpr Entry kEntries[] = {
     {.method = "perceptron.v1.AliasService.UpdateAlias",
      .role = Role::kAdmin,
      .name = "alias.name",
-     .also_read = "alias.model"},
+     .other = "alias.model"},
     {.method = "perceptron.v1.AliasService.DeleteAlias", .role = Role::kAdmin, .name = "name"},
     {.method = "perceptron.v1.AliasService.ChallengeAlias",
      .role = Role::kAdmin,
      .name = "name",
-     .also_read = "challenger"},
+     .other = "challenger"},
     {.method = "perceptron.v1.HistoryService.CopyModel",
      .role = Role::kAdmin,
      .name = "new_name",
-     .also_read = "name"},
+     .other = "name"},
     {.method = "perceptron.v1.HistoryService.RenameModel",
      .role = Role::kAdmin,
      .name = "name",
-     .also_read = "new_name",
-     .also_role = Role::kAdmin},
+     .other = "new_name",
+     .other_role = Role::kAdmin},
     {.method = "perceptron.v1.HistoryService.ExportModel", .role = Role::kRead, .name = "name"},
     {.method = "perceptron.v1.HistoryService.ImportModel",
      .role = Role::kAdmin,
@@ -157,9 +156,6 @@ constexpr Entry kEntries[] = {
     Needs("grpc.reflection.v1alpha.ServerReflection.ServerReflectionInfo", Right::kReflection),
 };
 
-// More different models than any request needs.
-constexpr size_t kMostAlsoRead = 1024;
-
 [[noreturn]] void Die(const std::string& method, absl::string_view why) {
   std::fprintf(stderr, "server/access/method_access.cc: %s %s\n", method.c_str(),
                std::string(why).c_str());
@@ -181,19 +177,16 @@ FieldPath Resolve(const google::protobuf::MethodDescriptor& method, const std::s
   return path;
 }
 
-// What a message has in one field: one of the three is not null.
+// A field to be read out of a message, and where its value goes: one of the two is not null.
 struct Sought {
   std::span<const int> path;
   // The last value of a string.
   std::string* last = nullptr;
-  // All different values of a string.
-  std::set<std::string>* all = nullptr;
-  // Whether a bool is true in some occurrence.
+  // Set if a bool is true in some occurrence.
   bool* flag = nullptr;
 };
 
-// Reads the fields that are sought out of a message. Allocates nothing for a field, however often it
-// occurs, but for a new value.
+// Reads the fields that are sought out of a message. Allocates nothing for a field that occurs again.
 class FieldReader {
  public:
   FieldReader(CodedInputStream& in, std::span<const Sought> sought) : in_(in), sought_(sought) {}
@@ -226,7 +219,8 @@ class FieldReader {
       return true;
     }
     const bool is_bytes = type == WireFormatLite::WIRETYPE_LENGTH_DELIMITED;
-    if (here != nullptr && here->flag == nullptr && is_bytes) return ReadString(*here);
+    if (here != nullptr && here->last != nullptr && is_bytes)
+      return WireFormatLite::ReadBytes(&in_, here->last);
     if (within == 0 || !is_bytes) return WireFormatLite::SkipField(&in_, tag);
     uint32_t size = 0;
     if (!in_.ReadVarint32(&size) || size > static_cast<uint32_t>(INT32_MAX)) return false;
@@ -235,17 +229,9 @@ class FieldReader {
     in_.PopLimit(limit);
     return true;
   }
-  bool ReadString(const Sought& to) {
-    std::string& value = to.last != nullptr ? *to.last : value_;
-    if (!WireFormatLite::ReadBytes(&in_, &value)) return false;
-    if (to.all == nullptr) return true;
-    to.all->insert(value);
-    return to.all->size() <= kMostAlsoRead;
-  }
 
   CodedInputStream& in_;
   const std::span<const Sought> sought_;
-  std::string value_;
 };
 
 }  // namespace
@@ -265,9 +251,9 @@ MethodAccess::MethodAccess(const google::protobuf::MethodDescriptor& method)
   for_every_model_ = found->every_model;
   is_id_ = *found->id != '\0';
   model_ = Resolve(method, is_id_ ? found->id : found->name);
-  also_read_ = Resolve(method, found->also_read);
+  other_ = Resolve(method, found->other);
   more_ = Resolve(method, found->more);
-  also_role_ = found->also_role;
+  other_role_ = found->other_role;
   takes_alias_ = found->takes != Entry::Takes::kModel;
   follows_alias_ = found->takes == Entry::Takes::kAliasEachTime;
   // SetModel appends a field of the message itself.
@@ -297,7 +283,7 @@ bool MethodAccess::Read(grpc::ByteBuffer& message, NamedModels& named) const {
   // Of a field that is given more than once the parser takes the last one.
   std::string name;
   const Sought sought[] = {{.path = model_, .last = &name},
-                           {.path = also_read_, .all = &named.also_read},
+                           {.path = other_, .last = &named.other_model},
                            {.path = more_, .flag = &named.asks_for_more}};
   if (!message.Valid()) return true;
   grpc::ProtoBufferReader reader(&message);

@@ -5,7 +5,6 @@
 #include <grpcpp/support/byte_buffer.h>
 
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -21,8 +20,8 @@ using FieldPath = std::vector<int>;
 struct NamedModels {
   // Empty if the message does not say.
   std::string model;
-  // Models that the message refers to besides, as they are named.
-  std::set<std::string> also_read;
+  // Another model that the message refers to; empty if it does not.
+  std::string other_model;
   bool asks_for_more = false;
 };
 
@@ -42,7 +41,7 @@ class MethodAccess {
   // for every one.
   Role role() const { return role_; }
   bool for_every_model() const { return for_every_model_; }
-  // Whether its requests name a model.
+  // True if its requests name a model.
   bool names_model() const { return !model_.empty(); }
   // For a message that asks for more.
   Role more_role() const { return more_role_; }
@@ -57,15 +56,14 @@ class MethodAccess {
   // for it again.
   bool takes_alias() const { return takes_alias_; }
   bool follows_alias() const { return follows_alias_; }
-  // The role for the models that a request names besides.
-  Role also_role() const { return also_role_; }
+  // The role for the other model that a request names.
+  Role other_role() const { return other_role_; }
   // Sets the model that a message names, a full name, as if it had named that: of a field that occurs
   // twice the last one counts. The method takes aliases.
   void SetModel(const std::string& model, grpc::ByteBuffer& message) const;
 
   // Reads the names out of a message as Protobuf's parser would, without parsing the rest. False if
-  // the message is malformed, or refers to more models than a request may. O(fields) time, and memory
-  // of the different names.
+  // the message is malformed. O(fields).
   bool Read(grpc::ByteBuffer& message, NamedModels& named) const;
 
  private:
@@ -75,14 +73,14 @@ class MethodAccess {
   std::optional<Right> right_;
   Role role_ = Role::kAdmin;
   Role more_role_ = Role::kAdmin;
-  Role also_role_ = Role::kRead;
+  Role other_role_ = Role::kRead;
   bool takes_alias_ = false;
   bool follows_alias_ = false;
   bool for_every_model_ = false;
   // Whether model_ is an id, without "models/".
   bool is_id_ = false;
   FieldPath model_;
-  FieldPath also_read_;
+  FieldPath other_;
   // Of a bool.
   FieldPath more_;
 };

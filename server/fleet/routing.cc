@@ -43,8 +43,8 @@ class RoutingReactor final : public Reactor, public std::enable_shared_from_this
     if (!method_.names.Read(first_, named) || named.model.empty()) return RunHere();
     if (method_.runs_at == RunsAt::kAnyWriter) return Go(routing_.FindAnyWriter());
     if (method_.runs_at == RunsAt::kSourceWriter) {
-      if (named.also_read.empty()) return RunHere();
-      named.model = *named.also_read.begin();
+      if (named.other_model.empty()) return RunHere();
+      named.model = std::move(named.other_model);
     }
     call_.timing().model = named.model.substr(0, CallTiming::kMaxNameBytes);
     if (std::optional<Destination> known = routing_.FindLoaded(named.model, method_.without_writer))
