@@ -40,7 +40,7 @@ bool IsUtf8(std::string_view text) {
   return IsValidUtf8(text);
 }
 
-// What a server takes in a message by default, less room for what is beside the row.
+// A server takes messages of 16 MiB by default; the fields beside the rows need some of that.
 constexpr size_t kMostRowBytes = (size_t{16} << 20) - 1024;
 
 // At most what the row takes in a message.

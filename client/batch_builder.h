@@ -49,8 +49,8 @@ class BatchBuilder {
   BatchBuilder(BatchBuilder&&) = default;
   BatchBuilder& operator=(BatchBuilder&&) = default;
 
-  // Whether the row has the kind, dense width and form of label of the rows in the batch, and all are together within
-  // what one row may take.
+  // True if the row has the kind, dense width and form of label of the rows in the batch, and the message that they
+  // make stays within 16 MiB.
   bool Fits(const Row& row) const;
 
   // Adds a copy of the row. FAILED_PRECONDITION: Fits(row) is false. INVALID_ARGUMENT: see above.

@@ -92,9 +92,9 @@ class Input {
   // Fraction of the input read so far, 0 to 1 by bytes; absent if its size is unknown.
   std::optional<double> fraction() const;
 
-  // Whether a file has this format.
+  // True if a file has this format.
   bool Has(FormatKind kind) const { return formats_.contains(kind); }
-  // Of the line that Next() read last: Format::label_status() and Reader::lines_without_example().
+  // These describe the line that Next() read last, as Format::label_status() and Reader::lines_without_example() do.
   const absl::Status& label_status() const { return format()->label_status(); }
   uint64_t lines_without_example() const { return reader_->lines_without_example(); }
   // -1: not given.

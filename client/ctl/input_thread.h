@@ -34,7 +34,7 @@ struct InputRow {
   uint64_t tag = 0;
   // The error of Input::Next(); the row is then unspecified.
   absl::Status status;
-  // Those of the input.
+  // Input::label_status() and Input::lines_without_example() after the row was read.
   absl::Status label_status;
   uint64_t lines_without_example = 0;
 };

@@ -31,7 +31,7 @@ std::string PredictionLine(const perceptron::v1::PredictResponse& answer,
 // The same as a line of JSON.
 std::string PredictionJsonLine(const perceptron::v1::PredictResponse& answer);
 
-// The same for a line of the input that has no prediction: it is blank, a comment or malformed.
+// The line printed for a line of the input that has no prediction, being blank, a comment or malformed.
 std::string NoPredictionLine();
 perceptron::v1::PredictResponse NoPrediction(const std::string& model);
 

@@ -51,7 +51,7 @@ class Csv final : public Format {
   }
 
  private:
-  // What a column is, unless it is the feature of this number.
+  // A column is the feature of this number, or plays one of these parts.
   enum Role : int { kLabel = -1, kText = -2, kIgnored = -3 };
 
   absl::StatusOr<LineKind> ParseLine(std::string_view line, Row* row) override {

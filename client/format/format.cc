@@ -72,7 +72,7 @@ bool IsTooLarge(std::string_view text) {
   double value = 0;
   const char* const begin = text.data() + (text.starts_with('+') ? 1 : 0);
   const char* const end = text.data() + text.size();
-  // Of a number that a double does not hold either this is the largest.
+  // Where a double does not hold the number either, from_chars has set the largest one.
   return absl::from_chars(begin, end, value).ptr == end &&
          std::fabs(value) > std::numeric_limits<float>::max();
 }
@@ -84,7 +84,8 @@ std::string NumberProblem(std::string_view text) {
 
 namespace {
 
-// The same for equal numbers and for no others: digits without zeros at either end, and an exponent. Empty: no number.
+// A key that equal numbers share and others do not: the digits without zeros at either end, and an exponent. Empty: the
+// text is no number.
 std::string NumberKey(std::string_view text) {
   float value = 0;
   if (!ParseWholeFloat(text, &value)) return "";

@@ -24,11 +24,10 @@ const char* ParseFloat(const char* p, const char* end, float* value);
 // Parses a text that is a number as a whole; false if it is not.
 bool ParseWholeFloat(std::string_view text, float* value);
 
-// Whether a text is a number as a whole, but none that a float holds.
+// True if a text is a number as a whole, but larger than a float holds.
 bool IsTooLarge(std::string_view text);
 
-// What is wrong with a text that ParseWholeFloat() refuses, after its quotation: "is not a finite number", or that it
-// is too large.
+// Says why ParseWholeFloat() refuses a text, to follow its quotation: it "is not a finite number", or is too large.
 std::string NumberProblem(std::string_view text);
 
 // What labels an input had so far: 0 means -1 only where -1 does not occur. One thread reads the
@@ -67,7 +66,7 @@ class Labels {
   // Sets the row's label, or label_name if classes are added by name. INVALID_ARGUMENT: not a label; the row then has
   // none.
   absl::Status Read(std::string_view text, Row* row);
-  // Whether a label of the model is written so; of a model that adds classes by name, one that it has.
+  // True if the model has a label that is written so.
   bool Has(std::string_view text) const;
 
  private:
@@ -79,7 +78,7 @@ class Labels {
 
   LabelRule rule_;
   absl::flat_hash_map<std::string, size_t> positions_;
-  // Of names that are numbers, by NumberKey().
+  // The label names that are numbers, by NumberKey().
   absl::flat_hash_map<std::string, std::string> numbers_;
 };
 

@@ -70,8 +70,8 @@ class Progress {
   // anew.
   explicit Progress(const Counters& counters);
 
-  // Where examples come from: a stream, or a producer that has marked the end of a pass, after which
-  // they are known data. The error over passes says nothing of a drift.
+  // Examples come from a stream, or, once their producer has marked the end of a pass, are known data:
+  // the error over passes says nothing of a drift.
   enum class Source { kStream, kKnownData };
 
   // Adds a stretch of examples that was evaluated on the weights after the latest update added.

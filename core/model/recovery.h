@@ -16,8 +16,8 @@
 
 namespace perceptrond {
 
-// Whether a record may replace the weight vector of this number: with several classes one a class that
-// exists.
+// True if the model has the weight vector of this number, so that a record may replace it: several classes
+// have one for each class that exists.
 bool HasVector(const ModelCore& core, const ModelState& state, size_t number);
 
 // Errors of every method: DATA_LOSS, and the state is of no use; StoppedError likewise; UNAVAILABLE

@@ -54,7 +54,7 @@ absl::Status CheckEtag(const v1::Model& model, absl::string_view etag) {
                    {{"model", model.name()}, {"etag", model.etag()}});
 }
 
-// Whether a request has the id of an earlier one. PERMISSION_DENIED if that was another principal's.
+// True if a request has the id of an earlier one. PERMISSION_DENIED if that was another principal's.
 absl::StatusOr<bool> IsRepeated(absl::string_view request_id, absl::string_view earlier,
                                 absl::string_view owner) {
   if (request_id.empty() || request_id != earlier) return false;

@@ -90,7 +90,7 @@ absl::Status TooLarge(size_t most) {
                    {{"max_bytes", absl::StrCat(most)}});
 }
 
-// Whether the whole numbers of a message, and of those in it, are from 0 to kMostCount; hashes, which
+// True if the whole numbers of a message, and of those in it, are from 0 to kMostCount; hashes, which
 // are fixed64, may be any. O(messages).
 bool HasSoundCounts(const Message& message) {
   const google::protobuf::Reflection& reflection = *message.GetReflection();

@@ -9,23 +9,24 @@
 
 namespace perceptrond {
 
-// Who makes a call. Thread contract: safe for any number of threads.
+// The maker of a call. Thread contract: safe for any number of threads.
 class Caller {
  public:
   virtual ~Caller() = default;
   // The name of the caller's principal, which owns the ids that the caller chooses; empty without
   // access control.
   virtual std::string principal() const = 0;
-  // Whether the caller's principal has this name, or had it.
+  // True if the caller's principal has this name, or had it.
   virtual bool IsNamed(absl::string_view name) const = 0;
   // OK if the caller may read a model of this full name. The error does not tell whether there is
   // one.
   virtual absl::Status CheckRead(absl::string_view name) const = 0;
 };
 
-// A W3C traceparent; null: the call has none.
+// The W3C traceparent of the call that the thread works for; null if it has none.
 inline constinit thread_local const std::string* current_traceparent = nullptr;
-// Null: the thread works for the server itself, or for somebody who may do everything.
+// The caller whom the thread works for; null if that is the server itself, or somebody who may do
+// everything.
 inline constinit thread_local const Caller* current_caller = nullptr;
 
 inline std::string CurrentPrincipal() {

@@ -33,7 +33,8 @@ struct FleetServerOptions {
   std::string key;
   std::string authority;
   size_t max_message_bytes = 0;
-  // What the principals of other servers' calls may do; null: everything. Must outlive the calls.
+  // The rules for the principals whose calls other servers pass on; null: they may do everything. Must
+  // outlive the calls.
   const AccessControl* access = nullptr;
 };
 

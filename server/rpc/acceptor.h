@@ -145,8 +145,8 @@ class Acceptor {
 
   // To be called before Start, with what decides whether a call may be made. Without it each may.
   void SetAdmission(Admission* admission) { admission_ = admission; }
-  // The same for a port of other servers, which have checked what they pass on: the rules by which this
-  // server looks up what their principals may do.
+  // For a port of other servers, which have checked what they pass on: sets the rules by which this
+  // server looks up what the principals that they state may do.
   void SetAccess(const AccessControl* access) { access_ = access; }
   // To be called before the server is built.
   void AddTo(grpc::ServerBuilder& builder);

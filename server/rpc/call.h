@@ -119,8 +119,8 @@ class Call {
   const grpc::ServerContext& context() const { return context_; }
   // What the caller may do; null if nothing is checked. Constant after the call's method has begun.
   const CallAccess* access() const { return access_.get(); }
-  // Whom the core asks what the caller may do: access(), or of a call that another server of the fleet
-  // makes, who that says it is made for. Null if everything is allowed.
+  // Answers the core's questions of what the caller may do: access(), or, where another server of the
+  // fleet makes the call, the principal that it states. Null if everything is allowed.
   const Caller* caller() const;
   // The path on the wire: "/perceptron.v1.ModelService/GetModel".
   const std::string& path() const { return context_.method(); }
@@ -201,7 +201,7 @@ class Call {
   bool cancelled_ = false;
   // Null if nothing about the call is checked or recorded.
   std::unique_ptr<CallAccess> access_;
-  // Of a call that another server passes on, if that knows its principal.
+  // The caller that another server states when it passes a call on; null if it states none.
   std::unique_ptr<Caller> passed_on_;
   // Null if the method takes no alias.
   std::unique_ptr<CallAliases> aliases_;
@@ -236,7 +236,7 @@ TraceContext TraceOf(const grpc::ServerContext& context);
 // The same as it is passed on: a traceparent of version 00, or empty.
 std::string TraceparentOf(const grpc::ServerContext& context);
 
-// Whose call it is, by Call::caller: a name of the access file, or empty.
+// The name in the access file of the principal that Call::caller() has; empty if it has none.
 std::string PrincipalOf(const Call& call);
 
 // The metadata in which a server of a fleet tells another whose call it forwards.

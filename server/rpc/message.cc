@@ -165,7 +165,7 @@ absl::Status BadPageToken(absl::string_view token) {
 
 namespace {
 
-// What the token holds, if its checksum is right; else empty.
+// The content of a token whose checksum is right; else empty.
 std::string ContentOf(absl::string_view list, absl::string_view token) {
   std::string text;
   if (!absl::WebSafeBase64Unescape(token, &text) || text.size() <= kChecksumDigits) return "";

@@ -47,7 +47,7 @@ struct CreateOptions {
   bool validate_only = false;
 };
 
-// Whether an array has a null among its elements, which protobuf would leave out.
+// True if an array has a null among its elements: protobuf would leave it out and move the others.
 bool HasNullElement(const google::protobuf::Value& value) {
   for (const google::protobuf::Value& element : value.list_value().values()) {
     if (element.has_null_value() || HasNullElement(element)) return true;

@@ -408,7 +408,7 @@ void PredictRun::Summarize(const Outcome& outcome) {
         hashed_ ? "number of slots " : "dimension ", *index_limit_, ", which were ignored"));
   }
   if (const std::string notice = summary_.DecideZeroLabels(); !notice.empty()) PrintNotice(notice);
-  // What is before the tab is a label wherever any text may be one.
+  // Where any text may be a label, the text before the tab is one.
   const bool any_label =
       answering_.model().learner().classes().new_classes() == v1::Classes::NEW_CLASSES_NAMED;
   if (input_->Has(FormatKind::kText) && !any_label) summary_.DropLabelsIfAllAreUnknown();

@@ -41,9 +41,9 @@ class ScaledRows {
 
  private:
   const SignedRows& rows_;
-  // Of each column of a block, its largest magnitude.
+  // The largest magnitude of each column of a block.
   std::vector<double> largest_;
-  // Of each example.
+  // The length of each example after that division.
   std::vector<double> lengths_;
 };
 
