@@ -1,11 +1,10 @@
 // Faults under the journal: nothing acknowledged is lost, nothing unacknowledged is half in, and
 // the model is usable again.
-#include <future>
+#include <bit>
 #include <string>
 #include <thread>
 
 #include "gtest/gtest.h"
-#include "tests/core/model/replayed_weights.h"
 #include "tests/support/faulty_journal.h"
 #include "tests/support/recording_journal.h"
 #include "tests/support/traffic.h"
@@ -66,28 +65,6 @@ TEST_F(Faults, AFailedCommitIsUnavailableToEverybodyWhoWaits) {
   EXPECT_TRUE(absl::IsUnavailable(model->Learn(call, outcome)));
   EXPECT_GE(store_->stats().commit_failures, 1U);
   EXPECT_EQ(store_->stats().models_in_memory, 0U);
-}
-
-TEST_F(Faults, AStuckJournalShowsInTheOldestWaitUntilItAnswers) {
-  std::promise<void> release;
-  const std::shared_future<void> released = release.get_future().share();
-  Open([released](Call call, uint64_t) {
-    if (call == Call::kCommit) released.wait();
-    return Fate::kWorks;
-  });
-  ASSERT_OK(store_->Create(DenseSettings("a", 2), "", false).status());
-  EXPECT_EQ(store_->stats().oldest_commit_wait, absl::ZeroDuration());
-  std::promise<absl::Status> answer;
-  store_->committer().Submit(store_->Acquire("a").value(),
-                             [&](absl::Status status) { answer.set_value(status); });
-  const absl::Duration waited = store_->stats().oldest_commit_wait;
-  while (store_->stats().oldest_commit_wait <= waited + absl::Milliseconds(1)) {
-    std::this_thread::yield();
-  }
-  release.set_value();
-  EXPECT_OK(answer.get_future().get());
-  while (store_->stats().oldest_commit_wait > absl::ZeroDuration()) std::this_thread::yield();
-  EXPECT_GT(store_->stats().commit_busy, absl::ZeroDuration());
 }
 
 TEST_F(Faults, AFailedCommitOfOneGroupClosesOnlyTheModelsInIt) {
@@ -159,6 +136,40 @@ Fate RandomFate(std::mt19937& random, Call call) {
   return kFates[random() % 3];
 }
 
+// The journal's records are one run of the perceptron, whose weights the model has: each row is a mistake of the weights
+// before it, and each update rounds once from float64.
+void ExpectOneRun(Journal& journal, const Model& model, size_t dimension) {
+  std::vector<float> weights(dimension);
+  double bias = 0;
+  uint64_t revision = 0;
+  EXPECT_OK(journal.Replay(model.id(), 0, [&](const storage::UpdateRecord& record, size_t) {
+    EXPECT_EQ(record.first_revision(), revision + 1);
+    int at = 0;
+    for (int row = 0; row < record.labels_size(); ++row, ++revision) {
+      const double label = record.labels(row);
+      const int begin = at;
+      double score = bias;
+      for (; at < static_cast<int>(record.row_ends(row)); ++at)
+        score += static_cast<double>(weights[record.indices(at)]) * record.values(at);
+      // The product's sum may have another order.
+      EXPECT_LE(label * score, 1e-9);
+      for (int i = begin; i < at; ++i) {
+        float& weight = weights[record.indices(i)];
+        weight = static_cast<float>(weight + label * record.values(i));
+      }
+      bias += label;
+    }
+    return absl::OkStatus();
+  }));
+  EXPECT_EQ(model.revision(), revision);
+  const WeightList list = ListWeights(model)[0];
+  std::vector<float> found(dimension);
+  for (size_t i = 0; i < list.indices.size(); ++i) found[list.indices[i]] = list.values[i];
+  for (size_t i = 0; i < dimension; ++i)
+    EXPECT_EQ(std::bit_cast<uint32_t>(found[i]), std::bit_cast<uint32_t>(weights[i])) << i;
+  EXPECT_EQ(list.bias, bias);
+}
+
 // The order of the producers' examples is open, but the journal says it.
 TEST_F(Faults, RandomFailuresUnderSeveralProducersKeepTheJournalOneRun) {
   constexpr uint32_t kDimension = 24;
@@ -188,12 +199,7 @@ TEST_F(Faults, RandomFailuresUnderSeveralProducersKeepTheJournalOneRun) {
   Open([](Call, uint64_t) { return Fate::kWorks; });
   const std::shared_ptr<Model> model = store_->Acquire("a").value();
   EXPECT_EQ(MakeReport(*model).examples(), examples);
-  testing::ReplayedWeights replayed(kDimension);
-  EXPECT_OK(base_->Replay(model->id(), 0, [&](const storage::UpdateRecord& record, size_t) {
-    replayed.Apply(record);
-    return absl::OkStatus();
-  }));
-  replayed.ExpectEqual(*model);
+  ExpectOneRun(*base_, *model, kDimension);
 }
 
 }  // namespace

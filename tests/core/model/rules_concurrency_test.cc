@@ -1,5 +1,6 @@
-// Every learner of the catalogue under several streams at once, while others predict, explain, analyze and replace the
-// weights, and the store takes snapshots. To be run under ThreadSanitizer too.
+// Every learner of the catalogue under several streams at once, while others predict, explain, analyze, read reports and
+// replace the weights, the store takes snapshots, and the model leaves memory whenever nobody uses it. To be run under
+// ThreadSanitizer too.
 #include <atomic>
 #include <bit>
 #include <thread>
@@ -59,10 +60,12 @@ class RulesConcurrency : public ::testing::TestWithParam<Case> {
     settings.mutable_stored_examples()->set_max_updates(20);
     Open();
     EXPECT_OK(store_->Create(settings, "", false).status());
+    EXPECT_OK(store_->Create(testing::DenseSettings("other", 2), "", false).status());
   }
   void Open() {
     Store::Options options;
     options.snapshot_bytes = 1;
+    options.memory_budget = 1;
     store_ =
         std::make_unique<Store>(std::make_unique<testing::JournalDecorator>(journal_), options);
   }
@@ -104,7 +107,17 @@ class RulesConcurrency : public ::testing::TestWithParam<Case> {
     revision = outcome.revision;
     ExplainOutcome explained;
     (void)model->Explain(asked, {}, {0, 1000, {}}, explained);
-    EXPECT_EQ(MakeReport(*model).duplicates(), 0U);
+  }
+  // Counters and weights of one moment fit together.
+  void ReportOnce(uint64_t& examples) {
+    const std::shared_ptr<Model> model = store_->Acquire("m").value();
+    const ModelReader reader(*model);
+    const ConvergenceReport report = MakeReport(reader);
+    EXPECT_EQ(report.updates(), reader.revision());
+    EXPECT_EQ(report.duplicates(), 0U);
+    EXPECT_GE(report.examples(), examples);
+    examples = report.examples();
+    for (const WeightList& list : ListWeights(reader)) EXPECT_EQ(list.revision, reader.revision());
   }
   // Not every learner can be analyzed or has weights that can be replaced.
   void AnalyzeOnce() {
@@ -128,7 +141,12 @@ TEST_P(RulesConcurrency, WhatStreamsLearnedAtOnceIsThereAgainToTheBit) {
   std::vector<std::thread> streams;
   for (int i = 0; i < kStreams; ++i) streams.emplace_back([&, i] { LearnStream(i); });
   std::thread reader([&] {
-    for (uint64_t revision = 0; !done;) ReadOnce(revision);
+    for (uint64_t revision = 0, examples = 0; !done;) {
+      ReadOnce(revision);
+      ReportOnce(examples);
+      // There is no room for two.
+      EXPECT_OK(store_->Acquire("other").status());
+    }
   });
   std::thread analyst([&] {
     while (!done) AnalyzeOnce();
@@ -145,6 +163,11 @@ TEST_P(RulesConcurrency, WhatStreamsLearnedAtOnceIsThereAgainToTheBit) {
     const std::shared_ptr<Model> model = store_->Acquire("m").value();
     EXPECT_GT(model->revision(), 0U);
     EXPECT_EQ(MakeReport(*model).updates(), model->revision());
+    uint64_t examples = 0;
+    for (int i = 0; i < kStreams; ++i) {
+      for (const auto& message : Messages(i)) examples += message.size();
+    }
+    EXPECT_EQ(MakeReport(*model).examples(), examples);
     state = StateBytes(*model);
   }
   store_.reset();
@@ -153,6 +176,32 @@ TEST_P(RulesConcurrency, WhatStreamsLearnedAtOnceIsThereAgainToTheBit) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Rules, RulesConcurrency, ::testing::ValuesIn(Cases()), CaseName);
+
+// Streams that hold a deleted model get an error, and nothing crashes.
+TEST(DeletionConcurrency, ModelsAreDeletedAndMadeAnewUnderTheirStreams) {
+  Store store(std::make_unique<MemoryJournal>(), Store::Options());
+  EXPECT_OK(store.Create(testing::DenseSettings("m", 2), "", false).status());
+  const testing::Columns rows = testing::Columns().AddDense({1, 2}, 1).AddDense({1, 2}, -1);
+  std::atomic<bool> done = false;
+  std::vector<std::thread> streams;
+  for (int i = 0; i < kStreams; ++i) {
+    streams.emplace_back([&, i] {
+      while (!done) {
+        const absl::Status status =
+            testing::Send(store, "m", absl::StrCat("producer-", i), rows.batch()).status;
+        EXPECT_TRUE(status.ok() || absl::IsNotFound(status)) << status;
+      }
+    });
+  }
+  for (int i = 0; i < 50; ++i) {
+    EXPECT_OK(store.Delete("m", "", false));
+    EXPECT_OK(store.Create(testing::DenseSettings("m", 2), "", false).status());
+    EXPECT_OK(testing::Send(store, "m", "main", rows.batch()).status);
+  }
+  done = true;
+  for (std::thread& stream : streams) stream.join();
+  EXPECT_EQ(store.catalogue().Count().value(), 1U);
+}
 
 }  // namespace
 }  // namespace perceptrond::rules_concurrency_test

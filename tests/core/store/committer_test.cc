@@ -218,6 +218,8 @@ TEST_F(WatchedCommits, SyncUpdatesAndLearnedPredictionsButNotCountersAlone) {
   const PredictionOfRow named[] = {{0, 7}};
   EXPECT_EQ(learn(named), 0U);
   EXPECT_TRUE(watched_->synced);
+  EXPECT_EQ(learn({}), 0U);
+  EXPECT_FALSE(watched_->synced);
 }
 
 TEST_F(WatchedCommits, APartitionThatDoesNotAnswerHoldsUpNoOther) {
@@ -231,11 +233,13 @@ TEST_F(WatchedCommits, APartitionThatDoesNotAnswerHoldsUpNoOther) {
   std::thread stalled([&] { learn(0); });
   watched_->entered.WaitForNotification();
   for (uint32_t i = 1; i < kPartitions; ++i) learn(i);
-  EXPECT_GT(store_->committer().oldest_wait(), absl::ZeroDuration());
+  EXPECT_GT(store_->stats().oldest_commit_wait, absl::ZeroDuration());
   EXPECT_EQ(store_->committer().commits(), kPartitions - 1);
   watched_->released.Notify();
   stalled.join();
   EXPECT_EQ(store_->committer().commits(), kPartitions);
+  EXPECT_GT(store_->stats().commit_busy, absl::ZeroDuration());
+  while (store_->stats().oldest_commit_wait > absl::ZeroDuration()) std::this_thread::yield();
 }
 
 }  // namespace

@@ -13,19 +13,15 @@
 #include "gtest/gtest.h"
 #include "tests/core/store/store_fixture.h"
 #include "tests/support/stop_after.h"
-#include "tests/support/textbook.h"
 
 namespace perceptrond {
 namespace {
 
 using testing::Columns;
 using testing::DenseSettings;
-using testing::IntegerExample;
 using testing::ReasonOf;
 using testing::Send;
 using testing::StoreTest;
-using testing::SvmExample;
-using testing::Textbook;
 
 constexpr MemoryUse kModels = MemoryUse::kModels;
 constexpr MemoryUse kRequests = MemoryUse::kRequests;
@@ -42,26 +38,6 @@ TEST(MemoryBudget, DataInFlightHasItsShareWhateverTheModelsTake) {
   EXPECT_EQ(budget.refusals(kAnswers), 1U);
   budget.Release(kRequests, 250);
   EXPECT_TRUE(budget.TryReserve(kAnswers, 1));
-}
-
-TEST(MemoryBudget, BeyondItsShareItTakesWhatModelsCanSpare) {
-  MemoryBudget budget(1000, 250);
-  size_t models = 750;
-  budget.ChangeModels(0, models);
-  // Models that somebody uses take 300.
-  budget.OnNoRoom([&] {
-    const size_t now = std::max<size_t>(300, std::min(models, budget.model_room()));
-    budget.ChangeModels(models, now);
-    models = now;
-  });
-  EXPECT_TRUE(budget.TryReserve(kRequests, 200));
-  EXPECT_EQ(models, 750U);
-  EXPECT_TRUE(budget.TryReserve(kRequests, 400));
-  EXPECT_EQ(models, 400U);
-  EXPECT_TRUE(budget.TryReserve(kRequests, 100));
-  EXPECT_FALSE(budget.TryReserve(kRequests, 1));
-  EXPECT_EQ(budget.reserved(kModels), 300U);
-  EXPECT_EQ(budget.reserved(kRequests), 700U);
 }
 
 TEST(MemoryBudget, OneReservationAtATimeAlwaysSucceeds) {
@@ -177,45 +153,39 @@ TEST_F(ModelMemoryTest, AModelThatAloneExceedsTheLimitIsLoadedBesideASmallOne) {
   EXPECT_GT(store_->stats().memory_bytes, options.memory_budget);
 }
 
-TEST_F(ModelMemoryTest, NamesEndWhereTheModelsMemoryDoes) {
+// A model of names, and one whose rule keeps rows: each message brings more of them.
+TEST_F(ModelMemoryTest, WhatAModelCollectsEndsWhereItsMemoryDoes) {
   Store::Options options;
   options.limits.max_model_bytes = 1 << 20;
   Open(options);
-  ::perceptron::v1::Model settings = testing::NamedSettings("models/n", 1 << 20);
-  settings.mutable_stored_examples()->set_max_updates(0);
-  ASSERT_OK(store_->Create(settings, "", false).status());
-  LearnOutcome outcome;
-  for (int i = 0; i < 200 && outcome.row_errors.empty(); ++i) {
+  ::perceptron::v1::Model names = testing::NamedSettings("names", 1 << 20);
+  ::perceptron::v1::Model rows = DenseSettings("rows", 1000);
+  rows.mutable_learner()->mutable_kernel_perceptron()->set_budget(100'000);
+  const auto learn = [&](const std::string& name, int i) {
+    const int label = i % 2 == 0 ? 1 : -1;
+    if (name == "rows") {
+      std::vector<float> row(1000, 1.0F);
+      row[i] = 100;
+      return Send(*store_, name, "p", Columns().AddDense(row, label).batch()).outcome;
+    }
     std::vector<testing::NamedExample> examples;
-    for (int k = 0; k < 500; ++k)
-      examples.push_back({{{absl::StrCat("name-", 500 * i + k), 1}}, k % 2 == 0 ? 1 : -1});
-    outcome = Send(*store_, "models/n", "p", testing::NamedColumns(examples).batch()).outcome;
+    for (int k = 0; k < 50; ++k)
+      examples.push_back({{{absl::StrCat("name-", 50 * i + k), 1}}, k % 2 == 0 ? 1 : -1});
+    return Send(*store_, name, "p", testing::NamedColumns(examples).batch()).outcome;
+  };
+  for (::perceptron::v1::Model* const settings : {&names, &rows}) {
+    SCOPED_TRACE(settings->name());
+    settings->mutable_stored_examples()->set_max_updates(0);
+    ASSERT_OK(store_->Create(*settings, "", false).status());
+    LearnOutcome outcome;
+    for (int i = 0; i < 1000 && outcome.row_errors.empty(); ++i)
+      outcome = learn(settings->name(), i);
+    ASSERT_FALSE(outcome.row_errors.empty());
+    EXPECT_EQ(outcome.row_errors[0].error.code, ValidationCode::kFeatureCap);
+    const size_t bytes = MeasureMemory(*store_->Acquire(settings->name()).value()).total;
+    EXPECT_GT(bytes, options.limits.max_model_bytes / 2);
+    EXPECT_LT(bytes, 2 * options.limits.max_model_bytes);
   }
-  ASSERT_FALSE(outcome.row_errors.empty());
-  EXPECT_EQ(outcome.row_errors[0].error.code, ValidationCode::kFeatureCap);
-  EXPECT_GT(store_->Acquire("models/n").value()->revision(), 5000U);
-}
-
-TEST_F(ModelMemoryTest, RowsThatARuleKeepsEndWhereTheModelsMemoryDoes) {
-  Store::Options options;
-  options.limits.max_model_bytes = 1 << 20;
-  Open(options);
-  ::perceptron::v1::Model settings = DenseSettings("k", 1000);
-  settings.mutable_learner()->mutable_kernel_perceptron()->set_budget(100'000);
-  settings.mutable_stored_examples()->set_max_updates(0);
-  ASSERT_OK(store_->Create(settings, "", false).status());
-  LearnOutcome outcome;
-  for (int i = 0; i < 1000 && outcome.row_errors.empty(); ++i) {
-    std::vector<float> row(1000, 1.0F);
-    row[i] = 100;
-    const Columns batch = Columns().AddDense(row, i % 2 == 0 ? 1 : -1);
-    outcome = Send(*store_, "k", "p", batch.batch()).outcome;
-  }
-  ASSERT_EQ(outcome.row_errors.size(), 1U);
-  EXPECT_EQ(outcome.row_errors[0].error.code, ValidationCode::kFeatureCap);
-  const size_t bytes = MeasureMemory(*store_->Acquire("k").value()).total;
-  EXPECT_GT(bytes, options.limits.max_model_bytes);
-  EXPECT_LT(bytes, 2 * options.limits.max_model_bytes);
 }
 
 TEST_F(ModelMemoryTest, ModelsBeyondALimitAreNotCreated) {
@@ -269,68 +239,6 @@ TEST_F(ModelMemoryTest, AModelWhoseUpdateWasCutShortIsLoadedAsTheJournalHasIt) {
   EXPECT_EQ(store_->Acquire("a").value(), again);
   const testing::Sent sent = Send(*store_, "a", "p", row_.batch(), 1);
   EXPECT_OK(sent.status);
-}
-
-TEST_F(ModelMemoryTest, ServesMoreModelsThanFitFromSeveralThreads) {
-  constexpr uint32_t kDimension = 1000;
-  constexpr size_t kModels = 40;
-  constexpr int kThreads = 4;
-  constexpr int kMessages = 300;
-  Store::Options options;
-  options.memory_budget = 8 * kDimension * sizeof(float);
-  options.snapshot_bytes = 2000;
-  Open(options);
-  struct Twin {
-    Mutex mutex;
-    Textbook textbook{kDimension};
-  };
-  std::vector<Twin> twins(kModels);
-  for (size_t i = 0; i < kModels; ++i) Create(absl::StrCat("model-", i), kDimension);
-  std::vector<std::thread> threads;
-  for (int t = 0; t < kThreads; ++t) {
-    threads.emplace_back([&, t] {
-      std::mt19937 random(t);
-      for (int i = 0; i < kMessages; ++i) {
-        const size_t m = random() % kModels;
-        const SvmExample example = IntegerExample(random, kDimension);
-        MutexLock lock(&twins[m].mutex);  // so that both learn in the same order
-        const bool mistake = twins[m].textbook.Learn(example);
-        const testing::Sent sent = Send(*store_, absl::StrCat("model-", m),
-                                        absl::StrCat("producer-", t), Columns({example}).batch());
-        EXPECT_OK(sent.status);
-        EXPECT_EQ(sent.outcome.mistakes, mistake ? 1U : 0U);
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  const Store::Stats stats = store_->stats();
-  EXPECT_GT(stats.evictions, kModels);
-  EXPECT_LE(stats.loads, stats.evictions + stats.models_in_memory);
-  EXPECT_LT(stats.models_in_memory, kModels / 2);
-  uint64_t examples = 0;
-  for (size_t m = 0; m < kModels; ++m) {
-    const std::shared_ptr<Model> model = store_->Acquire(absl::StrCat("model-", m)).value();
-    const WeightList list = ListWeights(*model)[0];
-    std::vector<double> weights(kDimension);
-    for (size_t i = 0; i < list.indices.size(); ++i) weights[list.indices[i]] = list.values[i];
-    EXPECT_EQ(weights, twins[m].textbook.weights) << m;
-    EXPECT_EQ(list.bias, twins[m].textbook.bias);
-    examples += MakeReport(*model).examples();
-  }
-  EXPECT_EQ(examples, static_cast<uint64_t>(kThreads * kMessages));
-}
-
-TEST_F(ModelMemoryTest, KeepsModelsThatAreHeldWhateverTheBudget) {
-  Store::Options options;
-  options.memory_budget = 1;
-  Open(options);
-  for (int i = 0; i < 10; ++i) Create(absl::StrCat("model-", i), 100);
-  const std::shared_ptr<Model> held = store_->Acquire("model-0").value();
-  for (int i = 1; i < 10; ++i) ASSERT_OK(store_->Acquire(absl::StrCat("model-", i)).status());
-  EXPECT_EQ(store_->Acquire("model-0").value(), held);
-  EXPECT_EQ(store_->stats().models_in_memory, 2U);  // the held one and the last
-  EXPECT_EQ(store_->stats().evictions, 8U);
-  EXPECT_EQ(store_->stats().loads, 10U);
 }
 
 TEST_F(ModelMemoryTest, TheLeastRecentlyUsedLeavesFirst) {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <random>
 #include <span>
 #include <string>
 
@@ -47,16 +46,5 @@ class StoreTest : public ::testing::Test {
   std::unique_ptr<Store> store_;
   const Columns row_ = Columns().AddDense({1, 2}, 1);
 };
-
-// Integers: the reference in float64 is exact, and so is float32.
-inline SvmExample IntegerExample(std::mt19937& random, uint32_t dimension) {
-  SvmExample example;
-  example.label = random() % 2 == 0 ? 1 : -1;
-  for (uint32_t i = 0; i < dimension; i += 1 + random() % 40) {
-    example.indices.push_back(i);
-    example.values.push_back(static_cast<float>(static_cast<int>(random() % 7) - 3));
-  }
-  return example;
-}
 
 }  // namespace perceptrond::testing

@@ -20,7 +20,6 @@ namespace {
 
 using testing::Columns;
 using testing::DenseSettings;
-using testing::IntegerExample;
 using testing::ReasonOf;
 using testing::Send;
 using testing::StateBytes;
@@ -273,10 +272,10 @@ TEST_F(StoreTest, ASnapshotShortensTheJournalAndIsReported) {
   Store::Options options;
   options.snapshot_bytes = 1;
   store_ = std::make_unique<Store>(std::make_unique<testing::JournalDecorator>(recording), options);
-  Create("a", 10);
-  std::mt19937 random(1);
+  Create("a");
   for (int i = 0; i < 200; ++i) {
-    ASSERT_OK(Send(*store_, "a", "p", Columns({IntegerExample(random, 10)}).batch()).status);
+    const Columns mistake = Columns().AddDense({1, 2}, i % 2 == 0 ? 1 : -1);
+    ASSERT_OK(Send(*store_, "a", "p", mistake.batch()).status);
   }
   recording->AwaitSnapshots(1);
   const std::string state = StateBytes(*store_->Acquire("a").value());
@@ -402,23 +401,6 @@ TEST_F(SearchTest, LooksAtNoMoreThanItMay) {
   // There is nothing after the last.
   EXPECT_EQ(store_->Search(Name(399), 10, 300, none)->next, "");
   EXPECT_EQ(store_->Search(Name(kModels - 1), 10, 300, none)->next, "");
-}
-
-TEST_F(SearchTest, LookingAndPeekingLoadNothing) {
-  EXPECT_OK(Send(*store_, Name(1), "p", Columns().AddDense({1}, 1).batch()).status);
-  Open(Store::Options());
-  const absl::StatusOr<ModelSummary> stored = store_->GetSummary(Name(1));
-  ASSERT_OK(stored.status());
-  EXPECT_FALSE(stored->in_memory);
-  EXPECT_EQ(stored->report.examples(), 1U);
-  EXPECT_EQ(store_->GetIfLoaded(Name(1)), nullptr);
-  EXPECT_EQ(store_->GetIfLoaded("models/none"), nullptr);
-  EXPECT_TRUE(absl::IsNotFound(store_->GetSummary("models/none").status()));
-  ASSERT_OK(store_->Search("", 100, 100, All).status());
-  EXPECT_EQ(store_->stats().loads, 0U);
-  const std::shared_ptr<Model> model = *store_->Acquire(Name(1));
-  EXPECT_EQ(store_->GetIfLoaded(Name(1)), model);
-  EXPECT_TRUE(store_->GetSummary(Name(1))->in_memory);
 }
 
 }  // namespace
