@@ -163,6 +163,7 @@ class ExplainEvery : public ::testing::TestWithParam<Case> {
               has_classes() ? predicted.class_scores[i * kClasses + k] : predicted.scores[i],
               tolerance);
           EXPECT_LE(some.explanations[i].contributions.size(), 3U);
+          EXPECT_EQ(one.contributions_absent.empty(), rule().form == Form::kLinear);
           if (rule().form == Form::kLinear) {
             ExpectFeaturesSumToScore(one);
             ExpectFeaturesSumToScore(some.explanations[i]);
@@ -185,6 +186,7 @@ class ExplainEvery : public ::testing::TestWithParam<Case> {
     EXPECT_EQ(some.support.size() + some.other_support_count, all.support.size());
     for (const SupportContribution& one : all.support) {
       EXPECT_GT(one.revision, replaced);
+      EXPECT_EQ(one.contribution, one.dual_coefficient * one.kernel);
       // An update adds its example to its own class and takes it from one other.
       EXPECT_TRUE(!has_classes() || (one.label == all.label) == (one.dual_coefficient > 0));
     }
@@ -200,10 +202,12 @@ TEST_P(ExplainEvery, FeaturesAndSupportExamplesSumToThePredictedScore) {
   kind.rule = rule().rule;
   kind.wrapper = rule().wrapper;
   if (MakeLearner(kind, 1)->replaceable_weights() == nullptr || !absent().empty() ||
-      GetParam().space == Space::kNamed || has_classes())
+      GetParam().space == Space::kNamed || GetParam().classes == ClassKind::kNumbered)
     return;
   // Older support examples count no more.
-  const NewWeights weights{{{{0, 2, 5}, {0.5F, -1.5F, 2}, 0.25F}}, {}, ~0U};
+  NewWeights weights{{{{0, 2, 5}, {0.5F, -1.5F, 2}, 0.25F}}, {}, ~0U};
+  for (int k = 1; has_classes() && k < kClasses; ++k)
+    weights.vectors.push_back({{1, 3}, {0.5F * static_cast<float>(k), -1}, -0.5F});
   const uint64_t replaced = lone.model->ReplaceWeights(weights, std::nullopt).value();
   EXPECT_EQ(Check(lone, replaced), 0U);
   Learn(lone, 2);
@@ -379,32 +383,6 @@ TEST(ExplainSupport, StartingWeightsAreALineOfTheirOwn) {
   EXPECT_EQ(ExplainOne(lone, Columns().AddDense({1, 3}, 1)).start_contribution, 4);
 }
 
-// (1, 1)+ and (1, 0)- by the polynomial kernel (1 + x . z)^2 + b^2: the first is a mistake at a
-// tie, the second since the first says K = 4 + 1 there.
-TEST(ExplainSupport, OfAKernelIsItsShareTimesTheKernel) {
-  v1::Model settings = testing::DenseSettings("k", 2);
-  settings.mutable_learner()
-      ->mutable_kernel_perceptron()
-      ->mutable_kernel()
-      ->mutable_polynomial()
-      ->set_degree(2);
-  LoneModel lone(settings);
-  lone.Learn(Columns().AddDense({1, 1}, 1).AddDense({1, 0}, -1).batch());
-  ASSERT_EQ(lone.model->revision(), 2U);
-  const Explanation explanation = ExplainOne(lone, Columns().AddDense({1, 2}, 1));
-  EXPECT_NE(explanation.contributions_absent, "");
-  EXPECT_TRUE(explanation.contributions.empty());
-  ASSERT_EQ(explanation.support.size(), 2U);
-  EXPECT_EQ(explanation.support[0].revision, 1U);
-  EXPECT_EQ(explanation.support[0].label, 1);
-  EXPECT_EQ(explanation.support[0].kernel, 16 + 1);
-  EXPECT_EQ(explanation.support[0].contribution, 17);
-  EXPECT_EQ(explanation.support[1].revision, 2U);
-  EXPECT_EQ(explanation.support[1].label, -1);
-  EXPECT_EQ(explanation.support[1].contribution, -(4 + 1));
-  EXPECT_EQ(explanation.score, 12);
-}
-
 TEST(ExplainSupport, ReplacedWeightsBelongToTheOriginAsUpdatesNoLongerStoredDo) {
   v1::Model settings = testing::DenseSettings("m", 1);
   settings.mutable_stored_examples()->set_max_updates(2);
@@ -432,44 +410,6 @@ TEST(ExplainSupport, AModelThatStoresNoUpdatesSaysSo) {
   const Explanation explanation = ExplainOne(lone, Columns().AddDense({1}, 1));
   EXPECT_NE(explanation.support_absent.find("stored_examples.max_updates"), std::string::npos);
   EXPECT_EQ(explanation.contributions.size(), 1U);
-}
-
-// (1, 0) of class 1 is a mistake at a tie, its rival class 0; (0, 2) of class 2 then has class 1 as
-// its rival, whose score is 1 by its bias.
-TEST(ExplainSupport, AnUpdateCountsForItsClassAndAgainstItsRival) {
-  v1::Model settings = testing::DenseSettings("m", 2);
-  testing::SetClasses(ClassKind::kFixed, 4, settings);
-  LoneModel lone(settings);
-  lone.Learn(Columns().AddDense({1, 0}, 1).AddDense({0, 2}, 2).batch());
-  ASSERT_EQ(lone.model->revision(), 2U);
-  const Columns row = Columns().AddDense({3, 1}, 0);
-  const auto contributions = [&](int32_t k) {
-    std::vector<std::pair<int32_t, double>> list;
-    for (const SupportContribution& one : ExplainOne(lone, row, k).support)
-      list.emplace_back(one.label, one.contribution);
-    return list;
-  };
-  using List = std::vector<std::pair<int32_t, double>>;
-  EXPECT_EQ(contributions(0), (List{{1, -4}}));
-  EXPECT_EQ(contributions(1), (List{{1, 4}, {2, -(2 + 1)}}));
-  EXPECT_EQ(contributions(2), (List{{2, 2 + 1}}));
-  EXPECT_EQ(contributions(3), List());
-}
-
-TEST(ExplainSupport, ReplacedWeightsOfAClassAreALineOfTheirOwn) {
-  v1::Model settings = testing::DenseSettings("m", 2);
-  testing::SetClasses(ClassKind::kFixed, 3, settings);
-  LoneModel lone(settings);
-  lone.Learn(Columns().AddDense({1, 0}, 1).batch());
-  const NewWeights weights{{{{0}, {2}, 0.5F}, {{1}, {-1}, 0}}, {}, ~0U};
-  const uint64_t replaced = lone.model->ReplaceWeights(weights, std::nullopt).value();
-  lone.Learn(Columns().AddDense({4, 0}, 2).batch());
-  const Explanation explanation = ExplainOne(lone, Columns().AddDense({1, 1}, 0), 0);
-  EXPECT_EQ(explanation.start_revision, replaced);
-  EXPECT_EQ(explanation.start_contribution, 2 + 0.5);
-  ASSERT_EQ(explanation.support.size(), 1U);
-  EXPECT_EQ(explanation.support[0].contribution, -(4 + 1));
-  EXPECT_EQ(explanation.score, 2.5 - 5);
 }
 
 }  // namespace
