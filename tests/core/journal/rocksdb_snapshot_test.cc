@@ -131,6 +131,11 @@ storage::Snapshot LargeSnapshot(uint64_t revision) {
   for (int i = 0; i < 300; ++i) snapshot.add_names(absl::StrCat("name", i));
   snapshot.add_names(std::string(1000, 'x'));
   for (int i = 0; i < 200; ++i) snapshot.add_class_names(absl::StrCat("class", i));
+  snapshot.mutable_document_counts()->set_documents(100);
+  for (int i = 0; i < 100; ++i) {
+    snapshot.mutable_document_counts()->add_slot_distances(1);
+    snapshot.mutable_document_counts()->add_counts(i);
+  }
   return snapshot;
 }
 

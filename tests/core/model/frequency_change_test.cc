@@ -8,7 +8,6 @@
 
 #include "core/features/names.h"
 #include "core/journal/memory_journal.h"
-#include "core/journal/snapshot_parts.h"
 #include "core/model/model.h"
 #include "core/store/model_history.h"
 #include "core/store/store.h"
@@ -143,37 +142,6 @@ TEST_F(FrequencyChange, BeginsTheFiguresAgainAndDropsStoredExamples) {
   const StoredExamplesView stored = CopyStoredExamples(*Get());
   EXPECT_THAT(stored.examples.updates, IsEmpty());
   EXPECT_FALSE(stored.examples.complete);
-}
-
-TEST_F(FrequencyChange, ARollbackToOtherFrequenciesKeepsNoProofOfTheNewOnes) {
-  storage::Counters kept;
-  kept.mutable_report()->set_updates(3);
-  kept.set_analysis_ceiling(0.5);
-  storage::Counters now = kept;
-  now.mutable_report()->set_updates(9);
-  now.set_analysis_ceiling(0.1);
-  now.set_analysis_not_separable(true);
-  EXPECT_TRUE(RollBackCounters(now, kept).analysis_not_separable());
-  now.set_inputs_changed_at(5);
-  const storage::Counters counters = RollBackCounters(now, kept);
-  EXPECT_FALSE(counters.analysis_not_separable());
-  EXPECT_EQ(counters.analysis_ceiling(), 0.5);
-  EXPECT_EQ(counters.inputs_changed_at(), 10U);
-}
-
-TEST_F(FrequencyChange, WhatIsCountedIsInTheSnapshotAndItsParts) {
-  Create(Settings());
-  LearnPairs(40);
-  EXPECT_EQ(Get()->core().documents->UntilDue(), 48U);
-  const storage::Snapshot snapshot = MakeSnapshot(*Get());
-  storage::Snapshot whole;
-  int parts = 0;
-  ASSERT_OK(ForEachPart(snapshot, 100, [&](const storage::Snapshot& part) {
-    ++parts;
-    return AppendPart(part, whole);
-  }));
-  EXPECT_GT(parts, 2);
-  EXPECT_EQ(whole.SerializeAsString(), snapshot.SerializeAsString());
 }
 
 TEST_F(FrequencyChange, ARollbackBeforeItHasTheExamplesThatItFound) {

@@ -255,15 +255,6 @@ TEST_F(CatalogueConflictsTest, AComponentThatIsDeletedWhileACompositionIsCopiedM
   EXPECT_TRUE(absl::IsNotFound(journal_.Find("models/copy").status()));
 }
 
-TEST_F(CatalogueConflictsTest, ModelsOfAllServersCountForEach) {
-  EXPECT_EQ(*store_->catalogue().Count(), 1U);
-  ASSERT_OK(other_.Create(DenseSettings("models/other", 2), "", false).status());
-  EXPECT_EQ(*store_->catalogue().Count(), 2U);
-  ASSERT_OK(store_->Delete("models/other", "", false));
-  ASSERT_OK(Delete(other_, *again_));
-  EXPECT_EQ(*store_->catalogue().Count(), 0U);
-}
-
 TEST_F(CatalogueConflictsTest, TheLastModelThatThereMayBeIsCreatedByOneServer) {
   CatalogueLimits limits;
   limits.max_models = 2;

@@ -11,6 +11,7 @@
 #include "core/journal/rocksdb_journal.h"
 #include "core/store/model_history.h"
 #include "gtest/gtest.h"
+#include "tests/support/faulty_journal.h"
 #include "tests/support/journal_decorator.h"
 #include "tests/support/journals.h"
 #include "tests/support/learners.h"
@@ -28,20 +29,6 @@ namespace v1 = ::perceptron::v1;
 constexpr char kKept[] = "models/Named-perceptron";
 const char* const kLearners[] = {"perceptron", "arow", "voted-perceptron"};
 const ImportOptions kImport{.id = "of-the-source", .history_id = "history"};
-
-// Fails to read a model after some.
-class Interrupted final : public testing::JournalDecorator {
- public:
-  Interrupted(std::shared_ptr<Journal> base, int loads)
-      : JournalDecorator(std::move(base)), loads_(loads) {}
-  absl::StatusOr<std::unique_ptr<StoredModel>> Load(uint64_t model_id) override {
-    if (loads_-- == 0) return absl::UnavailableError("interrupted");
-    return base().Load(model_id);
-  }
-
- private:
-  int loads_;
-};
 
 class JournalCopyTest : public ::testing::Test {
  protected:
@@ -69,7 +56,7 @@ class JournalCopyTest : public ::testing::Test {
     };
     EXPECT_OK(store.Change("models/Dense-perceptron", {}, freeze).status());
     EXPECT_OK(ModelHistory(store).Keep(kKept, "k").status());
-    const auto set = [&](Alias& alias) {
+    const auto set = [](Alias& alias) {
       alias.set_model(kKept);
       return absl::OkStatus();
     };
@@ -156,7 +143,11 @@ TEST_F(JournalCopyTest, ThatWasInterruptedIsOpenedByNoServerAndGoesOn) {
   {
     const auto journal = Open(true);
     ASSERT_OK(journal.status());
-    Interrupted source(source_, kLoads);
+    using Call = testing::FaultyJournal::Call;
+    using Fate = testing::FaultyJournal::Fate;
+    testing::FaultyJournal source(source_, [](Call call, uint64_t number) {
+      return call == Call::kLoadCommittedState && number > kLoads ? Fate::kFails : Fate::kWorks;
+    });
     JournalCopy copy(nullptr);
     const absl::Status status = copy.Run(source, **journal);
     EXPECT_TRUE(absl::IsUnavailable(status)) << status;

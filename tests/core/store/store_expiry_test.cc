@@ -1,9 +1,6 @@
 // A store's models that nobody uses. The times are in model_expiry_test.cc, by a clock of the test's.
-#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
-#include <atomic>
-
-#include "absl/synchronization/notification.h"
 #include "tests/core/store/store_fixture.h"
 
 namespace perceptrond::testing {
@@ -20,26 +17,6 @@ class StoreExpiryTest : public StoreTest {
     return store_->GetSummary(name)->expire_time;
   }
 };
-
-TEST_F(StoreExpiryTest, DeletesAModelOnceThatNobodyUsesAndNoOther) {
-  std::atomic<int> deletions = 0;
-  absl::Notification deleted;
-  Store::Options options;
-  options.on_expired = [&](const std::string& model) {
-    EXPECT_EQ(model, "models/m");
-    if (++deletions == 1) deleted.Notify();
-  };
-  Open(options);
-  Create("models/kept");
-  CreateExpiring("models/other", 3600);
-  CreateExpiring("models/m", 1);
-  deleted.WaitForNotification();
-  EXPECT_TRUE(absl::IsNotFound(store_->Acquire("models/m").status()));
-  EXPECT_OK(store_->Acquire("models/kept").status());
-  EXPECT_OK(store_->Acquire("models/other").status());
-  store_.reset();
-  EXPECT_EQ(deletions, 1);
-}
 
 TEST_F(StoreExpiryTest, AUsePutsTheTimeOffAlsoOfAModelThatLeavesMemoryAndAChangeBeginsIt) {
   Store::Options options;
