@@ -68,14 +68,6 @@ absl::StatusOr<uint64_t> ReadAll(const std::string& directory) {
   return records->size();
 }
 
-TEST_F(OnDisk, ReopeningKeepsEverything) {
-  for (int i = 0; i < 3; ++i) {
-    const auto records = ReadAll(home());
-    ASSERT_OK(records.status());
-    EXPECT_EQ(*records, kRecords);
-  }
-}
-
 TEST_F(OnDisk, ReopeningKeepsSnapshotsDeletionsAndTheLastId) {
   uint64_t last = 0;
   {

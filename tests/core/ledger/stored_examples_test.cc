@@ -9,6 +9,7 @@
 #include "core/features/names.h"
 #include "core/model/model_analysis.h"
 #include "gtest/gtest.h"
+#include "tests/core/model/analysed_model.h"
 #include "tests/support/class_traffic.h"
 
 namespace perceptrond::stored_examples_test {
@@ -172,13 +173,7 @@ INSTANTIATE_TEST_SUITE_P(
 // A crash: what the journal holds, without what a store writes as it closes.
 class CrashedSample : public ::testing::Test {
  protected:
-  std::shared_ptr<Model> Reload() {
-    JournalEntry entry = lone_.model->ledger().TakePending();
-    entry.model_id = lone_.model->id();
-    EXPECT_OK(lone_.journal.Commit({&entry, 1}, {}).status());
-    return Model::Load(lone_.journal.Find("models/m").value(), lone_.journal, Model::Limits())
-        .value();
-  }
+  std::shared_ptr<Model> Reload() { return testing::Reload(lone_); }
   void Save() {
     EXPECT_OK(lone_.journal.SaveSnapshot(lone_.model->id(), MakeSnapshot(*lone_.model)));
   }

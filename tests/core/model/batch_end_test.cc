@@ -100,18 +100,6 @@ TEST_F(BatchEndStore, AMarkSentAgainEndsNoBatch) {
   }
 }
 
-TEST_F(BatchEndStore, AFrozenModelEndsNone) {
-  Learn("a", Ones(2), 0);
-  const auto freeze = [](v1::Model& model) {
-    model.set_state(v1::MODEL_STATE_FROZEN);
-    return absl::OkStatus();
-  };
-  ASSERT_OK(store_->Change("models/m", {}, freeze).status());
-  EXPECT_EQ(Learn("a", Ones(2), 0).outcome.duplicates, 2U);
-  EXPECT_TRUE(absl::IsFailedPrecondition(Learn("a", Columns(), 2, 1).status));
-  EXPECT_EQ(store_->Acquire("models/m").value()->revision(), 2U);
-}
-
 TEST(BatchEnd, ThatACrashCutOffComesBeforeTheNextExample) {
   LoneModel lone(Settings(1, 2));
   lone.Learn(Ones(2).batch(), 1);

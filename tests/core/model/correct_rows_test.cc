@@ -53,16 +53,19 @@ TEST(CorrectRowsTest, CountedLaterTheyLeaveTheModelAsIfLearned) {
     MutexLock turn(&two.producer.turn);
     ASSERT_OK(CountCorrectRows(*two.model, two.producer, begin, static_cast<int64_t>(correct.rows),
                                {{correct.outcome.revision, correct.tally}}));
-    if (correct.rows == columns.batch().rows()) continue;
-    LearnCall call;
-    call.batch = columns.batch();
-    call.producer = &two.producer;
-    call.first_offset = begin;
-    LearnOutcome outcome;
-    ASSERT_OK(two.model->Learn(call, outcome));
-    EXPECT_EQ(outcome.duplicates, correct.rows);
-    // The first row that calls for an update was left.
-    EXPECT_EQ(outcome.updated_rows.at(0), correct.rows);
+    if (correct.rows < columns.batch().rows()) {
+      LearnCall call;
+      call.batch = columns.batch();
+      call.producer = &two.producer;
+      call.first_offset = begin;
+      LearnOutcome outcome;
+      ASSERT_OK(two.model->Learn(call, outcome));
+      EXPECT_EQ(outcome.duplicates, correct.rows);
+      // The first row that calls for an update was left.
+      EXPECT_EQ(outcome.updated_rows.at(0), correct.rows);
+    }
+    // Rows count before the update that replaced their revision.
+    ASSERT_EQ(MakeReport(*one.model).streak(), MakeReport(*two.model).streak()) << i;
   }
   EXPECT_EQ(PositionOf(one.producer).next_offset, PositionOf(two.producer).next_offset);
   const ConvergenceReport report = MakeReport(*one.model);
@@ -71,7 +74,6 @@ TEST(CorrectRowsTest, CountedLaterTheyLeaveTheModelAsIfLearned) {
   EXPECT_EQ(report.updates(), other.updates());
   EXPECT_EQ(report.examples(), other.examples());
   EXPECT_EQ(report.mistakes(), other.mistakes());
-  EXPECT_EQ(report.streak(), other.streak());
   EXPECT_EQ(report.radius(), other.radius());
   EXPECT_EQ(report.row_errors().at("UNKNOWN_LABEL"), other.row_errors().at("UNKNOWN_LABEL"));
   EXPECT_EQ(one.Weights(kDimension), two.Weights(kDimension));

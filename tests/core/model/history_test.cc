@@ -75,50 +75,42 @@ TEST(LearningCurve, MessagesAndCommitsDoNotDecideWhereTheyHavePoints) {
   EXPECT_EQ(Figures(curves.points), Figures(MakeLearningCurve(*parts.model).points));
 }
 
-TEST(LearningCurve, EndWithThePresentState) {
+// Without a point of its own for the last update a curve would climb to where it has long been.
+TEST(LearningCurve, EndsWithTheLastUpdateAndThePresent) {
   LoneModel lone(testing::DenseSettings("m", 2));
-  LearningCurve curves = MakeLearningCurve(*lone.model);
-  ASSERT_EQ(curves.points.size(), 1U);
-  EXPECT_EQ(curves.points[0].revision(), 0);
-  EXPECT_FALSE(curves.points[0].has_margin_ceiling());
-  const Columns columns = Columns().AddDense({1, 0}, 1).AddDense({-1, 0}, -1).AddDense({-2, 0}, -1);
-  for (int64_t pass = 1; pass <= 3; ++pass) lone.Learn(columns.batch(), pass);
-  curves = MakeLearningCurve(*lone.model);
-  const ConvergenceReport report = MakeReport(*lone.model);
-  // The floor came with a pass that changed nothing, after the last update.
-  ASSERT_TRUE(report.has_margin_floor());
-  EXPECT_EQ(curves.points.size(), lone.model->revision() + 1);
-  EXPECT_EQ(curves.points.back().revision(), static_cast<int64_t>(lone.model->revision()));
-  EXPECT_EQ(curves.points.back().examples(), 9U);
-  EXPECT_EQ(curves.points.back().margin_floor(), report.margin_floor());
-  EXPECT_EQ(curves.report.examples(), 9U);
-}
-
-// Else a curve would climb to where it has long been.
-TEST(LearningCurve, TheLastUpdateKeepsItsOwnPointBeforeThePresent) {
-  LoneModel lone(testing::DenseSettings("m", 2));
-  lone.Learn(Columns().AddDense({1, 0}, 1).AddDense({-1, 0}, -1).batch());
-  const LearningCurvePoint updated = MakeLearningCurve(*lone.model).points.back();
+  LearningCurve curve = MakeLearningCurve(*lone.model);
+  ASSERT_EQ(curve.points.size(), 1U);
+  EXPECT_EQ(curve.points[0].revision(), 0);
+  EXPECT_FALSE(curve.points[0].has_margin_ceiling());
+  const std::vector<SvmExample> mistakes = {{1, {0}, {1}}, {-1, {0}, {-1}}};
+  std::vector<SvmExample> all = mistakes;
+  all.resize(2000, {1, {0}, {2}});
+  lone.Learn(Columns(mistakes).batch());
   const uint64_t revision = lone.model->revision();
   ASSERT_GT(revision, 0U);
+  curve = MakeLearningCurve(*lone.model);
+  const LearningCurvePoint updated = curve.points.back();
   // Without more examples the present stands for the last update.
-  ASSERT_EQ(MakeLearningCurve(*lone.model).points.size(), revision);
-  Columns right;
-  for (int i = 0; i < 2000; ++i) right.AddDense({2, 0}, 1);
-  lone.Learn(right.batch());
+  ASSERT_EQ(curve.points.size(), revision);
+  lone.Learn(Columns(all, mistakes.size(), all.size()).batch(), 1);
+  lone.Learn(Columns(all).batch(), 2);
   ASSERT_EQ(lone.model->revision(), revision);
-  const LearningCurve curves = MakeLearningCurve(*lone.model);
-  ASSERT_EQ(curves.points.size(), revision + 1);
-  const LearningCurvePoint& own = curves.points[revision - 1];
-  const LearningCurvePoint& present = curves.points[revision];
+  curve = MakeLearningCurve(*lone.model);
+  ASSERT_EQ(curve.points.size(), revision + 1);
+  const LearningCurvePoint& own = curve.points[revision - 1];
+  const LearningCurvePoint& present = curve.points[revision];
   EXPECT_EQ(own.revision(), present.revision());
-  EXPECT_EQ(own.examples(), present.examples() - curves.report.streak());
+  EXPECT_EQ(own.examples(), present.examples() - curve.report.streak());
   EXPECT_EQ(own.mistakes(), present.mistakes());
   EXPECT_EQ(own.weight_norm(), present.weight_norm());
   EXPECT_EQ(own.weight_norm(), updated.weight_norm());
   EXPECT_GT(own.window_error(), 0);
   EXPECT_EQ(present.window_error(), 0);
-  EXPECT_EQ(present.examples(), 2002U);
+  EXPECT_EQ(present.examples(), 4000U);
+  EXPECT_EQ(curve.report.examples(), 4000U);
+  // The floor came with a pass that changed nothing, after the last update.
+  ASSERT_TRUE(present.has_margin_floor());
+  EXPECT_EQ(present.margin_floor(), MakeReport(*lone.model).margin_floor());
 }
 
 class StoredCurve : public testing::StoreTest, public ::testing::WithParamInterface<uint64_t> {};

@@ -29,40 +29,6 @@ absl::Status TryLearn(LoneModel& lone, const Batch& batch, LearnOutcome& outcome
   return lone.model->Learn(call, outcome);
 }
 
-TEST(Predict, ChangesNothing) {
-  for (const Space space : {Space::kDense, Space::kHashed, Space::kNamed}) {
-    testing::TrafficOptions traffic;
-    traffic.space = space;
-    LoneModel lone(testing::SpaceSettings(space, "model", traffic.dimension));
-    for (const testing::Message& message : MakeTraffic(1, traffic))
-      lone.Learn(testing::SpaceBatch(space, message.examples).batch());
-    const std::string state = StateBytes(*lone.model);
-    const size_t memory = MeasureMemory(*lone.model).total;
-    for (const testing::Message& message : MakeTraffic(2, traffic)) {
-      const PredictOutcome outcome =
-          lone.Predict(testing::SpaceBatch(space, message.examples).batch());
-      EXPECT_EQ(outcome.revision, lone.model->revision());
-    }
-    EXPECT_EQ(StateBytes(*lone.model), state);
-    EXPECT_EQ(MeasureMemory(*lone.model).total, memory);
-  }
-}
-
-TEST(Predict, SaysWhatLearningWouldSay) {
-  testing::TrafficOptions traffic;
-  LoneModel lone(DenseSettings("model", traffic.dimension));
-  for (const testing::Message& message : MakeTraffic(3, traffic)) {
-    if (message.examples.empty()) continue;
-    const Columns one(message.examples, 0, 1);
-    const PredictOutcome predicted = lone.Predict(one.batch());
-    const LearnOutcome learned = lone.Learn(one.batch());
-    // A bad label is no matter to a prediction.
-    if (!learned.row_errors.empty()) continue;
-    EXPECT_EQ(predicted.scores, learned.scores);
-    EXPECT_EQ(predicted.labels, learned.predicted);
-  }
-}
-
 TEST(Predict, RefusesBadRowsAndScoresTheOthers) {
   LoneModel lone(DenseSettings("model", 2));
   lone.Learn(Columns().AddDense({1, 2}, 1).batch());
@@ -140,31 +106,6 @@ TEST(Learn, RefusesWhatWouldLeaveFloat32AndLearnsOn) {
   const ConvergenceReport report = MakeReport(*lone.model);
   EXPECT_EQ(report.row_errors().at(ReasonName(ValidationCode::kWeightOverflow)), 1U);
   EXPECT_TRUE(std::isfinite(report.weight_norm()));
-}
-
-TEST(Learn, RefusesNamesThatShareASlotAndAddUpToInfinity) {
-  LoneModel lone(testing::HashedSettings("model", 1));
-  std::vector<std::pair<std::string, float>> features;
-  for (int i = 0; i < 8; ++i) features.emplace_back(absl::StrCat("f", i), kHuge);
-  const LearnOutcome outcome = lone.Learn(NamedColumns({{features, 1}, {{{"f0", 1}}, 1}}).batch());
-  ASSERT_EQ(outcome.row_errors.size(), 1U);
-  EXPECT_EQ(outcome.row_errors[0].error.code, ValidationCode::kNonFiniteValue);
-  EXPECT_EQ(outcome.examples, 1U);
-}
-
-TEST(Learn, TakesExamplesWithoutFeaturesInEverySpace) {
-  for (const Space space : {Space::kDense, Space::kHashed, Space::kNamed}) {
-    for (const bool alone : {true, false}) {
-      LoneModel lone(testing::SpaceSettings(space, "model", 4));
-      std::vector<testing::SvmExample> examples(1);
-      examples[0].label = 1;
-      if (!alone) examples.push_back({-1, {2}, {1}});
-      const LearnOutcome outcome = lone.Learn(testing::SpaceBatch(space, examples).batch());
-      EXPECT_TRUE(outcome.row_errors.empty());
-      EXPECT_EQ(outcome.updated_rows.size(), examples.size());
-      EXPECT_EQ(lone.Offset(), alone ? 1 : 0);
-    }
-  }
 }
 
 TEST(Learn, MixesDenseAndSparseRowsInOneHistory) {

@@ -45,29 +45,6 @@ TEST(RowSettings, DefaultsAreWrittenOut) {
   EXPECT_EQ(settings.learner().kernel_perceptron().kernel().polynomial().coef0(), 1);
 }
 
-TEST(RowSettings, AreRead) {
-  const auto kernel = Read("kernel-perceptron", [](v1::Learner& learner) {
-    testing::SetCount(learner, "budget", 7);
-    learner.mutable_kernel_perceptron()->mutable_kernel()->mutable_polynomial()->set_degree(5);
-    learner.mutable_kernel_perceptron()->mutable_kernel()->mutable_polynomial()->set_coef0(0);
-  });
-  ASSERT_OK(kernel.status());
-  EXPECT_EQ(kernel->learner.budget, 7U);
-  EXPECT_EQ(kernel->learner.kernel.kind, KernelSettings::Kind::kPolynomial);
-  EXPECT_EQ(kernel->learner.kernel.degree, 5U);
-  EXPECT_EQ(kernel->learner.kernel.coef0, 0);
-  const auto batch = Read("batch-perceptron", [](v1::Learner& learner) {
-    testing::SetCount(learner, "mini_batch", 64);
-  });
-  ASSERT_OK(batch.status());
-  EXPECT_EQ(batch->learner.mini_batch, 64U);
-  const auto pocket = Read("pocket-perceptron", [](v1::Learner& learner) {
-    testing::SetCount(learner, "ratchet_examples", 100);
-  });
-  ASSERT_OK(pocket.status());
-  EXPECT_EQ(pocket->learner.ratchet_examples, 100U);
-}
-
 TEST(LogisticSettings, StepsAreConstantUnlessSaidAndAdaptiveOnesAreNotAveraged) {
   using Logistic = v1::LogisticRegression;
   const auto is_refused = [](const std::string& learner, int steps) {
