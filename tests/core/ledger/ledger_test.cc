@@ -1,6 +1,7 @@
 // A ledger and its readers, and the owners of its producers.
 #include "core/ledger/ledger.h"
 
+#include <memory>
 #include <thread>
 
 #include "gtest/gtest.h"

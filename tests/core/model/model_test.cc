@@ -16,7 +16,6 @@ using testing::LoneModel;
 using testing::NamedColumns;
 using testing::NamedSettings;
 using testing::ReasonOf;
-using testing::Space;
 using testing::StateBytes;
 namespace v1 = ::perceptron::v1;
 

@@ -11,6 +11,7 @@
 #include "core/store/model_catalogue.h"
 #include "core/store/model_history.h"
 #include "core/store/store.h"
+#include "tests/core/store/store_fixture.h"
 #include "tests/support/journal_decorator.h"
 #include "tests/support/models.h"
 #include "tests/support/status.h"
@@ -70,14 +71,6 @@ class Overtaken final : public testing::JournalDecorator {
   }
 };
 
-absl::Status SetAlias(ModelCatalogue& catalogue) {
-  const auto set = [](Alias& alias) {
-    alias.set_model(kName);
-    return absl::OkStatus();
-  };
-  return catalogue.ChangeAlias(kAlias, {.allow_missing = true}, set).status();
-}
-
 absl::Status Describe(ModelCatalogue& catalogue, const char* description = "new") {
   const auto describe = [description](v1::Model& model) {
     model.set_description(description);
@@ -122,7 +115,7 @@ class CatalogueConflictsTest : public ::testing::Test {
 
 TEST_F(CatalogueConflictsTest, AModelThatGetsAnAliasOrACompositionWhileItIsDeletedStays) {
   const std::function<absl::Status()> uses[] = {
-      [&] { return SetAlias(other_); },
+      [&] { return testing::PointAlias(other_, kAlias, kName); },
       [&] { return other_.Create(Composition(), "", false).status(); }};
   for (const std::function<absl::Status()>& use : uses) {
     overtaken_->event = [&] { EXPECT_OK(use()); };
@@ -137,7 +130,7 @@ TEST_F(CatalogueConflictsTest, AModelThatGetsAnAliasOrACompositionWhileItIsDelet
 
 TEST_F(CatalogueConflictsTest, AnAliasIsNotGivenToAModelThatIsDeletedMeanwhile) {
   overtaken_->event = [&] { EXPECT_OK(again_->Delete(kName)); };
-  const absl::Status set = SetAlias(store_->catalogue());
+  const absl::Status set = testing::PointAlias(store_->catalogue(), kAlias, kName);
   EXPECT_EQ(ReasonOf(set), "MODEL_NOT_FOUND") << set;
   EXPECT_TRUE(journal_.aliases().empty());
 }
@@ -187,11 +180,7 @@ TEST_F(CatalogueConflictsTest, AChangeKeepsTheSnapshotsThatAnotherServerHasKept)
 TEST_F(CatalogueConflictsTest, AChangeWithAnEtagIsRefusedOnceAnotherServerHasChangedTheModel) {
   overtaken_->event = [&] { EXPECT_OK(Describe(other_)); };
   const std::string etag = Header().model().etag();
-  const auto freeze = [](v1::Model& model) {
-    model.set_state(v1::MODEL_STATE_FROZEN);
-    return absl::OkStatus();
-  };
-  const absl::Status changed = store_->Change(kName, {.etag = etag}, freeze).status();
+  const absl::Status changed = testing::FreezeIn(*store_, kName, etag);
   EXPECT_EQ(ReasonOf(changed), "ETAG_MISMATCH") << changed;
   EXPECT_EQ(Header().model().state(), v1::MODEL_STATE_ACTIVE);
 }

@@ -11,6 +11,7 @@
 #include "core/journal/rocksdb_journal.h"
 #include "core/store/model_history.h"
 #include "gtest/gtest.h"
+#include "tests/core/store/store_fixture.h"
 #include "tests/support/faulty_journal.h"
 #include "tests/support/journal_decorator.h"
 #include "tests/support/journals.h"
@@ -50,17 +51,9 @@ class JournalCopyTest : public ::testing::Test {
       }
     }
     EXPECT_OK(store.Create(testing::DenseSettings("models/new", 3), "request", false).status());
-    const auto freeze = [](v1::Model& model) {
-      model.set_state(v1::MODEL_STATE_FROZEN);
-      return absl::OkStatus();
-    };
-    EXPECT_OK(store.Change("models/Dense-perceptron", {}, freeze).status());
+    EXPECT_OK(testing::FreezeIn(store, "models/Dense-perceptron"));
     EXPECT_OK(ModelHistory(store).Keep(kKept, "k").status());
-    const auto set = [](Alias& alias) {
-      alias.set_model(kKept);
-      return absl::OkStatus();
-    };
-    EXPECT_OK(store.catalogue().ChangeAlias("aliases/x", {.allow_missing = true}, set).status());
+    EXPECT_OK(testing::PointAlias(store.catalogue(), "aliases/x", kKept));
     // Mistakes, after what is kept.
     for (const int label : {1, -1, 1}) {
       const testing::NamedColumns row({{{{"f1", 1000}}, label}});

@@ -1,7 +1,6 @@
 // The memory budget: what counts, which models leave memory, and what is refused.
 #include "core/store/memory_budget.h"
 
-#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <thread>

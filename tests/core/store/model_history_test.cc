@@ -111,11 +111,7 @@ TEST_F(HistoryTest, ARollbackIsRefusedWhereItWouldSurprise) {
   ASSERT_OK(History().Keep(kName, "k").status());
   EXPECT_EQ(testing::ReasonOf(History().Keep(kName, "k").status()), "SNAPSHOT_EXISTS");
   EXPECT_EQ(testing::ReasonOf(History().RollBack(kName, {"k"}, 7)), "REVISION_MISMATCH");
-  const auto freeze = [](v1::Model& model) {
-    model.set_state(v1::MODEL_STATE_FROZEN);
-    return absl::OkStatus();
-  };
-  ASSERT_OK(store_->Change(kName, {}, freeze).status());
+  ASSERT_OK(testing::FreezeIn(*store_, kName));
   EXPECT_EQ(testing::ReasonOf(History().RollBack(kName, {"k"}, std::nullopt)), "MODEL_FROZEN");
   EXPECT_EQ(Get(kName)->revision(), 1U);
   EXPECT_EQ(testing::ReasonOf(History().Keep("models/none", "k").status()), "MODEL_NOT_FOUND");
@@ -348,11 +344,7 @@ TEST_F(HistoryTest, ARenamedModelKeepsItsUidAndLeavesItsNameToOthers) {
 
 TEST_F(HistoryTest, AnAliasKeepsItsModelFromBeingDeleted) {
   Create(kName);
-  const auto set = [](Alias& alias) {
-    alias.set_model(kName);
-    return absl::OkStatus();
-  };
-  ASSERT_OK(store_->catalogue().ChangeAlias("aliases/x", {.allow_missing = true}, set).status());
+  ASSERT_OK(testing::PointAlias(store_->catalogue(), "aliases/x", kName));
   EXPECT_EQ(testing::ReasonOf(store_->Delete(kName, "", false)), "MODEL_IN_USE");
   ASSERT_OK(History().Rename(kName, "models/b", ""));
   EXPECT_EQ(store_->catalogue().aliases().ModelOf("aliases/x").value(), "models/b");

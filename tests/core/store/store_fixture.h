@@ -47,4 +47,22 @@ class StoreTest : public ::testing::Test {
   const Columns row_ = Columns().AddDense({1, 2}, 1);
 };
 
+// As UpdateModel does.
+inline absl::Status FreezeIn(Store& store, const std::string& name, const std::string& etag = "") {
+  const auto freeze = [](v1::Model& model) {
+    model.set_state(v1::MODEL_STATE_FROZEN);
+    return absl::OkStatus();
+  };
+  return store.Change(name, {.etag = etag}, freeze).status();
+}
+
+inline absl::Status PointAlias(ModelCatalogue& catalogue, const std::string& alias,
+                               const std::string& model) {
+  const auto set = [&](Alias& changed) {
+    changed.set_model(model);
+    return absl::OkStatus();
+  };
+  return catalogue.ChangeAlias(alias, {.allow_missing = true}, set).status();
+}
+
 }  // namespace perceptrond::testing

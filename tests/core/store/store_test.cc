@@ -215,11 +215,7 @@ TEST_F(StoreTest, WhatIsNotThereIsNotFound) {
 
 TEST_F(StoreTest, AFrozenModelStaysFrozenAfterARestart) {
   Create("a");
-  const auto freeze = [](v1::Model& model) {
-    model.set_state(v1::MODEL_STATE_FROZEN);
-    return absl::OkStatus();
-  };
-  ASSERT_OK(store_->Change("a", {"", {}, false}, freeze).status());
+  ASSERT_OK(testing::FreezeIn(*store_, "a"));
   EXPECT_EQ(ReasonOf(Send(*store_, "a", "p", row_.batch()).status), "MODEL_FROZEN");
   Open(Store::Options());
   EXPECT_EQ(ReasonOf(Send(*store_, "a", "p", row_.batch()).status), "MODEL_FROZEN");
