@@ -10,7 +10,6 @@
 #include "absl/strings/match.h"
 #include "absl/synchronization/mutex.h"
 #include "tests/bench/benchmark.h"
-#include "tests/bench/servers.h"
 
 namespace perceptrond::bench {
 namespace {
@@ -45,14 +44,10 @@ void Run(std::vector<Benchmark> benchmarks, const Options& options, std::vector<
 
 int Main(const Options& options) {
   std::vector<Figure> figures;
-  Run({EmptyServer()}, options, figures);
   Run(StreamBenchmarks(options), options, figures);
-  Run(LatencyBenchmarks(options), options, figures);
-  // Their threads would be in the way.
-  Servers::Stop();
-  Run(CoreBenchmarks(options), options, figures);
+  Run({UnaryLatency(options)}, options, figures);
   if (isatty(STDERR_FILENO) != 0) std::fputs("\r\033[K", stderr);
-  std::fputs((options.json ? Json(figures) : Table(figures)).c_str(), stdout);
+  std::fputs(Table(figures).c_str(), stdout);
   if (!figures.empty()) return 0;
   std::fputs("no row has such a name\n", stderr);
   return 2;
@@ -63,8 +58,7 @@ int Main(const Options& options) {
 
 int main(int argc, char** argv) {
   perceptrond::bench::Options options;
-  std::string output = "table";
-  CLI::App app("perceptrond beside a server that learns nothing, and beside plain loops", "bench");
+  CLI::App app("perceptrond beside a server that learns nothing", "bench");
   app.add_option("--reps", options.reps, "Interleaved repetitions; medians are shown")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
@@ -72,12 +66,8 @@ int main(int argc, char** argv) {
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   app.add_option("--filter", options.filter, "Only rows whose name contains this");
-  app.add_option("-o,--output", output, "table, or json: one object a row")
-      ->check(CLI::IsMember({"table", "json"}))
-      ->capture_default_str();
   app.add_flag("--tiny", options.tiny, "Few examples: shows that it runs, and nothing else");
   CLI11_PARSE(app, argc, argv);
-  options.json = output == "json";
   std::signal(SIGPIPE, SIG_IGN);
   // As the server has it.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);

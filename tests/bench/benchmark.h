@@ -18,8 +18,6 @@ struct Options {
   double seconds = 1;
   // Only figures whose name contains it.
   std::string filter;
-  // json instead of a table.
-  bool json = false;
   // Fewer examples, so that a run takes seconds. What comes out means nothing.
   bool tiny = false;
 };
@@ -43,22 +41,8 @@ inline void Add(Figure& figure, double value, double reference) {
   figure.references.push_back(reference);
 }
 
-// Latencies `measure(server)` of the real server beside those of the null server.
-template <typename Measure>
-void AddLatencies(int rep, Measure measure, Figure& p50, Figure& p99) {
-  Latency ours;
-  Latency null;
-  InTurn(
-      rep, [&] { ours = measure(Server::kReal); }, [&] { null = measure(Server::kNull); });
-  Add(p50, ours.p50, null.p50);
-  Add(p99, ours.p99, null.p99);
-}
-
 // Nothing is prepared before it is measured. They hold references to `options`.
 std::vector<Benchmark> StreamBenchmarks(const Options& options);
-std::vector<Benchmark> LatencyBenchmarks(const Options& options);
-std::vector<Benchmark> CoreBenchmarks(const Options& options);
-// Start and memory of an empty server.
-Benchmark EmptyServer();
+Benchmark UnaryLatency(const Options& options);
 
 }  // namespace perceptrond::bench

@@ -80,13 +80,9 @@ PlainWork::PlainWork(const Rows& rows, uint32_t weights, std::vector<std::string
 size_t PlainWork::Pass() {
   std::vector<float> scores(rows_.size());
   std::vector<int32_t> predicted(rows_.size());
-  const PlainArrays arrays = {rows_.row_ends.data(),
-                              rows_.dense_width > 0 ? nullptr : rows_.indices.data(),
-                              rows_.values.data(),
-                              rows_.labels.data(),
-                              rows_.size(),
-                              rows_.dense_width,
-                              table_.empty() ? nullptr : table_.data()};
+  const PlainArrays arrays = {rows_.row_ends.data(), rows_.indices.data(),
+                              rows_.values.data(),   rows_.labels.data(),
+                              rows_.size(),          table_.empty() ? nullptr : table_.data()};
   return PlainLearn(arrays, weights_.data(), scores.data(), predicted.data());
 }
 

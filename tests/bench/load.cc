@@ -5,7 +5,6 @@
 #include <grpcpp/impl/codegen/sync_stream.h>
 
 #include <algorithm>
-#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -43,50 +42,17 @@ void Parse(Bytes& bytes, Proto& message) {
   Require(grpc::SerializationTraits<Proto>::Deserialize(&bytes, &message), "parsing an answer");
 }
 
-class Writer {
- public:
-  Writer(Stream& stream, Messages& messages, const StreamOptions& options,
-         const std::atomic<uint64_t>& answered)
-      : stream_(stream), messages_(messages), options_(options), answered_(answered) {}
-
-  void Run() {
-    const Clock::time_point start = Clock::now();
-    uint64_t examples = 0;
-    for (uint64_t sent = 0; sent < options_.messages && !Finished(start); ++sent) {
-      if (options_.rate > 0) {
-        std::this_thread::sleep_until(
-            start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(
-                        static_cast<double>(examples) / options_.rate)));
-      }
-      for (uint64_t seen = answered_; sent > seen && sent - seen >= options_.max_unanswered;
-           seen = answered_)
-        answered_.wait(seen);
-      const auto [message, size] = messages_.Take();
-      if (!stream_.Write(message)) break;
-      examples += size;
-    }
-    stream_.WritesDone();
+// Sends until the time or the messages are over.
+void WriteAll(Stream& stream, Messages& messages, const StreamOptions& options) {
+  const Clock::time_point start = Clock::now();
+  for (uint64_t sent = 0; sent < options.messages && Since(start) < options.seconds; ++sent) {
+    if (!stream.Write(messages.Take())) break;
   }
-
- private:
-  bool Finished(Clock::time_point start) const {
-    return Since(start) >= options_.seconds || (options_.stop != nullptr && *options_.stop);
-  }
-
-  Stream& stream_;
-  Messages& messages_;
-  const StreamOptions& options_;
-  // Messages.
-  const std::atomic<uint64_t>& answered_;
-};
-
-void Count(int messages, std::atomic<uint64_t>& answered) {
-  answered += static_cast<uint64_t>(messages);
-  answered.notify_one();
+  stream.WritesDone();
 }
 
-// Counts what is answered. When no more is, the writer waits for nothing.
-void ReadAll(Stream& stream, Call call, StreamOutcome& outcome, std::atomic<uint64_t>& answered) {
+// Counts what is answered.
+void ReadAll(Stream& stream, Call call, StreamOutcome& outcome) {
   Bytes bytes;
   v1::LearnStreamResponse learned;
   v1::PredictResponse predicted;
@@ -94,7 +60,6 @@ void ReadAll(Stream& stream, Call call, StreamOutcome& outcome, std::atomic<uint
     if (call == Call::kPredictStream) {
       Parse(bytes, predicted);
       outcome.examples += predicted.scores_size();
-      Count(1, answered);
       continue;
     }
     Parse(bytes, learned);
@@ -103,44 +68,23 @@ void ReadAll(Stream& stream, Call call, StreamOutcome& outcome, std::atomic<uint
       outcome.mistakes += result.mistakes();
       outcome.updates += result.updates();
     }
-    Count(learned.results_size(), answered);
   }
 }
 
 constexpr int kWarmUp = 50;
-
-Latency Summarize(std::vector<double> seconds) {
-  if (seconds.empty()) return {};
-  std::sort(seconds.begin(), seconds.end());
-  return {1e6 * seconds[seconds.size() / 2], 1e6 * seconds[seconds.size() * 99 / 100]};
-}
-
-// Times `ask(message)` over and over.
-template <typename Ask>
-Latency TimeEach(Messages& messages, double seconds, Ask ask) {
-  std::vector<double> taken;
-  const Clock::time_point start = Clock::now();
-  for (int i = 0; i < kWarmUp || taken.empty() || Since(start) < seconds; ++i) {
-    const Bytes message = messages.Take().first;
-    const Clock::time_point asked = Clock::now();
-    ask(message);
-    if (i >= kWarmUp) taken.push_back(Since(asked));
-  }
-  return Summarize(std::move(taken));
-}
 
 }  // namespace
 
 double Messages::bytes_an_example() const {
   size_t bytes = 0;
   for (const Bytes& message : rest) bytes += message.Length();
-  return static_cast<double>(bytes) / static_cast<double>(total_examples());
+  return static_cast<double>(bytes) / static_cast<double>(examples);
 }
 
-std::pair<Bytes, int> Messages::Take() {
+const Bytes& Messages::Take() {
   const size_t taken = next;
   next = (next + 1) % size();
-  return {rest[taken], examples[taken]};
+  return rest[taken];
 }
 
 StreamOutcome RunStream(grpc::Channel& channel, Messages& messages, const StreamOptions& options) {
@@ -153,10 +97,8 @@ StreamOutcome RunStream(grpc::Channel& channel, Messages& messages, const Stream
   }
   StreamOutcome outcome;
   const Clock::time_point start = Clock::now();
-  std::atomic<uint64_t> answered = 0;
-  std::thread writer([&] { Writer(*stream, messages, options, answered).Run(); });
-  ReadAll(*stream, options.call, outcome, answered);
-  Count(INT_MAX, answered);
+  std::thread writer([&] { WriteAll(*stream, messages, options); });
+  ReadAll(*stream, options.call, outcome);
   outcome.seconds = Since(start);
   writer.join();
   Require(stream->Finish(), "a stream");
@@ -166,7 +108,11 @@ StreamOutcome RunStream(grpc::Channel& channel, Messages& messages, const Stream
 Latency UnaryPredict(grpc::Channel& channel, Messages& messages, double seconds) {
   const grpc::internal::RpcMethod method("/perceptron.v1.PredictionService/Predict",
                                          grpc::internal::RpcMethod::NORMAL_RPC);
-  return TimeEach(messages, seconds, [&](const Bytes& message) {
+  std::vector<double> taken;
+  const Clock::time_point start = Clock::now();
+  for (int i = 0; i < kWarmUp || taken.empty() || Since(start) < seconds; ++i) {
+    const Bytes& message = messages.Take();
+    const Clock::time_point asked = Clock::now();
     grpc::ClientContext context;
     v1::PredictResponse response;
     Bytes bytes;
@@ -174,22 +120,10 @@ Latency UnaryPredict(grpc::Channel& channel, Messages& messages, double seconds)
                                                              &bytes)),
             "Predict");
     Parse(bytes, response);
-  });
-}
-
-Latency StreamPredict(grpc::Channel& channel, Messages& messages, double seconds) {
-  grpc::ClientContext context;
-  const std::unique_ptr<Stream> stream = Open(channel, Call::kPredictStream, context);
-  v1::PredictResponse response;
-  Bytes bytes;
-  if (!stream->Write(messages.first) || !stream->Read(&bytes)) std::abort();
-  const Latency latency = TimeEach(messages, seconds, [&](const Bytes& message) {
-    if (!stream->Write(message) || !stream->Read(&bytes)) std::abort();
-    Parse(bytes, response);
-  });
-  stream->WritesDone();
-  Require(stream->Finish(), "PredictStream");
-  return latency;
+    if (i >= kWarmUp) taken.push_back(Since(asked));
+  }
+  std::sort(taken.begin(), taken.end());
+  return {1e6 * taken[taken.size() / 2], 1e6 * taken[taken.size() * 99 / 100]};
 }
 
 }  // namespace perceptrond::bench

@@ -4,11 +4,8 @@
 
 #include <grpcpp/grpcpp.h>
 
-#include <atomic>
 #include <cstdint>
-#include <numeric>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace perceptrond::bench {
@@ -17,8 +14,8 @@ namespace perceptrond::bench {
 struct Messages {
   grpc::ByteBuffer first;
   std::vector<grpc::ByteBuffer> rest;
-  // How many examples each of `rest` has.
-  std::vector<int> examples;
+  // The examples of all of `rest`.
+  size_t examples = 0;
   // The names that `rest` spells out.
   std::vector<std::string> names;
   // The next of `rest`: a stream goes on where the one before ended.
@@ -26,9 +23,7 @@ struct Messages {
 
   size_t size() const { return rest.size(); }
   double bytes_an_example() const;
-  size_t total_examples() const { return std::accumulate(examples.begin(), examples.end(), 0U); }
-  // The next message and how many examples it has.
-  std::pair<grpc::ByteBuffer, int> Take();
+  const grpc::ByteBuffer& Take();
 };
 
 template <typename Proto>
@@ -55,12 +50,6 @@ struct StreamOptions {
   // Either may end it.
   double seconds = 1e9;
   uint64_t messages = UINT64_MAX;
-  const std::atomic<bool>* stop = nullptr;
-  // Messages sent and not answered. What is in flight when the time is over is waited for: a slow
-  // model needs a bound.
-  uint64_t max_unanswered = UINT64_MAX;
-  // > 0: examples a second at most.
-  double rate = 0;
 };
 
 // A writer and a reader thread on a stream of its own, from the first data message to the last
@@ -75,6 +64,5 @@ struct Latency {
 
 // One message after the other, each once the last is answered. The first ones are not counted.
 Latency UnaryPredict(grpc::Channel& channel, Messages& messages, double seconds);
-Latency StreamPredict(grpc::Channel& channel, Messages& messages, double seconds);
 
 }  // namespace perceptrond::bench

@@ -69,9 +69,8 @@ void NameFeatures(v1::ExampleColumns& columns, std::vector<std::string>& sent) {
 void FillColumns(const Rows& rows, v1::ExampleColumns& columns) {
   Append(rows.row_ends, *columns.mutable_row_ends());
   Append(rows.indices, *columns.mutable_indices());
-  if (rows.dense_width > 0 || !AllOnes(rows)) Append(rows.values, *columns.mutable_values());
+  if (!AllOnes(rows)) Append(rows.values, *columns.mutable_values());
   Append(rows.labels, *columns.mutable_labels());
-  columns.set_dense_width(rows.dense_width);
 }
 
 template <typename Request>
@@ -100,6 +99,7 @@ template <typename Request>
 Messages MakeMessages(const Rows& rows, const std::string& model, Form form, size_t size,
                       const std::function<void(Request&)>& complete) {
   Messages messages;
+  messages.examples = rows.size();
   Request first;
   first.set_model(model);
   Numbers numbers;
@@ -114,7 +114,6 @@ Messages MakeMessages(const Rows& rows, const std::string& model, Form form, siz
     }
     complete(request);
     messages.rest.push_back(ToBytes(request));
-    messages.examples.push_back(static_cast<int>(slice.size()));
   }
   if (form == Form::kTableNames) {
     first.set_name_table_size(std::bit_ceil(static_cast<uint32_t>(numbers.size())));

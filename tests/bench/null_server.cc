@@ -3,7 +3,7 @@
 // handles small messages itself, workers for larger ones, and in an answer all results that are
 // ready: it is to be as fast as this gRPC allows, as a slower one would flatter ours. It shares no
 // code with server/.
-//   null_server ADDRESS...
+//   null_server ADDRESS
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/impl/codegen/proto_utils.h>
 
@@ -15,11 +15,8 @@
 #include <string>
 #include <thread>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
 #include "perceptron/v1/learning_service.pb.h"
 #include "perceptron/v1/prediction_service.pb.h"
@@ -60,18 +57,6 @@ void FillPrediction(const v1::PredictRequest& request, v1::PredictResponse& resp
   response.mutable_predicted_labels()->Resize(rows, 1);
   response.mutable_distances()->Resize(rows, 0.5F);
   response.set_revision(1);
-}
-
-// The line that tells where a server listens: `listen` with the ports that it got.
-std::string ServingLine(const std::vector<std::string>& listen, const std::vector<int>& ports) {
-  std::vector<std::string> addresses;
-  for (size_t i = 0; i < listen.size(); ++i) {
-    addresses.push_back(
-        absl::StartsWith(listen[i], "unix:")
-            ? listen[i]
-            : absl::StrCat(listen[i].substr(0, listen[i].rfind(':')), ":", ports[i]));
-  }
-  return absl::StrCat("null server serving address=", absl::StrJoin(addresses, ","), "\n");
 }
 
 template <typename Proto>
@@ -266,14 +251,13 @@ std::unique_ptr<CallHandler> MakeHandler(Call& call, const std::string& method) 
   return nullptr;
 }
 
-int Main(const std::vector<std::string>& listen) {
+int Main(const std::string& address) {
   Workers workers(std::max(4U, std::thread::hardware_concurrency()));
   Transport transport{.make_handler = MakeHandler, .workers = workers};
   grpc::EnableDefaultHealthCheckService(false);
   grpc::ServerBuilder builder;
-  std::vector<int> ports(listen.size());
-  for (size_t i = 0; i < listen.size(); ++i)
-    builder.AddListeningPort(listen[i], grpc::InsecureServerCredentials(), &ports[i]);
+  int port = 0;
+  builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port);
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder.SetMaxReceiveMessageSize(kMaxReceivedBytes);
   builder.SetMaxSendMessageSize(-1);
@@ -282,7 +266,8 @@ int Main(const std::vector<std::string>& listen) {
   const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   if (server == nullptr) return 1;
   new Call(transport);
-  std::fputs(ServingLine(listen, ports).c_str(), stderr);
+  std::fprintf(stderr, "null server serving address=%s:%d\n",
+               address.substr(0, address.rfind(':')).c_str(), port);
   Poll(transport);
 }
 
@@ -290,12 +275,12 @@ int Main(const std::vector<std::string>& listen) {
 }  // namespace perceptrond::bench
 
 int main(int argc, char** argv) {
-  if (argc < 2) {
-    std::fputs("usage: null_server ADDRESS...\n", stderr);
+  if (argc != 2) {
+    std::fputs("usage: null_server ADDRESS\n", stderr);
     return 2;
   }
   // As the real server has it.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   std::signal(SIGPIPE, SIG_IGN);
-  return perceptrond::bench::Main(std::vector<std::string>(argv + 1, argv + argc));
+  return perceptrond::bench::Main(argv[1]);
 }

@@ -7,15 +7,13 @@
 
 namespace perceptrond::bench {
 
-// Arrays that do not overlap. indices null: dense rows of `width`. table: where the weight of each
-// index is; null: at the index.
+// Arrays that do not overlap. table: where the weight of each index is; null: at the index.
 struct PlainArrays {
   const uint32_t* row_ends;
   const uint32_t* indices;
   const float* values;
   const int32_t* labels;
   size_t rows;
-  size_t width;
   const uint32_t* table = nullptr;
 };
 

@@ -54,19 +54,4 @@ std::string Table(const std::vector<Figure>& rows) {
   return text;
 }
 
-std::string Json(const std::vector<Figure>& rows) {
-  std::string text;
-  for (const Figure& row : rows) {
-    absl::StrAppendFormat(
-        &text,
-        "{\"name\": \"%s\", \"value\": %.9g, \"reference\": %.9g, \"null\": %.9g, "
-        "\"cpu_ns\": %.6g, \"server_cpu_ns\": %.6g, \"bytes\": %.6g, "
-        "\"ratio\": %.6g, \"worst\": %.6g, \"goal\": \"%s\", \"met\": %s, \"unit\": \"%s\"}\n",
-        row.name, Median(row.values), Median(row.references), Median(row.nulls), Median(row.costs),
-        Median(row.server_costs), row.bytes, Median(row.Ratios()), row.worst(), row.goal_text(),
-        row.met() ? "true" : "false", row.unit);
-  }
-  return text;
-}
-
 }  // namespace perceptrond::bench

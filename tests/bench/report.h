@@ -37,7 +37,5 @@ struct Figure {
 };
 
 std::string Table(const std::vector<Figure>& rows);
-// One JSON object a row, one row a line.
-std::string Json(const std::vector<Figure>& rows);
 
 }  // namespace perceptrond::bench

@@ -1,8 +1,6 @@
 #include "tests/bench/rows.h"
 
 #include <algorithm>
-#include <cmath>
-#include <numeric>
 #include <random>
 #include <set>
 
@@ -57,15 +55,6 @@ class OwnIndices {
 };
 
 int32_t RandomLabel(std::mt19937& random) { return random() % 2 == 0 ? 1 : -1; }
-
-// `rows`, then the same with the labels turned of every `step`-th row from the first.
-Rows AndTurned(const Rows& rows, size_t step) {
-  Rows both = rows;
-  Rows turned = rows;
-  for (size_t i = 0; i < turned.size(); i += step) turned.labels[i] = -turned.labels[i];
-  both.Append(turned);
-  return both;
-}
 
 }  // namespace
 
@@ -124,31 +113,20 @@ Batch Rows::batch() const {
   batch.indices = indices;
   batch.values = values;
   batch.labels = labels;
-  batch.dense_width = dense_width;
   return batch;
 }
 
 Rows Rows::Slice(size_t begin, size_t end) const {
   Rows slice;
-  slice.dense_width = dense_width;
   const Batch all = batch();
   for (size_t i = begin; i < std::min(end, size()); ++i) {
     const Row row = all.row(i);
     slice.values.insert(slice.values.end(), row.values, row.values + row.size);
     slice.labels.push_back(labels[i]);
-    if (dense_width > 0) continue;
     slice.indices.insert(slice.indices.end(), row.indices, row.indices + row.size);
     slice.row_ends.push_back(static_cast<uint32_t>(slice.indices.size()));
   }
   return slice;
-}
-
-void Rows::Append(const Rows& other) {
-  const auto base = static_cast<uint32_t>(indices.size());
-  for (const uint32_t end : other.row_ends) row_ends.push_back(base + end);
-  indices.insert(indices.end(), other.indices.begin(), other.indices.end());
-  values.insert(values.end(), other.values.begin(), other.values.end());
-  labels.insert(labels.end(), other.labels.begin(), other.labels.end());
 }
 
 Rows SparseRows(size_t count, uint32_t size, uint32_t seed) {
@@ -168,34 +146,15 @@ Rows ErringRows(size_t count, uint32_t size, uint32_t seed) {
     AddRow(rows, errs ? own.Next() : RandomIndices(size, random), errs ? 1 : RandomLabel(random),
            random);
   }
-  return AndTurned(rows, 10);
-}
-
-Rows MistakenRows(size_t rounds, uint32_t size, uint32_t seed) {
-  std::mt19937 random(seed);
-  OwnIndices own(size, random);
-  Rows once;
-  for (size_t i = 0; i < size / kShare / kFeatures; ++i) AddRow(once, own.Next(), 1, random);
-  const Rows both = AndTurned(once, 1);
-  Rows rows;
-  for (size_t i = 0; i < rounds; ++i) rows.Append(both);
-  return rows;
-}
-
-Rows DenseRows(size_t count, uint32_t width, uint32_t seed) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> normal;
-  std::vector<float> plane(width);
-  for (float& p : plane) p = normal(random);
-  Rows rows;
-  rows.dense_width = width;
-  while (rows.size() < count) {
-    std::vector<float> row(width);
-    for (float& value : row) value = normal(random);
-    const double score = std::inner_product(row.begin(), row.end(), plane.begin(), 0.0);
-    if (std::abs(score) < std::sqrt(width)) continue;
-    rows.values.insert(rows.values.end(), row.begin(), row.end());
-    rows.labels.push_back(score > 0 ? 1 : -1);
+  // The same again, with the labels turned of the rows that err.
+  const auto base = static_cast<uint32_t>(rows.indices.size());
+  for (size_t i = 0; i < count; ++i) {
+    rows.row_ends.push_back(base + rows.row_ends[i]);
+    rows.labels.push_back(i % 10 == 0 ? -rows.labels[i] : rows.labels[i]);
+  }
+  for (uint32_t i = 0; i < base; ++i) {
+    rows.indices.push_back(rows.indices[i]);
+    rows.values.push_back(rows.values[i]);
   }
   return rows;
 }

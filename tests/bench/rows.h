@@ -15,14 +15,11 @@ struct Rows {
   std::vector<uint32_t> indices;
   std::vector<float> values;
   std::vector<int32_t> labels;
-  // > 0: dense.
-  uint32_t dense_width = 0;
 
   size_t size() const { return labels.size(); }
   Batch batch() const;
   // Rows `begin` to `end` - 1, as rows of their own.
   Rows Slice(size_t begin, size_t end) const;
-  void Append(const Rows& other);
 };
 
 inline constexpr size_t kFeatures = 75;
@@ -49,12 +46,5 @@ Rows ZipfRows(size_t count, uint32_t names, uint32_t seed);
 // its label is +1 the first time and -1 the second. Without an offset a perceptron errs on
 // exactly those rows, whenever they come, once it has learned the others. At most size / 120 rows.
 Rows ErringRows(size_t count, uint32_t size, uint32_t seed);
-
-// Every row is a mistake, from zero weights and for ever: rows with places of their own, once with
-// the label +1 and once with -1, `rounds` times.
-Rows MistakenRows(size_t rounds, uint32_t size, uint32_t seed);
-
-// `count` dense rows, labelled by a plane that keeps its distance from all of them.
-Rows DenseRows(size_t count, uint32_t width, uint32_t seed);
 
 }  // namespace perceptrond::bench

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Builds Release and runs the benchmarks. What follows the options goes to them: see --help.
-#   sh tests/bench/run.sh [--build-dir DIR] [--reps N] [--seconds S] [--filter NAME] [-o json]
+#   sh tests/bench/run.sh [--build-dir DIR] [--reps N] [--seconds S] [--filter NAME]
 # On an otherwise idle machine. tests/bench/README.md says how to read the table.
 set -eu
 

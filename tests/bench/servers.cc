@@ -19,11 +19,6 @@ namespace v1 = ::perceptron::v1;
 
 constexpr int kMostRounds = 1000;
 
-std::unique_ptr<Servers>& Instance() {
-  static std::unique_ptr<Servers> instance;
-  return instance;
-}
-
 // The response of an HTTP server on the loopback address; aborts if there is none.
 std::string GetPage(int port, const std::string& path) {
   const int connection = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -51,46 +46,32 @@ std::shared_ptr<grpc::Channel> Connect(const std::string& address) {
   return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
 }
 
-}  // namespace
-
+// Listens on a free port of the loopback address.
 std::vector<std::string> ServerCommand(Server server, const std::string& dir) {
   const std::string tcp = "127.0.0.1:0";
   switch (server) {
     case Server::kReal:
-      return {PERCEPTROND_BINARY,
-              "--address",
-              tcp,
-              "--address",
-              absl::StrCat("unix:", dir, "/real.sock"),
-              "--data-dir",
-              dir + "/data",
-              "--metrics-address",
-              tcp};
+      return {PERCEPTROND_BINARY, "--address",         tcp, "--data-dir",
+              dir + "/data",      "--metrics-address", tcp};
     case Server::kNull:
-      return {NULL_SERVER_BINARY, tcp, absl::StrCat("unix:", dir, "/null.sock")};
+      return {NULL_SERVER_BINARY, tcp};
   }
   std::abort();
 }
 
-Servers& Servers::Get() {
-  if (Instance() == nullptr) Instance().reset(new Servers);
-  return *Instance();
-}
+}  // namespace
 
-void Servers::Stop() { Instance().reset(); }
+Servers& Servers::Get() {
+  static const std::unique_ptr<Servers> servers(new Servers);
+  return *servers;
+}
 
 Servers::Running::Running(Server server, const std::string& dir)
-    : process(ServerCommand(server, dir)) {
-  for (size_t i = 0; i < 2; ++i) channels[i] = Connect(process.addresses()[i]);
-}
+    : process(ServerCommand(server, dir)), channel(Connect(process.addresses()[0])) {}
 
 Servers::Servers() {
   for (const Server server : {Server::kReal, Server::kNull})
     running_[static_cast<int>(server)] = std::make_unique<Running>(server, dir_.path());
-}
-
-grpc::Channel& Servers::channel(Server server, Transport transport) {
-  return *running(server).channels[static_cast<int>(transport)];
 }
 
 double Servers::ProcessorSeconds(Server server) const {
@@ -120,7 +101,7 @@ void Servers::CreateModel(const std::string& id, bool named_space, bool offset) 
   if (!named_space) model.mutable_feature_space()->mutable_hashed()->set_bits(kHashedBits);
   if (!offset) model.mutable_learner()->set_bias_input(0);
   v1::Model created;
-  const auto stub = v1::ModelService::NewStub(running(Server::kReal).channels[0]);
+  const auto stub = v1::ModelService::NewStub(running(Server::kReal).channel);
   const grpc::Status status = stub->CreateModel(&context, request, &created);
   if (status.ok()) return;
   std::fprintf(stderr, "CreateModel %s: %s\n", id.c_str(), status.error_message().c_str());

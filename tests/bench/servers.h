@@ -5,7 +5,6 @@
 
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "tests/bench/load.h"
 #include "tests/support/process.h"
@@ -16,21 +15,16 @@ namespace perceptrond::bench {
 // The servers that are measured: ours, and one with our transport that learns nothing.
 enum class Server { kReal, kNull };
 
-// It listens on a free port of the loopback address and on a Unix socket in `dir`.
-std::vector<std::string> ServerCommand(Server server, const std::string& dir);
-
 inline constexpr int kHashedBits = 20;
 inline constexpr uint32_t kHashedWeights = 1U << kHashedBits;
 
 // Not thread-safe.
 class Servers {
  public:
-  // The servers of this program; they live until it ends or Stop is called.
+  // The servers of this program; they live until it ends.
   static Servers& Get();
-  static void Stop();
 
-  enum class Transport { kTcp, kUnix };
-  grpc::Channel& channel(Server server, Transport transport = Transport::kTcp);
+  grpc::Channel& channel(Server server) { return *running(server).channel; }
   // Used by the server's process so far.
   double ProcessorSeconds(Server server) const;
   // Commits of the real server's journal so far.
@@ -49,7 +43,7 @@ class Servers {
     explicit Running(Server server, const std::string& dir);
 
     testing::Process process;
-    std::shared_ptr<grpc::Channel> channels[2];
+    std::shared_ptr<grpc::Channel> channel;
   };
 
   Servers();

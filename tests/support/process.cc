@@ -11,10 +11,8 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 
 namespace perceptrond::testing {
@@ -38,7 +36,6 @@ pid_t Spawn(const std::vector<std::string>& command, int log) {
 Process::Process(const std::vector<std::string>& command) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) std::abort();
-  const auto start = std::chrono::steady_clock::now();
   pid_ = Spawn(command, ends[1]);
   close(ends[1]);
   std::FILE* const log = fdopen(ends[0], "r");
@@ -55,7 +52,6 @@ Process::Process(const std::vector<std::string>& command) {
     if (absl::StrContains(line, "serving ") && !address.empty())
       addresses_ = absl::StrSplit(address, ',');
   }
-  start_seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   // The pipe must not fill up.
   log_reader_ = std::thread([this, log] {
     char more[4096];
@@ -83,15 +79,6 @@ std::string Process::Field(const std::string& key) const {
       serving_line_.substr(begin, serving_line_.find_first_of(" \n", begin) - begin);
   if (absl::StartsWith(value, "\"")) value = value.substr(1, value.size() - 2);
   return value;
-}
-
-double Process::ResidentBytes() const {
-  std::ifstream status(absl::StrCat("/proc/", pid_, "/status"));
-  std::string line;
-  while (std::getline(status, line)) {
-    if (absl::StartsWith(line, "VmRSS:")) return std::strtod(line.c_str() + 6, nullptr) * 1024;
-  }
-  return 0;
 }
 
 std::vector<std::string> Process::Log() const {

@@ -26,10 +26,7 @@ class Process {
   const std::vector<std::string>& addresses() const { return addresses_; }
   // The value of ` key=` in the line that said so; "" without one.
   std::string Field(const std::string& key) const;
-  // From fork to that line.
-  double start_seconds() const { return start_seconds_; }
   pid_t pid() const { return pid_; }
-  double ResidentBytes() const;
 
   // What it has logged since, a string for each line.
   std::vector<std::string> Log() const;
@@ -46,7 +43,6 @@ class Process {
   pid_t pid_ = -1;
   std::string serving_line_;
   std::vector<std::string> addresses_;
-  double start_seconds_ = 0;
   mutable std::mutex mutex_;
   mutable std::condition_variable logged_;
   // Guarded by mutex_.
