@@ -9,7 +9,6 @@
 #include "tests/support/learners.h"
 #include "tests/support/models.h"
 #include "tests/support/reference_learner.h"
-#include "tests/support/separable.h"
 
 namespace perceptrond::bounds_test {
 namespace {
@@ -103,45 +102,6 @@ TEST(BatchPerceptron, MakesAtMostTheMistakesThatItsBannerProves) {
   }
 }
 
-TEST(MulticlassPerceptron, MakesAtMostTheUpdatesOfItsTheoremAndAttainsTheMarginThatItReports) {
-  std::mt19937 random(5);
-  for (const uint32_t classes : {3U, 7U}) {
-    for (const double margin : {0.2, 0.05}) {
-      const Columns columns = Separable(random, classes, classes, margin, 400);
-      v1::Model settings = Settings("perceptron", classes);
-      settings.mutable_learner()->mutable_classes()->set_max_classes(classes);
-      LoneModel lone(settings);
-      Converge(lone, columns);
-      EXPECT_LE(static_cast<double>(lone.model->revision()), 2 / (margin * margin));
-      const ConvergenceReport report = MakeReport(*lone.model);
-      EXPECT_EQ(report.state(), v1::CONVERGENCE_STATE_CONVERGED);
-      ASSERT_TRUE(report.last_pass().has_margin());
-      const PredictOutcome outcome = lone.Predict(columns.unlabelled());
-      EXPECT_TRUE(std::ranges::equal(outcome.labels, columns.batch().labels));
-      EXPECT_NEAR(*std::ranges::min_element(outcome.distances), report.last_pass().margin(), 1e-6);
-    }
-  }
-}
-
-// By the formulas of the API.
-TEST(LogisticRegression, StepsShrinkByTheNumberOfUpdatesOrByTheGradientsOfTheFeature) {
-  const auto weights = [](const std::string& learner) {
-    LoneModel lone(Settings(learner, 2));
-    lone.Learn(Columns().AddDense({1, 0}, 1).AddDense({0, 2}, 1).AddDense({0, 2}, -1).batch());
-    return lone.Weights(2);
-  };
-  const auto sigmoid = [](double z) { return 1 / (1 + std::exp(-z)); };
-  const std::vector<float> decreasing = weights("logistic-regression/decreasing");
-  const double second = 2 * 0.5 / std::sqrt(2);
-  EXPECT_NEAR(decreasing[0], 0.5, 1e-6);
-  EXPECT_NEAR(decreasing[1], second - 2 * sigmoid(2 * second) / std::sqrt(3), 1e-6);
-  const std::vector<float> adaptive = weights("logistic-regression/adaptive");
-  // The first step of each is eta, whatever the gradient, which was 1 for the second feature.
-  const double gradient = 2 * sigmoid(2);
-  EXPECT_NEAR(adaptive[0], 1, 1e-6);
-  EXPECT_NEAR(adaptive[1], 1 - gradient / std::sqrt(1 + gradient * gradient), 1e-6);
-}
-
 // With two labels the logistic function of the score; with several classes the softmax.
 TEST(LogisticRegression, ItsProbabilitiesAreThoseOfItsScoresAndAddUpToOne) {
   std::mt19937 random(6);
@@ -170,35 +130,6 @@ TEST(LogisticRegression, ItsProbabilitiesAreThoseOfItsScoresAndAddUpToOne) {
       EXPECT_EQ(outcome.class_scores[winner], outcome.scores[i]);
       EXPECT_EQ(outcome.class_probabilities[winner], outcome.probabilities[i]);
     }
-  }
-}
-
-size_t Wrong(const LoneModel& lone, const Columns& columns) {
-  const PredictOutcome answers = lone.Predict(columns.unlabelled());
-  size_t wrong = 0;
-  for (size_t i = 0; i < answers.labels.size(); ++i)
-    wrong += answers.labels[i] != columns.batch().labels[i] ? 1 : 0;
-  return wrong;
-}
-
-// Makes passes until one changes nothing, and then as many as there were: no run before can have been
-// longer than the converged weights' is by then.
-size_t WrongOnceConverged(const Columns& columns, uint32_t dimension, uint32_t kept) {
-  v1::Model settings = Settings("pocket-perceptron", dimension, 1);
-  SetCount(*settings.mutable_learner(), "ratchet_examples", kept);
-  LoneModel lone(settings);
-  int64_t passes = 1;
-  while (!lone.Learn(columns.batch(), passes).pass->converged()) ++passes;
-  for (int64_t more = 1; more <= passes; ++more) lone.Learn(columns.batch(), passes + more);
-  return Wrong(lone, columns);
-}
-
-// Few of the kept examples cannot tell the pocket's weights from the converged ones.
-TEST(PocketRatchet, WeightsThatSeparateEverythingGetIntoThePocketInTheEnd) {
-  for (uint32_t seed = 1; seed <= 20; ++seed) {
-    const Columns columns(testing::MakeSeparable(seed, 300, 4, 0.02, 1).examples);
-    for (const uint32_t kept : {1U, 3U, 10U, 100U, 1000U})
-      EXPECT_EQ(WrongOnceConverged(columns, 4, kept), 0U) << "seed " << seed << " kept " << kept;
   }
 }
 

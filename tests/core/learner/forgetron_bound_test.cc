@@ -183,21 +183,6 @@ class ForgetronBound : public ::testing::TestWithParam<Case> {
   std::vector<double> losses_ = std::vector<double>(5);
 };
 
-TEST_P(ForgetronBound, HoldsWhereLabelsAreNoise) {
-  for (int n = 0; n < 1500 && !HasFatalFailure(); ++n) Learn(Next(), random_() % 2 == 0 ? 1 : -1);
-  EXPECT_GT(mistakes_, 3.0 * GetParam().budget);
-}
-
-// Another competitor labels every 300 examples, a tenth of them wrong.
-TEST_P(ForgetronBound, HoldsOnADriftingConcept) {
-  for (int n = 0; n < 1500 && !HasFatalFailure(); ++n) {
-    const Point x = Next();
-    const bool wrong = random_() % 10 == 0;
-    Learn(x, (competitors_[n / 300].At(space_, x) > 0) != wrong ? 1 : -1);
-  }
-  EXPECT_GT(mistakes_, 100);
-}
-
 // Nothing but mistakes, at the least possible loss: of some examples that the learner gets wrong, always
 // the one that the largest competitor is most right on.
 TEST_P(ForgetronBound, HoldsAgainstAnAdversary) {

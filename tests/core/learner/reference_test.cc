@@ -336,38 +336,5 @@ INSTANTIATE_TEST_SUITE_P(
         Documented{"passive-aggressive", "digits_mc", 10, 11.69, {12.78, 11.94}, {959, 3931}},
         Documented{"arow", "digits_mc", 10, 10.09, {12.22, 9.72}, {924, 4255}}));
 
-struct Convergent {
-  const char* file;
-  uint64_t updates;
-  int64_t passes;
-  // (R / gamma*)^2.
-  double bound;
-};
-
-class Convergence : public ::testing::TestWithParam<Convergent> {};
-
-TEST_P(Convergence, TakesTheMeasuredUpdatesAndPasses) {
-  LOAD_OR_SKIP(train, GetParam().file);
-  LoneModel lone(DenseSettings("real", train.dimension));
-  const Columns columns(train.examples);
-  int64_t pass = 1;
-  while (!lone.Learn(columns.batch(), pass).pass->converged() && pass < 2 * GetParam().passes)
-    ++pass;
-  EXPECT_EQ(pass, GetParam().passes);
-  EXPECT_EQ(lone.model->revision(), GetParam().updates);
-  const ConvergenceReport report = MakeReport(*lone.model);
-  // gamma* = R / sqrt(bound) lies between floor and ceiling.
-  const double best = report.radius() / std::sqrt(GetParam().bound);
-  EXPECT_LE(report.margin_floor(), best * 1.01);
-  EXPECT_GE(report.margin_ceiling(), best * 0.99);
-  EXPECT_LE(report.bound_in_use(), 1);
-}
-
-INSTANTIATE_TEST_SUITE_P(Sets, Convergence,
-                         ::testing::Values(Convergent{"agaricus.train", 139, 15, 308},
-                                           Convergent{"iris_setosa.all", 5, 4, 448},
-                                           Convergent{"sms_tfidf.train", 361, 6, 1112},
-                                           Convergent{"mnist38.train", 3192, 118, 24130}));
-
 }  // namespace
 }  // namespace perceptrond::reference_test

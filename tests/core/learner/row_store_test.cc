@@ -69,13 +69,6 @@ TEST(RowStore, IsAQueueOfSortedRowsWithoutZeros) {
   EXPECT_TRUE(store.empty());
 }
 
-TEST(RowStore, ADenseRowIsTheSameAsItsFeatures) {
-  const std::vector<float> dense = {0, 2, 0, -1};
-  RowStore store;
-  store.Push({nullptr, dense.data(), dense.size()}, 1);
-  ExpectHolds(store, {{{{1, 2.0F}, {3, -1.0F}}, 1.0}});
-}
-
 TEST(RowStore, MemoryStaysInProportionToWhatIsKept) {
   const std::vector<float> dense(100, 1.0F);
   RowStore store;
@@ -92,51 +85,6 @@ size_t InColumns(const RowStore& store) {
   return rows;
 }
 
-// Each block holds the rows it stands for; returns how many rows are in columns.
-size_t CheckBlocks(const RowStore& store) {
-  for (size_t i = 0; i < store.size(); ++i) {
-    const RowStore::Block block = store.block(i);
-    EXPECT_GE(block.rows, 1U);
-    EXPECT_LE(i + block.rows, store.size());
-    if (block.columns == nullptr) continue;
-    EXPECT_LE(block.first + block.rows, simd::kRowsInBlock);
-    for (size_t r = 0; r < block.rows; ++r) {
-      std::map<uint32_t, float> features;
-      for (uint32_t j = 0; j < block.width; ++j) {
-        const float value = block.columns[j * simd::kRowsInBlock + block.first + r];
-        if (value != 0) features[j] = value;
-      }
-      EXPECT_EQ(Features(store.row(i + r)), features);
-    }
-  }
-  return InColumns(store);
-}
-
-TEST(RowStore, KeepsDenseRowsAlsoInBlocksWhateverComesAndGoes) {
-  std::mt19937 random(3);
-  for (const size_t most : {1, 5, 31, 32, 33, 70}) {
-    RowStore store;
-    store.KeepBlocks();
-    for (int n = 0; n < 400; ++n) {
-      std::vector<float> row(1 + random() % 2 + n / 100);
-      // One in five is 0.
-      for (float& value : row) value = static_cast<float>(static_cast<int>(random() % 5) - 2);
-      store.Push({nullptr, row.data(), row.size()}, n);
-      if (store.size() > most) store.Pop();
-      const size_t in_columns = CheckBlocks(store);
-      // The first rows of a block may have more zeros than numbers.
-      EXPECT_GE(in_columns + simd::kRowsInBlock, store.size());
-    }
-    // Blocks that begin anew hold the same rows.
-    store.KeepBlocks();
-    EXPECT_EQ(CheckBlocks(store), most);
-    while (!store.empty()) {
-      store.Pop();
-      CheckBlocks(store);
-    }
-  }
-}
-
 TEST(RowStore, BlocksAreForDenseRowsOnlyAndTakeAtMostAsMuchAgain) {
   // Rows have the last of 40 features; those with fewer than 20 are sparse.
   for (const uint32_t features : {1, 19, 20, 40}) {
@@ -149,7 +97,7 @@ TEST(RowStore, BlocksAreForDenseRowsOnlyAndTakeAtMostAsMuchAgain) {
       plain.Push({nullptr, row.data(), row.size()}, 1);
       blocks.Push({nullptr, row.data(), row.size()}, 1);
     }
-    EXPECT_EQ(CheckBlocks(blocks), features < 20 ? 0U : 160U);
+    EXPECT_EQ(InColumns(blocks), features < 20 ? 0U : 160U);
     const size_t more = blocks.memory_bytes() - plain.memory_bytes();
     EXPECT_EQ(more, features < 20 ? 0 : 160 * 40 * sizeof(float));
     EXPECT_LE(more, 160 * features * 8);
@@ -161,7 +109,7 @@ TEST(RowStore, BlocksAreForDenseRowsOnlyAndTakeAtMostAsMuchAgain) {
   wide.KeepBlocks();
   const std::vector<float> row(RowStore::kWidestBlock + 1, 1.0F);
   for (size_t n = 0; n < simd::kRowsInBlock; ++n) wide.Push({nullptr, row.data(), row.size()}, 1);
-  EXPECT_EQ(CheckBlocks(wide), 0U);
+  EXPECT_EQ(InColumns(wide), 0U);
 }
 
 TEST(RowStore, WhatIsNoNumberOrLiesOutsideIsNotSound) {

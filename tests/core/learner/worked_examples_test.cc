@@ -279,17 +279,5 @@ TEST(WorkedExamples, Margins) {
   EXPECT_NEAR(smallest, -root / 2, 1e-6);
 }
 
-TEST(WorkedExamples, XorIsSeparableByTheProductOfItsFeatures) {
-  v1::Model settings = Settings(2, true, v1::TIE_RULE_MISTAKE);
-  settings.mutable_feature_space()->mutable_map()->mutable_polynomial()->set_degree(2);
-  settings.mutable_feature_space()->mutable_map()->mutable_polynomial()->set_interactions_only(
-      true);
-  LoneModel lone(settings);
-  EXPECT_EQ(lone.Learn(ToColumns(kXor).batch(), 1).pass->updates(), 4U);
-  EXPECT_TRUE(lone.Learn(ToColumns(kXor).batch(), 2).pass->converged());
-  EXPECT_EQ(lone.Weights(3), (std::vector<float>{0, 0, 4}));
-  EXPECT_EQ(lone.Offset(), 0);
-}
-
 }  // namespace
 }  // namespace perceptrond::worked_examples_test
