@@ -25,16 +25,6 @@ class NewerJournal final : public testing::JournalDecorator {
   std::atomic<uint64_t> newer_model = 0;
 };
 
-TEST_F(FleetTest, WhatOneServerLearnsTheOthersPredictWith) {
-  Start(3);
-  Create("models/m");
-  const auto messages = MakeTraffic(1, traffic_);
-  // In memory before anything was learned: they follow.
-  for (Server& server : servers_) ASSERT_OK(server.store->Acquire("models/m").status());
-  for (const Message& message : messages) ASSERT_NO_FATAL_FAILURE(Learn("models/m", message));
-  EXPECT_TRUE(Eventually([&] { return AllHave("models/m", Expected(messages)); }));
-}
-
 TEST_F(FleetTest, AServerThatIsNotTheWriterLearnsNothing) {
   // The writer stays the writer.
   fleet_options_.settle_time = absl::Hours(1);
@@ -113,17 +103,6 @@ TEST_F(FleetTest, AStateNamesTheWriterWhoseUpdatesItHas) {
   ASSERT_TRUE(Eventually([&] { return WrittenOnce(); }));
   EXPECT_GT(epoch_of(*WriterOf("models/m")), first);
   EXPECT_TRUE(Eventually([&] { return all_are_of(epoch_of(*WriterOf("models/m"))); }));
-}
-
-TEST_F(FleetTest, AFleetThatStartsAgainHasEverything) {
-  Start(2);
-  Create("models/m");
-  const auto messages = MakeTraffic(4, traffic_);
-  for (const Message& message : messages) ASSERT_NO_FATAL_FAILURE(Learn("models/m", message));
-  for (Server& server : servers_) server.store.reset();
-  Server& again = Start();
-  EXPECT_EQ(State(again, "models/m"), Expected(messages));
-  EXPECT_TRUE(Eventually([&] { return WrittenOnce(); }));
 }
 
 TEST_F(FleetTest, ChangesOfAModelReachEveryServer) {

@@ -45,15 +45,5 @@ TEST_F(NamesakeServersTest, TheOneThatStartedLaterWritesNothingUntilTheOtherHasE
   EXPECT_EQ(first_reports_.yields + second_reports_.keeps, 0);
 }
 
-TEST_F(NamesakeServersTest, OneThatFollowsAnotherAtItsAddressWritesAsThatDid) {
-  servers_.reserve(2);
-  Server& first = StartAt("one", first_reports_);
-  ASSERT_TRUE(Eventually([&] { return WrittenOnce(); }));
-  first.store.reset();
-  StartAt("one", second_reports_);
-  ASSERT_TRUE(Eventually([&] { return WrittenOnce(); }));
-  EXPECT_EQ(second_reports_.yields, 0);
-}
-
 }  // namespace
 }  // namespace perceptrond::fleet_test
