@@ -97,24 +97,5 @@ TEST(Adwin, CutsWhereItsBannerSaysItDoes) {
   EXPECT_GT(cuts, 5);
 }
 
-TEST(Adwin, FalseAlarmsAreAsRareAsTheTheoremSays) {
-  // delta bounds the probability at any one look; over 300 streams of 1000 answers (31 looks each)
-  // the expected number is far below 1 % of the looks.
-  int cuts = 0;
-  for (uint32_t seed = 0; seed < 300; ++seed) {
-    std::mt19937 random(seed);
-    std::uniform_real_distribution<double> uniform;
-    Adwin adwin;
-    Adwin::Change change;
-    bool was_cut = false;
-    for (int i = 0; i < 1000; ++i) {
-      const bool mistake = uniform(random) < 0.3;
-      was_cut |= adwin.Add(mistake ? 0 : 1, mistake, &change);
-    }
-    cuts += was_cut ? 1 : 0;
-  }
-  EXPECT_LE(cuts, 300 * 31 * Adwin::kDelta);
-}
-
 }  // namespace
 }  // namespace perceptrond

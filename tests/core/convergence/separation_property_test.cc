@@ -1,14 +1,11 @@
-// Properties of every analysis, of two labels and of several classes, on random sets; and of runs of the
-// perceptron.
+// Properties of every analysis, of two labels and of several classes, on random sets.
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 #include <random>
 
 #include "tests/core/convergence/separation_checks.h"
 #include "tests/support/class_examples.h"
-#include "tests/support/reference_learner.h"
 #include "tests/support/separable.h"
 
 namespace perceptrond::separation_property_test {
@@ -132,75 +129,12 @@ TEST(PlantedMargin, LiesBelowTheCeilingAndIsNearlyReachedByTheFloor) {
   }
 }
 
-TEST(Scaling, ScalesTheMargin) {
-  const SeparableData data = MakeSeparable(5, 400, 6, 0.05, 0);
-  const Analysis plain = AnalyzeAll(data.examples, 0);
-  for (const float factor : {0x1p-30F, 0.25F, 3.0F, 1e6F}) {
-    Examples scaled = data.examples;
-    for (auto& example : scaled)
-      for (float& value : example.values) value *= factor;
-    const Analysis analysis = AnalyzeAll(scaled, 0);
-    ExpectSolved(scaled, 0, analysis);
-    // Products with factors that are no power of 2 are rounded to float32.
-    EXPECT_NEAR(analysis.margin_floor / factor, plain.margin_floor, 1e-5 * plain.margin_floor);
-  }
-}
-
-TEST(Order, OfRowsChangesNoMarginAndNoSupport) {
-  const SeparableData data = MakeSeparable(6, 1500, 8, 0.02, 1);
-  const Analysis plain = AnalyzeAll(data.examples, 1);
-  std::vector<size_t> order(data.examples.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::shuffle(order.begin(), order.end(), std::mt19937(7));
-  Examples shuffled;
-  for (const size_t i : order) shuffled.push_back(data.examples[i]);
-  const Analysis analysis = AnalyzeAll(shuffled, 1);
-  ExpectSolved(shuffled, 1, analysis);
-  EXPECT_LE(analysis.margin_floor, plain.margin_ceiling);
-  EXPECT_GE(analysis.margin_ceiling, plain.margin_floor);
-  std::vector<size_t> support;
-  for (const SupportVector& one : analysis.support) support.push_back(order[one.example]);
-  std::sort(support.begin(), support.end());
-  ASSERT_EQ(support.size(), plain.support.size());
-  for (size_t k = 0; k < support.size(); ++k) EXPECT_EQ(support[k], plain.support[k].example);
-}
-
 TEST(RandomLabels, OnFullFloatsAreCertifiedInThousandsOfDigits) {
   const Examples examples = Noise(9, 400, 60);
   const Analysis analysis = AnalyzeAll(examples, 1);
   ExpectCertified(examples, 1, analysis);
   EXPECT_EQ(analysis.certificate.size(), 62U);
   EXPECT_GT(analysis.certificate[0].multiplier.size(), 300U);
-}
-
-// Updates of the perceptron until a pass changes nothing.
-size_t UpdatesOfAPerceptron(const Examples& examples, const Problem& problem) {
-  const size_t width = examples[0].values.size();
-  testing::v1::Learner settings;
-  settings.set_bias_input(problem.b);
-  settings.mutable_classes()->set_max_classes(problem.classes);
-  testing::ReferenceLearner learner(settings, width);
-  for (uint64_t before = 1; before != learner.updates();) {
-    before = learner.updates();
-    for (const SvmExample& example : examples)
-      learner.Learn(testing::Augmented(example, width, problem.b), example.label, 1);
-  }
-  return learner.updates();
-}
-
-TEST(ClassesTheorem, NoRunOfThePerceptronExceedsTheUpdateBound) {
-  for (uint32_t seed = 1; seed <= 20; ++seed) {
-    const DrawnClasses drawn{2 + seed % 6, 2 + seed % 5, 100, seed % 3 * 0.5, 0.03};
-    Examples examples = DrawClasses(seed, drawn);
-    const Problem problem{drawn.b, drawn.classes};
-    const Analysis analysis = AnalyzeAll(examples, problem);
-    ExpectSolved(examples, problem, analysis);
-    std::mt19937 random(seed);
-    for (int order = 0; order < 3; ++order) {
-      std::shuffle(examples.begin(), examples.end(), random);
-      EXPECT_LE(UpdatesOfAPerceptron(examples, problem), analysis.update_bound);
-    }
-  }
 }
 
 }  // namespace

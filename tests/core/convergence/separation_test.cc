@@ -91,6 +91,10 @@ TEST(Separation, SeparableSetsHaveTheMarginWorkedOutByHand) {
        {Point({1}, 1), Point({next}, -1)},
        1,
        1 / std::hypot(0x1p17, 0x1p17 + 1)},
+      {"rows that nearly cancel",
+       {Point({1, 1}, 1), Point({1, 1 + 0x1p-23F}, -1)},
+       0,
+       0x1p-23 / std::hypot(2.0, 2 + 0x1p-23)},
       {"one row has its length", {Point({3, 4}, -1)}, 0, 5},
       {"the offset alone separates one label",
        {Point({1, 0}, -1), Point({-1, 0}, -1), Point({0, 0}, -1)},
@@ -368,6 +372,21 @@ TEST(Cancelling, AtAnyCallEndsWithTrueBoundsWhichNoRoundLoses) {
       if (analysis.separator) ExpectSeparates(examples, problem, *analysis.separator);
       if (!analysis.support.empty()) ExpectCeiling(examples, problem, analysis);
     }
+  }
+}
+
+TEST(Cancelling, EndsTheSearchForACertificateAtAnyCall) {
+  const auto noise = Noise(1, 101, 50);
+  const auto rows = RowsOf(noise);
+  int calls = 0;
+  Analyze(rows, AnalysisOptions(), [&](const AnalysisProgress&) { return ++calls > 0; });
+  for (int at = 1; at <= calls; ++at) {
+    int left = at;
+    const Analysis analysis =
+        Analyze(rows, AnalysisOptions(), [&](const AnalysisProgress&) { return --left > 0; });
+    ASSERT_EQ(left, 0) << "called again after it cancelled";
+    EXPECT_EQ(analysis.end, AnalysisEnd::kCancelled) << at;
+    EXPECT_TRUE(analysis.certificate.empty());
   }
 }
 

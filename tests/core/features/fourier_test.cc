@@ -1,7 +1,6 @@
 #include "core/features/fourier.h"
 
 #include <cmath>
-#include <random>
 
 #include "absl/strings/str_cat.h"
 #include "core/features/names.h"
@@ -28,62 +27,12 @@ double Inner(const std::vector<float>& a, const std::vector<float>& b) {
   return sum;
 }
 
-double SquaredDistance(const std::vector<float>& a, const std::vector<float>& b) {
-  double sum = 0;
-  for (size_t i = 0; i < a.size(); ++i) sum += std::pow(static_cast<double>(a[i]) - b[i], 2);
-  return sum;
-}
-
-// How far inner products are from the kernel: over all pairs of 40 points, near and far.
-struct Errors {
-  double root_mean_square = 0;
-  double largest = 0;
-};
-
-Errors KernelErrors(const FeatureSpace& space) {
-  std::mt19937 random(3);
-  std::normal_distribution<float> normal(0, 0.7F);
-  std::vector<std::vector<float>> points(40, std::vector<float>(kInputs));
-  for (size_t i = 0; i < points.size(); ++i) {
-    for (float& value : points[i]) value = normal(random) * static_cast<float>(i + 1) / 40;
-  }
-  std::vector<std::vector<float>> mapped;
-  for (const auto& point : points)
-    mapped.push_back(Values(space, Columns().AddDense(point, 1).batch()));
-  Errors errors;
-  int pairs = 0;
-  for (size_t i = 0; i < points.size(); ++i) {
-    for (size_t j = 0; j <= i; ++j, ++pairs) {
-      const double kernel = std::exp(-space.map.gamma * SquaredDistance(points[i], points[j]));
-      const double error = std::abs(Inner(mapped[i], mapped[j]) - kernel);
-      errors.root_mean_square += error * error;
-      errors.largest = std::max(errors.largest, error);
-    }
-  }
-  errors.root_mean_square = std::sqrt(errors.root_mean_square / pairs);
-  return errors;
-}
-
-// The standard deviation of a pair is at most 1 / sqrt(D), so that of 820 pairs few leave 3 of them.
-TEST(Fourier, ApproximatesTheKernelWithinABoundThatShrinksAsTheRootOfTheDimension) {
-  for (const double gamma : {0.05, 0.25, 2.0}) {
-    for (const uint32_t dimension : {64U, 256U, 1024U, 4096U}) {
-      double mean_square = 0;
-      for (const uint64_t seed : {1U, 2U, 3U, 4U}) {
-        const Errors errors = KernelErrors(Space(dimension, seed, gamma));
-        EXPECT_LT(errors.largest, 4.5 / std::sqrt(dimension)) << dimension << " " << seed;
-        mean_square += errors.root_mean_square * errors.root_mean_square / 4;
-      }
-      EXPECT_LT(std::sqrt(mean_square), 1 / std::sqrt(dimension)) << dimension;
-    }
-  }
-}
-
 // The banner's recipe, step by step.
-TEST(Fourier, DrawsItsNumbersAsDocumented) {
-  const FeatureSpace space = Space(3, 0x0102030405060708U, 0.5);
-  const float x = 0.75F;
-  const std::vector<float> mapped = Values(space, Columns().Add({6}, {x}, 1).batch());
+TEST(Fourier, DrawsItsNumbersAndMapsAsDocumented) {
+  const FeatureSpace space = Space(33, 0x0102030405060708U, 0.5);
+  const std::vector<uint32_t> indices = {0, 3, 6, 7};
+  const std::vector<float> x = {0.75F, -1.5F, 0.125F, 2};
+  const std::vector<float> mapped = Values(space, Columns().Add(indices, x, 1).batch());
   const auto bytes = [](std::vector<uint64_t> numbers) {
     std::string all;
     for (uint64_t number : numbers) {
@@ -91,17 +40,20 @@ TEST(Fourier, DrawsItsNumbersAsDocumented) {
     }
     return all;
   };
-  for (uint64_t i = 0; i < 3; ++i) {
-    const uint64_t bits = HashName(bytes({space.map.seed, i / 2, 6}));
-    const double u1 = (static_cast<double>(bits / 4294967296U) + 0.5) / 4294967296.0;
-    const double u2 = (static_cast<double>(bits % 4294967296U) + 0.5) / 4294967296.0;
-    const double angle = 2 * M_PI * u2;
-    const double omega = std::sqrt(2 * 0.5) * std::sqrt(-2 * std::log(u1)) *
-                         (i % 2 == 0 ? std::cos(angle) : std::sin(angle));
-    const double phase = 2 * M_PI *
-                         static_cast<double>(HashName(bytes({space.map.seed, i})) >> 11) /
-                         std::pow(2, 53);
-    EXPECT_NEAR(mapped[i], std::sqrt(2.0 / 3) * std::cos(omega * x + phase), 1e-6);
+  for (uint64_t i = 0; i < 33; ++i) {
+    double angle_of_row = 2 * M_PI *
+                          static_cast<double>(HashName(bytes({space.map.seed, i})) >> 11) /
+                          std::pow(2, 53);
+    for (size_t j = 0; j < indices.size(); ++j) {
+      const uint64_t bits = HashName(bytes({space.map.seed, i / 2, indices[j]}));
+      const double u1 = (static_cast<double>(bits / 4294967296U) + 0.5) / 4294967296.0;
+      const double u2 = (static_cast<double>(bits % 4294967296U) + 0.5) / 4294967296.0;
+      const double angle = 2 * M_PI * u2;
+      const double omega = std::sqrt(2 * 0.5) * std::sqrt(-2 * std::log(u1)) *
+                           (i % 2 == 0 ? std::cos(angle) : std::sin(angle));
+      angle_of_row += omega * x[j];
+    }
+    EXPECT_NEAR(mapped[i], std::sqrt(2.0 / 33) * std::cos(angle_of_row), 1e-6);
   }
 }
 

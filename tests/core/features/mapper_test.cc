@@ -21,15 +21,6 @@ const FeatureSpace kNamed{FeatureSpace::Kind::kNamed, 8};
 // The published test vector of XXH3-64 with seed 0 for no bytes.
 TEST(HashName, IsXxh3) { EXPECT_EQ(HashName(""), 0x2D06800538D394C2U); }
 
-TEST(Mapper, PassesIndicesThroughWithoutACopy) {
-  const Columns columns = Columns().Add({1, 5}, {2, 3}, 1);
-  for (const FeatureSpace& space : {kDense, kHashed}) {
-    Mapper mapper(space);
-    ASSERT_FALSE(mapper.Begin(columns.batch()));
-    EXPECT_EQ(mapper.Map(0).indices, columns.batch().indices.data());
-  }
-}
-
 TEST(Mapper, GivesTheVeryRowAndItsNormWithoutAMap) {
   const Columns dense = Columns().AddDense({1, 2, 3, 4, 5, 6, 7, 8}, 1);
   const Columns sparse = Columns().Add({0}, {1}, 1).Add({1, 5}, {2, 3}, 1);

@@ -460,14 +460,6 @@ std::vector<Shape> Shapes() {
 
 INSTANTIATE_TEST_SUITE_P(Shapes, PolynomialOf, ::testing::ValuesIn(Shapes()));
 
-TEST(Polynomial, OfASparseRowHasOnlyWhatItsFeaturesMake) {
-  const Columns columns = Columns().Add({1, 1000}, {2, 3}, 1);
-  // d = 2000: squares begin at 2000, and (1000, 1000) is at 2000 + C(1000, 1) + C(1001, 2).
-  const std::map<uint32_t, float> expected = {
-      {1, 2}, {1000, 3}, {2000 + 2, 4}, {2000 + 1 + 500500, 6}, {2000 + 1000 + 500500, 9}};
-  EXPECT_EQ(ByIndex(testing::Polynomial(Kind::kDense, 2000, 2), columns.batch()), expected);
-}
-
 // As documented: the hash of its factors' slots, four bytes each.
 TEST(Polynomial, InAHashedSpaceHashesItsFactorsSlots) {
   constexpr uint32_t kSlots = 1U << 20;
