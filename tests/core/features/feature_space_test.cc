@@ -22,17 +22,6 @@ std::string Wrong(const FeatureSpace& space) {
   return problem->field;
 }
 
-TEST(FeatureMap, IsTheIdentityUnlessSaidOtherwise) {
-  for (const Kind kind : kKinds) {
-    const FeatureSpace space{kind, 16};
-    EXPECT_EQ(Wrong(space), "");
-    EXPECT_EQ(MakeExpansion(space), nullptr);
-    EXPECT_EQ(space.mapped().kind, kind);
-    EXPECT_EQ(space.mapped().size, 16U);
-    EXPECT_EQ(space.initial_weights(), kind == Kind::kNamed ? 1U : 16U);
-  }
-}
-
 TEST(FeatureMap, CountsItsWeights) {
   EXPECT_EQ(Polynomial(Kind::kDense, 10, 3).initial_weights(), 285U);
   EXPECT_EQ(Polynomial(Kind::kDense, 10, 3, true).initial_weights(), 175U);

@@ -182,23 +182,6 @@ TEST(WorkedExamples, OfTheBatchPerceptron) {
   }
 }
 
-TEST(WorkedExamples, AMistakeOfTheBatchPerceptronChangesNoScoreBeforeItsBatchEnds) {
-  v1::Model settings = Settings(2, true, v1::TIE_RULE_MISTAKE);
-  settings.mutable_learner()->mutable_batch_perceptron();
-  LoneModel lone(settings);
-  for (int n = 0; n < 3; ++n) {
-    const LearnOutcome outcome = lone.Learn(ToColumns(kAnd).batch());
-    EXPECT_EQ(outcome.mistakes, 4U);
-    EXPECT_EQ(outcome.scores, std::vector<float>(4));
-  }
-  EXPECT_EQ(lone.Offset(), 0);
-  // Three times the sum of y x: 3 x ((1, 1) - (0, 1) - (1, 0)), offset 3 x (1 - 3).
-  lone.Learn(Batch(), 1);
-  EXPECT_EQ(lone.model->revision(), 13U);
-  EXPECT_EQ(lone.Offset(), -6);
-  EXPECT_EQ(lone.Weights(2), std::vector<float>(2));
-}
-
 TEST(WorkedExamples, TheAveragedPerceptronOnAnd) {
   v1::Model settings = Settings(2, true, v1::TIE_RULE_MISTAKE);
   settings.mutable_learner()->mutable_averaged();
