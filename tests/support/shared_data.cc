@@ -5,13 +5,10 @@
 
 namespace perceptrond::testing {
 
-std::string SharedDataDirectory() {
-  const char* directory = std::getenv("PERCEPTROND_DATA");
-  return directory != nullptr ? directory : PERCEPTROND_SHARED_DATA;
-}
-
 std::optional<std::string> FindSharedData(const std::string& name) {
-  const std::filesystem::path path = std::filesystem::path(SharedDataDirectory()) / name;
+  const char* const directory = std::getenv("PERCEPTROND_DATA");
+  const std::filesystem::path path =
+      std::filesystem::path(directory != nullptr ? directory : PERCEPTROND_SHARED_DATA) / name;
   if (!std::filesystem::exists(path)) return std::nullopt;
   return path.string();
 }

@@ -8,10 +8,8 @@
 
 namespace perceptrond::testing {
 
-// The directory that the environment names in PERCEPTROND_DATA, else the one the build was configured with.
-std::string SharedDataDirectory();
-
-// The path of a data set; nothing if it is not there: a test that needs it skips.
+// The path of a data set, in the directory that the environment names in PERCEPTROND_DATA, else in the one
+// that the build was configured with. Nothing if it is not there: a test that needs it skips.
 std::optional<std::string> FindSharedData(const std::string& name);
 
 }  // namespace perceptrond::testing

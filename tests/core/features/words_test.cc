@@ -27,46 +27,6 @@ struct Sample {
   std::string_view words;
 };
 
-// From Unicode's WordBreakTest-15.0.0.txt: every eighth sample of four or more characters that folding
-// changes in case alone, without ':' and '@', which CLDR treats otherwise.
-constexpr Sample kUnicodeSamples[] = {
-    {"\x01\u0308a'", "a"},
-    {"\x0a\u0308a'", "a"},
-    {"\u3031\u0308a'", "\u3031\u0308|a"},
-    {".\u0308a'", "a"},
-    {"_\u0308a'", "_\u0308a"},
-    {"\u05d0\u0308a'", "\u05d0\u0308a"},
-    {"'\u0308a'", "a"},
-    {" \u0308a'", "a"},
-    {"a'\u0308\x01", "a"},
-    {"a'\u03080", "a|0"},
-    {"a'\u0308\u0300", "a"},
-    {"a'\u03081,", "a|1"},
-    {"a,\u0308.", "a"},
-    {"a,\u0308 ", "a"},
-    {"a,1,", "a|1"},
-    {"1'\u0308,", "1"},
-    {"1'\u0308\u231a", "1|\u231a"},
-    {"1'\u03081'", "1'\u03081"},
-    {"1,\u0308A", "1|a"},
-    {"1,\u0308'", "1"},
-    {"1,1'", "1,1"},
-    {"A__A", "a__a"},
-    {"1..a", "1|a"},
-    {"1_a.,a", "1_a|a"},
-    {"1_1,,1", "1_1|1"},
-    {"a..a", "a|a"},
-    {"a_a.,a", "a_a|a"},
-    {"a_1,,1", "a_1|1"},
-};
-
-TEST(TextSplitter, SplitsUnicodesSamplesAsTheySay) {
-  for (const Sample& sample : kUnicodeSamples) {
-    EXPECT_EQ(WordsOf(sample.text), sample.words) << sample.text;
-    EXPECT_EQ(WordsOf(sample.text, TextSplitter::Path::kIcu), sample.words) << sample.text;
-  }
-}
-
 // The words by Python's unicodedata (NFKC, casefold) and the package regex, (?V1w)\b.
 constexpr Sample kPythonSamples[] = {
     {"Go until jurong point, crazy.. Available only", "go|until|jurong|point|crazy|available|only"},

@@ -222,24 +222,6 @@ TEST_P(EachUnit, ReadsTheLastWeightForIndicesBeyondTheLimit) {
   }
 }
 
-TEST_P(EachUnit, ReadsNothingBehindARowsEnd) {
-  // Under the address sanitizer: exact allocations.
-  for (size_t size = 0; size <= kLargest; ++size) {
-    const std::vector<float> values(size, 1.0F);
-    const std::vector<float> weights(size + 1, 1.0F);
-    std::vector<uint32_t> at(size);
-    for (size_t i = 0; i < size; ++i) at[i] = static_cast<uint32_t>(i);
-    at.shrink_to_fit();
-    const auto expected = static_cast<double>(size);
-    EXPECT_EQ(unit().dense_dot(weights.data(), values.data(), size), expected);
-    EXPECT_EQ(ScanDense(weights, values).dot, expected);
-    EXPECT_EQ(unit().sparse_dot(weights.data(), at.data(), values.data(), size), expected);
-    EXPECT_EQ(ScanSparse(weights, at, values.data()).dot, expected);
-    EXPECT_EQ(ScanSparse(weights, at, nullptr).dot, expected);
-    EXPECT_TRUE(unit().ascends(at.data(), size));
-  }
-}
-
 TEST_P(EachUnit, RanksKeysByHowManyAreLess) {
   for (size_t size = 0; size <= kLargest; ++size) {
     std::vector<uint32_t> keys(size);
