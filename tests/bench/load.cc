@@ -5,6 +5,7 @@
 #include <grpcpp/impl/codegen/sync_stream.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -12,7 +13,6 @@
 
 #include "perceptron/v1/learning_service.pb.h"
 #include "perceptron/v1/prediction_service.pb.h"
-#include "tests/bench/clock.h"
 
 namespace perceptrond::bench {
 namespace {
@@ -20,6 +20,12 @@ namespace {
 namespace v1 = ::perceptron::v1;
 using Bytes = grpc::ByteBuffer;
 using Stream = grpc::ClientReaderWriter<Bytes, Bytes>;
+using Clock = std::chrono::steady_clock;
+
+// In seconds.
+double Since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
 
 void Require(const grpc::Status& status, const char* what) {
   if (status.ok()) return;

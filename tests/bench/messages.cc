@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "perceptron/v1/learning_service.pb.h"
 #include "perceptron/v1/prediction_service.pb.h"
+#include "tests/support/names.h"
 
 namespace perceptrond::bench {
 namespace {
@@ -24,11 +25,6 @@ bool AllOnes(const Rows& rows) {
   return std::all_of(rows.values.begin(), rows.values.end(), [](float v) { return v == 1; });
 }
 
-void AppendName(const std::string& name, v1::NameColumn& names) {
-  names.mutable_text()->append(name);
-  names.add_lengths(static_cast<uint32_t>(name.size()));
-}
-
 // The number of each index that was asked for, in the order in which they were.
 using Numbers = absl::flat_hash_map<uint32_t, uint32_t>;
 
@@ -41,7 +37,7 @@ void NumberFeatures(v1::ExampleColumns& columns, Numbers& numbers, v1::NameColum
     row.clear();
     for (int i = static_cast<int>(begin); i < static_cast<int>(end); ++i) {
       const auto [number, is_new] = numbers.emplace(columns.indices(i), numbers.size());
-      if (is_new) AppendName(FeatureName(columns.indices(i)), names);
+      if (is_new) name_columns::AppendName(FeatureName(columns.indices(i)), names);
       row.emplace_back(number->second, columns.values().empty() ? 1 : columns.values(i));
     }
     std::sort(row.begin(), row.end());

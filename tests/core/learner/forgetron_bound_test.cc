@@ -144,15 +144,15 @@ class ForgetronBound : public ::testing::TestWithParam<Case> {
     return x;
   }
   int32_t Predict(const Point& x) const { return learner_.Evaluate(RowOf(x), 1).predicted; }
+  // An example that is a mistake.
   void Learn(const Point& x, int32_t y) {
     const Evaluation evaluation = learner_.Evaluate(RowOf(x), y);
-    if (evaluation.mistake) {
-      learner_.Update(RowOf(x), {y, 1, 0}, evaluation);
-      ++mistakes_;
-      const RowStore& rows = *learner_.State().rows;
-      // The newest example has a coefficient of 1 unless all were shrunk after it came.
-      shrunk_ += std::abs(rows.coefficient(rows.size() - 1)) < 1 ? 1 : 0;
-    }
+    ASSERT_TRUE(evaluation.mistake);
+    learner_.Update(RowOf(x), {y, 1, 0}, evaluation);
+    ++mistakes_;
+    const RowStore& rows = *learner_.State().rows;
+    // The newest example has a coefficient of 1 unless all were shrunk after it came.
+    shrunk_ += std::abs(rows.coefficient(rows.size() - 1)) < 1 ? 1 : 0;
     for (size_t i = 0; i < competitors_.size(); ++i) {
       losses_[i] += std::max(0.0, 1 - y * competitors_[i].At(space_, x));
       const double norm = space_.squared_radius * competitors_[i].SquaredNorm(space_);
@@ -197,7 +197,6 @@ TEST_P(ForgetronBound, HoldsAgainstAnAdversary) {
         [&](const Point& one, const Point& other) { return right(one) < right(other); });
     Learn(*worst, -Predict(*worst));
   }
-  EXPECT_EQ(mistakes_, 1000);
   EXPECT_GT(shrunk_, 5);
 }
 
