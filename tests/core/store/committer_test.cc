@@ -113,9 +113,11 @@ class WaitingCountersTest : public testing::StoreTest {
     Create("a", 1);
   }
   // A message of one row, which is right or wrong, acknowledged as a stream's is.
-  void Learn(float value, int64_t completed_pass = 0) {
+  void Learn(float value, int64_t completed_pass = 0,
+             std::span<const PredictionOfRow> predictions = {}) {
     const std::shared_ptr<Model> model = store_->Acquire("a").value();
-    LearnAlone(*model, testing::Columns().AddDense({value}, 1), producer_, {}, completed_pass);
+    LearnAlone(*model, testing::Columns().AddDense({value}, 1), producer_, predictions,
+               completed_pass);
     const auto waiter = std::make_shared<Waiter>();
     store_->committer().Submit(model, waiter, absl::ZeroDuration());
     waiter->Await(1);
@@ -165,6 +167,15 @@ TEST_F(WaitingCountersTest, TheEndOfAPassIsWrittenAtOnce) {
   OpenWith(absl::Hours(1));
   Learn(1);
   Learn(2, 1);
+  EXPECT_EQ(Written(), 2U);
+}
+
+// Else its id would be known again after a crash, and the row counted twice.
+TEST_F(WaitingCountersTest, ALearnedPredictionIsWrittenAtOnce) {
+  OpenWith(absl::Hours(1));
+  Learn(1);
+  const PredictionOfRow prediction[] = {{0, 7}};
+  Learn(2, 0, prediction);
   EXPECT_EQ(Written(), 2U);
 }
 
