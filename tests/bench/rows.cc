@@ -146,7 +146,7 @@ Rows ErringRows(size_t count, uint32_t size, uint32_t seed) {
     AddRow(rows, errs ? own.Next() : RandomIndices(size, random), errs ? 1 : RandomLabel(random),
            random);
   }
-  // The same again, with the labels turned of the rows that err.
+  // The same rows follow once more, and those that err have the other label.
   const auto base = static_cast<uint32_t>(rows.indices.size());
   for (size_t i = 0; i < count; ++i) {
     rows.row_ends.push_back(base + rows.row_ends[i]);

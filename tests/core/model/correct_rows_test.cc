@@ -64,7 +64,6 @@ TEST(CorrectRowsTest, CountedLaterTheyLeaveTheModelAsIfLearned) {
       // The first row that calls for an update was left.
       EXPECT_EQ(outcome.updated_rows.at(0), correct.rows);
     }
-    // Rows count before the update that replaced their revision.
     ASSERT_EQ(MakeReport(*one.model).streak(), MakeReport(*two.model).streak()) << i;
   }
   EXPECT_EQ(PositionOf(one.producer).next_offset, PositionOf(two.producer).next_offset);

@@ -170,7 +170,7 @@ TEST_F(WaitingCountersTest, TheEndOfAPassIsWrittenAtOnce) {
   EXPECT_EQ(Written(), 2U);
 }
 
-// Else its id would be known again after a crash, and the row counted twice.
+// After a crash its id would otherwise be waiting again, and its row could be learned twice.
 TEST_F(WaitingCountersTest, ALearnedPredictionIsWrittenAtOnce) {
   OpenWith(absl::Hours(1));
   Learn(1);

@@ -142,7 +142,7 @@ TEST_F(StatusPageTest, AModelHasItsCurrentSettingsReportAndState) {
   EXPECT_FALSE(detail.server().draining());
 }
 
-// core/model/views_test.cc has the curve. The page asks for its points after a revision, and a list thins it out.
+// core/model/history_test.cc has the curve. The page asks for its points after a revision, and a list thins it out.
 TEST_F(StatusPageTest, ACurveIsSentFromTheRevisionOnThatIsAskedForAndThinnedInAList) {
   Create(DenseSettings("models/m", 2));
   LearnNoise("models/m", 400);
