@@ -31,6 +31,15 @@ void Snapshotter::Stop() {
 
 void Snapshotter::Request(std::shared_ptr<Model> model) {
   MutexLock lock(&mutex_);
+  Add(std::move(model));
+}
+
+void Snapshotter::RequestAny(std::shared_ptr<Model> model) {
+  MutexLock lock(&mutex_);
+  if (model != in_progress_) Add(std::move(model));
+}
+
+void Snapshotter::Add(std::shared_ptr<Model> model) {
   if (stopping_ || std::find(queue_.begin(), queue_.end(), model) != queue_.end()) return;
   queue_.push_back(std::move(model));
 }
@@ -38,6 +47,7 @@ void Snapshotter::Request(std::shared_ptr<Model> model) {
 void Snapshotter::Await(uint64_t model_id) {
   MutexLock lock(&mutex_);
   const auto none = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (in_progress_ != nullptr && in_progress_->id() == model_id) return false;
     return std::none_of(queue_.begin(), queue_.end(), [&](const std::shared_ptr<Model>& model) {
       return model->id() == model_id;
     });
@@ -60,11 +70,13 @@ void Snapshotter::Run() {
         return;
       }
       model = queue_.front();
+      queue_.erase(queue_.begin());
+      in_progress_ = model;
     }
     const absl::Status taken = WithinMemory([&] { return Take(model); });
     if (!taken.ok()) OnFailure(*model, taken);
     MutexLock lock(&mutex_);
-    queue_.erase(queue_.begin());
+    in_progress_ = nullptr;
   }
 }
 

@@ -32,8 +32,11 @@ class Snapshotter {
   // requests are ignored.
   void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Requests a snapshot, unless one of the model is requested already.
+  // Requests a snapshot that has what happened before the call: one that waits will do, one in
+  // progress will not.
   void Request(std::shared_ptr<Model> model) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Requests a snapshot, unless one waits or is in progress.
+  void RequestAny(std::shared_ptr<Model> model) ABSL_LOCKS_EXCLUDED(mutex_);
   // Waits until no snapshot of that model is requested or in progress.
   void Await(uint64_t model_id) ABSL_LOCKS_EXCLUDED(mutex_);
   uint64_t snapshots() const { return snapshots_.load(std::memory_order_relaxed); }
@@ -42,6 +45,7 @@ class Snapshotter {
   uint64_t failures() const { return failures_.load(std::memory_order_relaxed); }
 
  private:
+  void Add(std::shared_ptr<Model> model) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Run() ABSL_LOCKS_EXCLUDED(mutex_);
   // Errors of the journal; OutOfMemory.
   absl::Status Take(const std::shared_ptr<Model>& model);
@@ -60,8 +64,9 @@ class Snapshotter {
   // Models whose last snapshot failed. Of the thread alone.
   absl::flat_hash_set<uint64_t> failing_;
   Mutex mutex_;
-  // The first is in progress.
   std::vector<std::shared_ptr<Model>> queue_ ABSL_GUARDED_BY(mutex_);
+  // Of which a snapshot is being taken; null if of none.
+  std::shared_ptr<Model> in_progress_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };

@@ -51,18 +51,12 @@ Store::~Store() {
 
 void Store::SaveSamples() {
   std::vector<std::shared_ptr<Model>> models = cache_.All();
-  const auto unsaved = [](const std::shared_ptr<Model>& model) {
-    return model->core().CheckWritable().ok() &&
-           model->ledger().stored_examples().unsaved_bytes() > 0;
-  };
-  std::erase_if(models, [&](const std::shared_ptr<Model>& model) { return !unsaved(model); });
-  // A snapshot in progress may have begun before the last example came; the next one has all.
-  for (int attempt = 0; attempt < 2; ++attempt) {
-    for (const std::shared_ptr<Model>& model : models) {
-      if (unsaved(model)) snapshotter_->Request(model);
-    }
-    for (const std::shared_ptr<Model>& model : models) snapshotter_->Await(model->id());
-  }
+  std::erase_if(models, [](const std::shared_ptr<Model>& model) {
+    return !model->core().CheckWritable().ok() ||
+           model->ledger().stored_examples().unsaved_bytes() == 0;
+  });
+  for (const std::shared_ptr<Model>& model : models) snapshotter_->Request(model);
+  for (const std::shared_ptr<Model>& model : models) snapshotter_->Await(model->id());
 }
 
 absl::StatusOr<v1::Model> Store::Create(v1::Model settings, const std::string& request_id,
@@ -350,7 +344,7 @@ void Store::OnCommit(const std::shared_ptr<Model>& model) {
   const uint64_t journal_bytes = Guarded<JournalUse>::Reader(model->core().journal_use)->bytes;
   const uint64_t state_bytes = MeasureMemory(*model).state;
   if (journal_bytes + unsaved > std::max<uint64_t>(options_.snapshot_bytes, 2 * state_bytes))
-    snapshotter_->Request(model);
+    snapshotter_->RequestAny(model);
 }
 
 Store::Stats Store::stats() const {

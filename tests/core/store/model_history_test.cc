@@ -5,6 +5,7 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -375,6 +376,16 @@ class RevisionRollback : public HistoryTest {
   absl::Status RollBack(uint64_t revision) {
     return History().RollBack(kName, {"", revision}, std::nullopt);
   }
+  // The revisions of the records that the journal has.
+  std::vector<uint64_t> Held() {
+    std::vector<uint64_t> revisions;
+    EXPECT_OK(journal_->Replay(store_->catalogue().Find(kName)->id(), 0,
+                               [&](const storage::UpdateRecord& record, size_t /*bytes*/) {
+                                 revisions.push_back(LastRevision(record));
+                                 return absl::OkStatus();
+                               }));
+    return revisions;
+  }
 };
 
 TEST_F(RevisionRollback, IsRefusedWithTheRevisionsThatThereAre) {
@@ -421,18 +432,35 @@ TEST_F(RevisionRollback, RecordsGoWithTheSnapshotThatTheyWereHeldFor) {
   Update();
   Update();
   TakeSnapshot();
-  const auto held = [&] {
-    std::vector<uint64_t> revisions;
-    EXPECT_OK(journal_->Replay(store_->catalogue().Find(kName)->id(), 0,
-                               [&](const storage::UpdateRecord& record, size_t /*bytes*/) {
-                                 revisions.push_back(LastRevision(record));
-                                 return absl::OkStatus();
-                               }));
-    return revisions;
-  };
-  EXPECT_THAT(held(), ElementsAre(1, 2));
+  EXPECT_THAT(Held(), ElementsAre(1, 2));
   ASSERT_OK(History().Delete(kName, "k"));
-  EXPECT_TRUE(testing::Eventually([&] { return held().empty(); }));
+  EXPECT_TRUE(testing::Eventually([&] { return Held().empty(); }));
+}
+
+// Calls `before` as its first snapshot is about to be saved.
+class InterruptedJournal final : public testing::JournalDecorator {
+ public:
+  InterruptedJournal(std::shared_ptr<Journal> base, std::function<void()> before)
+      : JournalDecorator(std::move(base)), before_(std::move(before)) {}
+  absl::Status SaveSnapshot(uint64_t model_id, const storage::Snapshot& snapshot) override {
+    if (before_) std::exchange(before_, nullptr)();
+    return JournalDecorator::SaveSnapshot(model_id, snapshot);
+  }
+
+ private:
+  // Of the snapshotter's thread.
+  std::function<void()> before_;
+};
+
+TEST_F(RevisionRollback, RecordsGoThoughASnapshotIsInProgressWhenTheirsIsDeleted) {
+  const auto remove = [this] { EXPECT_OK(History().Delete(kName, "k")); };
+  store_ = std::make_unique<Store>(std::make_unique<InterruptedJournal>(journal_, remove),
+                                   Store::Options());
+  Create(kName);
+  ASSERT_OK(History().Keep(kName, "k").status());
+  Update();
+  TakeSnapshot();
+  EXPECT_TRUE(testing::Eventually([&] { return Held().empty(); }));
 }
 
 }  // namespace
