@@ -144,8 +144,6 @@ TEST_F(AnalysisTest, PagesTogetherAreEverythingStoredOnceAndTheirTokensAreTheMod
 
 // Random labels on random rows: nothing separates them, and the proof takes many seconds. A call that
 // waited for it would return after it has ended.
-// Random labels on random rows: nothing separates them, and the proof takes many seconds. A call that
-// waited for it would return after it has ended.
 TEST_F(AnalysisTest, ALongAnalysisHoldsUpNobodyAndEndsWhenItIsCancelledOrTheServerStops) {
   constexpr int kDimension = 700;
   Create("noise", absl::StrCat("feature_space { dense { dimension: ", kDimension,

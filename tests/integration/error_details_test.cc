@@ -507,6 +507,16 @@ TEST_F(ErrorDetailsTest, ErrorsThatPassSayWhenToTryAgain) {
              absl::StrCat("model: 'models/numbered' examples { label: ", label, " }"), &classes),
         label < 3 ? "OK" : "INVALID_ARGUMENT UNKNOWN_LABEL examples[0].label");
   }
+  Create("topics",
+         "feature_space { named {} } learner { classes { max_classes: 2 new_classes: "
+         "NEW_CLASSES_NAMED } }");
+  for (const char* topic : {"tea", "rum", "gin"}) {
+    ASSERT_EQ(Call("LearningService/Learn",
+                   absl::StrCat("model: 'models/topics' examples { label_name: '", topic, "' }"),
+                   &classes),
+              "OK");
+  }
+  EXPECT_EQ(Outcome(classes.result()), "0: RESOURCE_EXHAUSTED CLASS_CAP");
   v1::PredictResponse response;
   EXPECT_EQ(RetryDelay(Predict(FromText<v1::PredictRequest>("model: 'models/line' min_revision: 1"),
                                &response)),

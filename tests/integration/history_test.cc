@@ -59,22 +59,5 @@ TEST_F(HistoryTest, StreamsGoOnAfterARollbackUnderANewNameAndAKillAndNothingIsLe
   EXPECT_TRUE(resumed.Finish().ok());
 }
 
-TEST_F(HistoryTest, SnapshotsAreListedAndDeleted) {
-  for (const char* name : {"first", "second", "third"}) {
-    EXPECT_EQ(Keep(name), "OK");
-    EXPECT_EQ(Call("LearningService/Learn", "model: 'models/a'" + Rows(0, 10)), "OK");
-  }
-  EXPECT_EQ(Keep("second"), "ALREADY_EXISTS SNAPSHOT_EXISTS");
-  EXPECT_EQ(Call("HistoryService/DeleteSnapshot", "model: 'models/a' snapshot_id: 'third'"), "OK");
-  server_.Kill();
-  Restart();
-  const auto all =
-      AnswerOf<v1::ListSnapshotsResponse>("HistoryService/ListSnapshots", "model: 'models/a'");
-  ASSERT_EQ(all.snapshots_size(), 2);
-  EXPECT_EQ(all.snapshots(0).name(), "models/a/snapshots/first");
-  EXPECT_GT(all.snapshots(1).revision(), all.snapshots(0).revision());
-  EXPECT_GT(all.snapshots(1).size_bytes(), 0);
-}
-
 }  // namespace
 }  // namespace perceptrond::testing

@@ -54,6 +54,11 @@ TEST_F(LearnStreamTest, EachMessageIsAnsweredWithWhatHappenedBeforeEachExampleWa
   EXPECT_EQ(result.scores_size(), 0);
   EXPECT_GT(result.updated_rows_size(), 0);
   EXPECT_TRUE(updates_alone.Finish().ok());
+  // Several classes have margins.
+  Create("classes", "feature_space { text {} } learner { classes { max_classes: 3 } }");
+  const v1::LearnResult of_class = Learn("model: 'models/classes' examples { text: 'a' label: 2 }");
+  EXPECT_EQ(of_class.margins_size(), 1);
+  EXPECT_EQ(of_class.scores_size(), 0);
 }
 
 TEST_F(LearnStreamTest, AnswersCarryTheReportAsOfTheirLastResultIfTheFirstMessageAsksForIt) {
@@ -117,93 +122,6 @@ TEST_F(LearnStreamTest, APassThatHasEndedTakesNoMoreExamplesAndItsMarkIsAnswered
   EXPECT_EQ(Outcome(more), "INVALID_ARGUMENT PASS_ENDED completed_pass");
   EXPECT_EQ(more.acknowledged_offset(), 3);
   EXPECT_EQ(stream.Ask(marked(4, 2)).completed_pass().number(), 2);
-  EXPECT_TRUE(stream.Finish().ok());
-}
-
-TEST_F(LearnStreamTest, ResumingPassesOverWhatWasAcknowledged) {
-  RawLearnStream stream(*learning_, "line", "p");
-  stream.With(absl::StrCat("producer { resume { model_uid: '", Get("line").uid(),
-                           "' acknowledged_offset: 9 acknowledged_revision: 0 } }"));
-  EXPECT_EQ(stream.Open().next_offset(), 10);
-  EXPECT_TRUE(stream.Finish().ok());
-  EXPECT_EQ(Get("line").report().examples(), 0);
-}
-
-TEST_F(LearnStreamTest, ANewerStreamOfAProducerEndsTheOlder) {
-  for (const bool sends : {false, true}) {
-    RawLearnStream older(*learning_, "line", "p");
-    older.Open();
-    RawLearnStream newer(*learning_, "line", "p");
-    newer.Open();
-    if (sends) older.Send(FromText<v1::LearnStreamRequest>(kLine));
-    // The server ends the stream: nothing was half-closed.
-    EXPECT_FALSE(older.Read());
-    EXPECT_EQ(Outcome(older.Finish()), "ABORTED PRODUCER_SUPERSEDED");
-    EXPECT_EQ(newer.Ask(std::string(kLine)).examples(), 4);
-    EXPECT_TRUE(newer.Finish().ok());
-  }
-}
-
-TEST_F(LearnStreamTest, StreamsEndWithTheirModelAndDoNotGoOnInAnotherOfItsName) {
-  for (const bool replaced : {false, true}) {
-    RawLearnStream numbered(*learning_, "line", "p");
-    numbered.Open();
-    RawLearnStream unnumbered(*learning_, "line");
-    unnumbered.Open();
-    EXPECT_EQ(Call("ModelService/DeleteModel", "name: 'models/line'"), "OK");
-    CreateDense("line", 1);
-    for (RawLearnStream* stream : {&numbered, &unnumbered}) {
-      if (replaced) stream->Send(FromText<v1::LearnStreamRequest>(kLine));
-      EXPECT_FALSE(stream->Read());
-      EXPECT_EQ(Outcome(stream->Finish()), "NOT_FOUND MODEL_NOT_FOUND");
-    }
-  }
-  EXPECT_EQ(Get("line").report().examples(), 0);
-}
-
-TEST_F(LearnStreamTest, DrainingAnswersWhatWasTakenAndThenSaysWhy) {
-  RawLearnStream stream(*learning_, "line", "p");
-  stream.Open();
-  EXPECT_EQ(stream.Ask(std::string(kLine)).examples(), 4);
-  server_.Signal(SIGTERM);
-  while (stream.Read()) {
-  }
-  const grpc::Status status = stream.Finish();
-  EXPECT_EQ(Outcome(status), "UNAVAILABLE DRAINING");
-  EXPECT_EQ(RetryDelay(status), absl::Milliseconds(100));
-  EXPECT_EQ(server_.Wait(), 0);
-  Restart();
-  EXPECT_EQ(Get("line").report().examples(), 4);
-}
-
-TEST_F(LearnStreamTest, StateCountersAndPassSurviveAKill) {
-  // Without the figures of one server's lifetime.
-  const auto state = [this] {
-    v1::Model model = Get("line");
-    model.mutable_report()->mutable_drift()->clear_window_examples();
-    model.mutable_report()->mutable_drift()->clear_window_error();
-    return model.DebugString();
-  };
-  std::string before;
-  {
-    RawLearnStream stream(*learning_, "line", "p");
-    stream.Open();
-    stream.Ask(absl::StrCat(kLine, "completed_pass: 1"));
-    // In the middle of the second pass.
-    stream.Ask("columns { dense_width: 1 values: [1, 2] labels: [1, 1] }");
-    before = state();
-    server_.Kill();
-  }
-  Restart();
-  EXPECT_EQ(state(), before);
-  RawLearnStream stream(*learning_, "line", "p");
-  const v1::StreamOpened opened = stream.Open();
-  EXPECT_EQ(opened.next_offset(), 6);
-  EXPECT_EQ(opened.passes(), 1);
-  const v1::LearnResult rest = stream.Ask(
-      "columns { dense_width: 1 values: [3, 4] labels: [-1, -1] } first_offset: 6 completed_pass: "
-      "2");
-  EXPECT_EQ(rest.completed_pass().examples(), 4);
   EXPECT_TRUE(stream.Finish().ok());
 }
 

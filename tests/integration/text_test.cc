@@ -1,4 +1,4 @@
-// Texts as examples over a real connection: both forms, the inference protocol, and a kill.
+// Texts as examples over a real connection: both forms, and the inference protocol.
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "tests/integration/inference_fixture.h"
@@ -19,7 +19,7 @@ class TextTest : public InferenceTest {
   }
 };
 
-TEST_F(TextTest, NestedTextsColumnsOfTextsAndTensorsAreTheSameAlsoAfterAKill) {
+TEST_F(TextTest, NestedTextsColumnsOfTextsAndTensorsAreTheSame) {
   std::string nested;
   for (size_t i = 0; i < std::size(kMail); ++i) {
     absl::StrAppend(&nested, " examples { text: '", kMail[i], "' label: ", i % 2 == 0 ? 1 : -1,
@@ -42,11 +42,6 @@ TEST_F(TextTest, NestedTextsColumnsOfTextsAndTensorsAreTheSameAlsoAfterAKill) {
   }
   const std::vector<float> scores = Scores("nested");
   EXPECT_EQ(Scores("columns"), scores);
-  const std::string weights = Get("nested").weights().SerializeAsString();
-  server_.Kill();
-  Restart();
-  EXPECT_EQ(Get("nested").weights().SerializeAsString(), weights);
-  EXPECT_EQ(Scores("nested"), scores);
 
   oip::ModelInferRequest request;
   request.set_model_name("nested");
