@@ -1,8 +1,5 @@
 #include "tests/integration/fixture.h"
 
-#include <cstdlib>
-#include <sstream>
-
 namespace perceptrond::testing {
 
 std::string MetricsPage(const ServerProcess& server, const std::string& token) {
@@ -18,16 +15,6 @@ std::string Metric(const ServerProcess& server, const std::string& sample,
   if (at == std::string::npos) return "";
   at += sample.size() + 2;
   return page.substr(at, page.find('\n', at) - at);
-}
-
-int StartedCalls(const ServerProcess& server, const std::string& method) {
-  std::istringstream lines(MetricsPage(server));
-  for (std::string line; std::getline(lines, line);) {
-    if (line.rfind("grpc_server_started_total{", 0) == 0 &&
-        line.find("grpc_method=\"" + method + "\"") != std::string::npos)
-      return static_cast<int>(std::strtod(line.c_str() + line.rfind(' '), nullptr));
-  }
-  return 0;
 }
 
 std::shared_ptr<grpc::Channel> ServerTest::NarrowChannel() const {

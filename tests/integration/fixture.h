@@ -15,9 +15,6 @@
 
 namespace perceptrond::testing {
 
-// How many calls of a method the server has begun to answer, by its metrics.
-int StartedCalls(const ServerProcess& server, const std::string& method);
-
 // The metrics page of a server; "" without one.
 std::string MetricsPage(const ServerProcess& server, const std::string& token = "");
 // The value of a sample, by its name and labels, as the page has it; "" if there is none.
