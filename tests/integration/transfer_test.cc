@@ -1,7 +1,5 @@
-// A model's file over a real connection: in any pieces, beside other transfers, drains, kills and new
-// access rules, it becomes a whole model or none. core/store/model_history_test.cc has every learner.
-#include <thread>
-
+// A model's file over a real connection: in any pieces, beside drains and kills, it becomes a whole
+// model or none. core/store/model_history_test.cc has damaged files and those that nobody wrote.
 #include "inference/inference_service.pb.h"
 #include "tests/integration/transfer_fixture.h"
 
@@ -20,12 +18,10 @@ class TransferTest : public Transfers<ServerTest> {
   }
   // In two pieces.
   grpc::Status Import(const std::string& file, const std::string& id,
-                      const std::string& request_id = "", v1::Model* model = nullptr) {
+                      const std::string& request_id = "") {
     ImportCall call(*history_, id, request_id);
     call.SendAll(file, file.size() / 2 + 1);
-    grpc::Status status = call.Finish();
-    if (model != nullptr) *model = call.model();
-    return status;
+    return call.Finish();
   }
   std::string Weights(const std::string& id) { return Get(id).weights().SerializeAsString(); }
 
@@ -48,15 +44,9 @@ TEST_F(TransferTest, PiecesOfAnySizeMakeTheSameModelAndARequestThatComesAgainIsA
   EXPECT_EQ(Weights("b"), Weights("a"));
 }
 
-TEST_F(TransferTest, AFileThatIsNotWholeOrNotAsItWasChangesNothing) {
-  std::string flipped = file_;
-  flipped[flipped.size() / 2] = static_cast<char>(flipped[flipped.size() / 2] ^ 1);
-  std::string newer = file_;
-  newer[newer.find('1')] = '2';
-  for (const std::string& file :
-       {file_.substr(0, file_.size() - 1), file_.substr(0, file_.size() / 2), file_ + "x",
-        std::string("x"), flipped, newer})
-    EXPECT_EQ(Outcome(Import(file, "b")), "INVALID_ARGUMENT BAD_MODEL_FILE piece");
+TEST_F(TransferTest, AnUploadThatIsNotTheWholeFileChangesNothing) {
+  EXPECT_EQ(Outcome(Import(file_.substr(0, file_.size() - 1), "b")),
+            "INVALID_ARGUMENT BAD_MODEL_FILE piece");
   ImportCall renamed(*history_, "b");
   ASSERT_TRUE(renamed.Send(file_));
   renamed.next().set_new_name("models/c");
@@ -69,26 +59,6 @@ TEST_F(TransferTest, AFileThatIsNotWholeOrNotAsItWasChangesNothing) {
   EXPECT_EQ(cancelled.AwaitEnd().error_code(), grpc::StatusCode::CANCELLED);
   EXPECT_FALSE(Exists("b"));
   EXPECT_FALSE(Exists("c"));
-}
-
-TEST_F(TransferTest, OfTwoImportsUnderOneNameOneMakesTheModel) {
-  for (const bool same_request : {false, true}) {
-    const std::string id = same_request ? "same" : "b";
-    const std::string request_id = same_request ? "1" : "";
-    grpc::Status ends[2];
-    v1::Model made[2];
-    std::thread first([&] { ends[0] = Import(file_, id, request_id, &made[0]); });
-    ends[1] = Import(file_, id, request_id, &made[1]);
-    first.join();
-    if (same_request) {
-      EXPECT_TRUE(ends[0].ok() && ends[1].ok());
-      EXPECT_EQ(made[0].uid(), made[1].uid());
-    } else {
-      EXPECT_NE(ends[0].ok(), ends[1].ok());
-      EXPECT_EQ(Reason(ends[ends[0].ok() ? 1 : 0]), "MODEL_EXISTS");
-    }
-    EXPECT_EQ(Weights(id), Weights("a"));
-  }
 }
 
 class LimitedTransferTest : public TransferTest {
@@ -204,21 +174,6 @@ class TransferAccessTest : public Transfers<AccessTest> {
   }
   std::string file_;
 };
-
-TEST_F(TransferAccessTest, TransfersOfARemovedPrincipalEnd) {
-  const auto narrow = NarrowHistory();
-  ExportCall exported(*narrow, "spam-a", kKeeperToken);
-  ASSERT_TRUE(exported.ReadPiece());
-  ImportCall imported(*history_, "spam-b", "", kKeeperToken);
-  ASSERT_TRUE(imported.Send(file_.substr(0, file_.size() / 2)));
-  Replace(Text("keeper"));
-  EXPECT_EQ(Reason(imported.AwaitEnd()), "UNAUTHENTICATED");
-  // Cut off, if this test was slow to read.
-  EXPECT_THAT(Outcome(exported.Finish()),
-              ::testing::AnyOf("UNAUTHENTICATED UNAUTHENTICATED", "CANCELLED"));
-  EXPECT_LT(exported.file().size(), file_.size());
-  EXPECT_FALSE(Exists("spam-b", kAdminToken));
-}
 
 TEST_F(TransferAccessTest, AMessageThatIsDeniedOrMalformedIsNotTheEndOfTheFile) {
   {

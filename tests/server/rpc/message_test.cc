@@ -63,6 +63,10 @@ TEST(PageToken, IsReadOnlyIfItHoldsWhatItsListPutsThere) {
   EXPECT_THAT(ReadPageNumbers("list", numbers, 3).value(), ElementsAre(1, 2, ~uint64_t{0}));
   EXPECT_THAT(ReadPageNumbers("list", "", 3).value(), IsEmpty());
   EXPECT_TRUE(absl::IsInvalidArgument(ReadPageNumbers("other list", numbers, 3).status()));
+  std::string changed = numbers;
+  changed.back() = changed.back() == 'A' ? 'B' : 'A';
+  for (const std::string& other : {changed, numbers + "A", numbers.substr(1), std::string("*/")})
+    EXPECT_TRUE(absl::IsInvalidArgument(ReadPageNumbers("list", other, 3).status())) << other;
   for (const char* content :
        {"", "1", "1 2", "1 2 3 4", "1 2 ", "1  3", "1 2 x", "1 2 -3", "1 2 18446744073709551616"}) {
     const absl::Status status = ReadPageNumbers("list", MakePageToken("list", content), 3).status();
