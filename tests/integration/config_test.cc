@@ -1,4 +1,4 @@
-// The real server's settings: their exit codes, and what SIGHUP has it read again.
+// The real server's settings: refused ones, and what SIGHUP has it read again.
 #include <csignal>
 #include <fstream>
 
@@ -17,15 +17,6 @@ class ConfigTest : public ::testing::Test {
 
   const TempDir dir_;
 };
-
-TEST_F(ConfigTest, SettingsThatAreNoneExitWithTwo) {
-  EXPECT_EQ(RunServer("--config " + Write("no-such-key = 1\n")).exit_code, 2);
-  EXPECT_EQ(RunServer("--config " + dir_.path() + "/missing").exit_code, 2);
-  EXPECT_EQ(RunServer("--max-message-bytes 1").exit_code, 2);
-  const CommandResult printed = RunServer("--memory-budget 2GiB --log-format json --print-config");
-  EXPECT_EQ(printed.exit_code, 0);
-  EXPECT_EQ(RunServer("--print-config --config " + Write(printed.out)).out, printed.out);
-}
 
 TEST_F(ConfigTest, WrongArgumentsOfMigrateExitWithTwoAndNoPasswordIsRepeated) {
   for (const char* const arguments :

@@ -3,7 +3,6 @@
 #include <google/protobuf/util/message_differencer.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -51,35 +50,6 @@ TEST_F(CtlTest, AModelIsCreatedTaughtShownAndAskedInJson) {
   EXPECT_EQ(Json<v1::ListModelsResponse>("list").models_size(), 1);
   Expect(0, "delete and");
   Expect(1, "delete and");
-}
-
-TEST_F(CtlTest, EveryFormatTeachesTheSameWeights) {
-  const std::tuple<const char*, std::string, std::string> formats[] = {
-      {"--dimension 2", svmlight_, and_},
-      {"--dimension 2", " - --format csv --label-column y",
-       "y,p,q\n-1,0,0\n-1,0,1\n-1,1,0\n1,1,1\n"},
-      {"--dimension 2", " - --format jsonl",
-       "{\"label\":-1,\"dense\":{\"values\":[0,0]}}\n{\"label\":-1,\"sparse\":{\"indices\":[1]}}\n"
-       "{\"label\":-1,\"sparse\":{\"indices\":[0]}}\n"
-       "{\"label\":1,\"sparse\":{\"indices\":[0,1],\"values\":[1,1]}}\n"},
-      {"--named", " - --format vw", "-1 | p:0 q:0\n-1 | q\n-1 | p\n1 | p q\n"},
-      {"--named", " - --format text --skip-lines 1", "label\ttext\n-1\t.\n-1\tq\n-1\tP\n1\tq p\n"},
-  };
-  int number = 0;
-  for (const auto& [space, options, input] : formats) {
-    const std::string name = absl::StrCat("m", ++number);
-    Expect(0, absl::StrCat("create ", name, " ", space));
-    Expect(0, absl::StrCat("learn ", name, " --passes 9", options), input);
-    const v1::WeightVector weights = Get(name).weights().vectors(0);
-    EXPECT_THAT(weights.values(), ::testing::UnorderedElementsAre(3, 2)) << options;
-    EXPECT_EQ(weights.bias(), -4) << options;
-  }
-  // Each pass has the examples of a pipe, which may be compressed.
-  Expect(0, "create pipe --dimension 2");
-  const CommandResult learned = RunCommand("gzip -c " + Write("and.svm", and_) + " | " +
-                                           Command("learn pipe --passes 9" + svmlight_));
-  EXPECT_EQ(learned.exit_code, 0) << learned.out;
-  EXPECT_EQ(Weights("pipe"), Weights("m1"));
 }
 
 // The transcripts have more.
@@ -181,34 +151,6 @@ TEST_F(CtlTest, PredictPrintsALineForEachLineOfTheInput) {
   }
 }
 
-TEST_F(CtlTest, LabelsThatTheModelDoesNotHaveAreCountedAsErrors) {
-  Expect(0, "create m --text --labels ham,spam");
-  Expect(0, "learn m - --format text", "spam\tfree prize\nham\tsee you\n");
-  const auto csv = Object("predict m - --format csv --label-column y --text-column t --summary",
-                          "y,t\nspam,free\nSpam,free\nunknown,free\n,see\nham,see\n");
-  EXPECT_EQ(Number(csv, "labelled"), 5);
-  EXPECT_EQ(Number(csv, "unknownLabels"), 3);
-  EXPECT_EQ(Number(csv, "errors"), 3);
-  const auto text = Object("predict m - --format text --summary", "spam\tfree\nSpam\tfree\n");
-  EXPECT_EQ(Number(text, "unknownLabels"), 1);
-  const auto unlabelled = Object("predict m - --format text --summary", "free\tprize\nsee\n");
-  EXPECT_EQ(Number(unlabelled, "unknownLabels"), 0);
-  EXPECT_EQ(Number(unlabelled, "errors"), -1);
-}
-
-TEST_F(CtlTest, ARowThatNoMessageTakesIsRefusedByItsLine) {
-  Expect(0, "create m --dimension 9000000");
-  std::string row = "1";
-  for (int i = 1; i <= 2'200'000; ++i) absl::StrAppend(&row, " ", i, ":2");
-  const std::string input = "1 1:1\n" + row + "\n-1 2:1\n";
-  const CommandResult refused = Ctl("learn m" + svmlight_, input);
-  EXPECT_EQ(refused.exit_code, 2);
-  EXPECT_THAT(refused.out, ::testing::HasSubstr("standard input:2: "));
-  const auto learned = Object("learn m --skip-bad-lines" + svmlight_, input);
-  EXPECT_EQ(Number(learned, "examples"), 2);
-  EXPECT_EQ(Number(learned, "badLines"), 1);
-}
-
 TEST_F(CtlTest, TheServerOfThisMachineIsCalledWithoutAProxy) {
   for (const char* proxy : {"grpc_proxy", "https_proxy", "http_proxy"}) {
     const CommandResult listed =
@@ -283,16 +225,6 @@ TEST_F(CtlTest, SeveralClassesAreCountedByWhatTheyWereTakenFor) {
   EXPECT_EQ(summary.fields().at("confusion").list_value().values_size(), 4);
   const auto answer = Json<v1::PredictResponse>("predict three --all-scores" + svmlight_, "1:1\n");
   EXPECT_EQ(answer.class_scores_size(), 3);
-
-  Expect(0, "create topics --named --classes 10 --new-classes named");
-  for (const auto& [format, input] : std::map<std::string, std::string>{
-           {"text", "tea\thot leaves\n"},
-           {"vw", "7 |a seven\n"},
-           {"csv --label-column y", "y,x\nale,1\n"},
-           {"jsonl", R"({"named": {"names": ["juniper"]}, "labelName": "gin"})"}})
-    Expect(0, "learn topics - --format " + format, input);
-  EXPECT_THAT(Get("topics").label_names(),
-              ::testing::UnorderedElementsAre("tea", "7", "ale", "gin"));
 }
 
 TEST_F(CtlTest, SeveralModelsLearnOfOneRunWhatEachWouldAlone) {
@@ -361,39 +293,22 @@ TEST_F(CtlTest, AnAnalysisKeepsToItsLimitsAndReplacesTheWeightsOnDemand) {
   EXPECT_THAT(CtlOut("examples and -o json").out, ::testing::HasSubstr("\"updateRevision\":\"1\""));
 }
 
-TEST_F(CtlTest, ModelsAreCopiedRenamedExportedAndRolledBackWithTheirWeights) {
+// The transcripts have the other commands.
+TEST_F(CtlTest, AModelIsRolledBackToARevisionAndPassedOnByAPipe) {
   Expect(0, "create a --dimension 2");
   Expect(0, "learn a" + svmlight_, and_);
-  const std::string weights = Weights("a");
-  EXPECT_EQ(Json<v1::Snapshot>("snapshot a k").name(), "models/a/snapshots/k");
-  Expect(0, "learn a --passes 3" + svmlight_, "+1 1:-3 2:1\n-1 1:5\n+1 1:-2 2:-9\n");
   const std::string learned = Weights("a");
-  EXPECT_NE(learned, weights);
+  EXPECT_EQ(Json<v1::Snapshot>("snapshot a k").name(), "models/a/snapshots/k");
   const int64_t revision = Get("a").revision();
-  Expect(1, "rollback a k --expected-revision 1");
-  Expect(0, "rollback a k");
-  EXPECT_EQ(Weights("a"), weights);
+  Expect(0, "learn a" + svmlight_, "+1 1:-9 2:-9\n");
+  EXPECT_NE(Weights("a"), learned);
+  Expect(1, "rollback a --revision 0 --expected-revision 1");
   Expect(0, absl::StrCat("rollback a --revision ", revision));
-  EXPECT_EQ(Weights("a"), learned);
-  const std::string file = dir_.path() + "/a.model";
-  Expect(0, "export a " + file);
-  Expect(2, "export a " + file);
-  Expect(0, "import b " + file);
-  Expect(0, "export a - | " + Command("import c -"));
-  Expect(0, "copy a d");
-  Expect(0, "rename d e");
-  Expect(1, "get d");
-  for (const char* name : {"b", "c", "e"}) EXPECT_EQ(Weights(name), learned) << name;
-  std::filesystem::resize_file(file, std::filesystem::file_size(file) - 1);
-  Expect(1, "import cut " + file);
-  Expect(1, "get cut");
-
+  Expect(0, "export a - | " + Command("import b -"));
+  for (const char* name : {"a", "b"}) EXPECT_EQ(Weights(name), learned) << name;
   EXPECT_EQ(Json<v1::Alias>("alias prod a").model(), "models/a");
-  EXPECT_EQ(Json<v1::Model>("get aliases/prod").name(), "models/a");
   EXPECT_EQ(Json<v1::ChallengeAliasResponse>("alias prod --challenger b").outcome(),
             v1::CHALLENGE_OUTCOME_TOO_FEW_EXAMPLES);
-  Expect(0, "alias prod --delete");
-  Expect(1, "predict aliases/prod" + svmlight_, "1:1\n");
 }
 
 // Interrupted after its first pass, and repeated: what the server has is known by its number, and the
@@ -441,17 +356,6 @@ TEST_F(CtlTest, AResultThatCannotBeWrittenIsAnErrorOfEachCommand) {
       RunCommand("yes 1:1 | " + Command("predict m" + svmlight_ + "2>&1 > /dev/full")).exit_code,
       1);
   Expect(1, "export m " + dir_.path() + "/none/m.model");
-}
-
-TEST_F(CtlTest, QuietLeavesResultsAndErrors) {
-  for (const std::string& done :
-       {std::string("create m --dimension 2"), "learn m" + svmlight_, std::string("copy m n"),
-        std::string("rename n o"), std::string("snapshot o s"), std::string("rollback o s"),
-        std::string("alias a o"), std::string("alias a --delete"), std::string("freeze m"),
-        std::string("delete o")})
-    EXPECT_EQ(Ctl("-q " + done, and_).out, "") << done;
-  EXPECT_EQ(Ctl("-q predict m" + svmlight_, "1 1:1 2:1\n").out, "+1\t2\t1.4142135\n");
-  EXPECT_NE(Ctl("-q get n").out, "");
 }
 
 TEST_F(CtlTest, EachKindOfPictureIsAWellFormedSvg) {
