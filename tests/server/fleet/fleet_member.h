@@ -20,13 +20,12 @@ class FleetMember {
  public:
   // The partition has no writer until the test makes one. Members with one journal are one fleet.
   explicit FleetMember(const std::string& address = "this:1",
-                       std::shared_ptr<MemoryJournal> journal = NewJournal(),
-                       absl::Duration writer_timeout = absl::Hours(1))
+                       std::shared_ptr<MemoryJournal> journal = NewJournal())
       : journal_(std::move(journal)) {
     FleetOptions fleet;
     fleet.address = address;
     fleet.heartbeat = absl::Milliseconds(20);
-    fleet.writer_timeout = writer_timeout;
+    fleet.writer_timeout = absl::Hours(1);
     fleet.settle_time = absl::Hours(1);
     Store::Options options;
     options.fleet = std::make_shared<FleetOptions>(fleet);
@@ -53,14 +52,6 @@ class FleetMember {
     Announce(address, /*released=*/false);
     EXPECT_EQ(store_->fleet()->WriterOf(0).epoch, epoch_);
     return epoch_;
-  }
-  // A server that started earlier and has this one's address, and so writes the partition.
-  void HearOfNamesake() {
-    ::perceptron::fleet::v1::Heartbeat heartbeat;
-    heartbeat.set_server_id("namesake");
-    heartbeat.set_address(store_->fleet()->address());
-    heartbeat.set_started(1);
-    EXPECT_OK(journal_->Announce(heartbeat.SerializeAsString()));
   }
   // The other server releases the partition. A member takes it over.
   void Release() {

@@ -42,19 +42,6 @@ class AcceptorTest : public ::testing::Test {
   CallCounts counts_;
 };
 
-TEST_F(AcceptorTest, AUnaryCallIsAnsweredWithItsLastMessageAndOk) {
-  const Call::Method method = Make<EchoOne>(counts_);
-  RpcServer server(All(method));
-  const auto channel = server.Connect();
-  for (size_t size : {0, 1, 100'000}) {
-    std::string answer = "none";
-    const grpc::Status status = AskBytes(channel, "/a.B/C", std::string(size, 'x'), answer);
-    EXPECT_TRUE(status.ok()) << status.error_message();
-    EXPECT_EQ(answer, std::string(size, 'x'));
-  }
-  EXPECT_TRUE(counts_.AwaitDone(3));
-}
-
 TEST_F(AcceptorTest, CallsThatComeOneAtATimeAreAnsweredByOneThatSpinsAndStops) {
   const Call::Method method = Make<EchoOne>(counts_);
   for (const int threads : {1, 3}) {

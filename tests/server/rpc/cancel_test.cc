@@ -1,5 +1,4 @@
-// Calls that clients cancel, or that end with the server: reactors hear of it, once, and every call
-// is over in the end.
+// Calls that clients cancel: reactors hear of it, once, and every call is over in the end.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -18,21 +17,6 @@ namespace perceptrond {
 namespace {
 
 using namespace ::perceptrond::testing;
-
-class CancelTest : public ::testing::Test {
- protected:
-  CallCounts counts_;
-};
-
-TEST_F(CancelTest, AReactorHearsThatTheServerStops) {
-  const Call::Method method = Make<UntilCancel>(counts_);
-  RpcServer server(All(method));
-  ClientCall call(server.Connect(), "/a.B/C");
-  ASSERT_TRUE(counts_.AwaitBegun(1));
-  server.Stop();
-  EXPECT_EQ(counts_.cancelled(), 1);
-  EXPECT_EQ(counts_.done(), 1);
-}
 
 // Hears everything, and lets it pass: as the server's own, which counts the calls.
 class Pass final : public grpc::experimental::ServerInterceptorFactoryInterface {
