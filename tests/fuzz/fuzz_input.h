@@ -25,6 +25,13 @@ class FuzzInput {
     --left_;
     return *data_++;
   }
+  // The next bytes, at most so many.
+  std::string Bytes(size_t most) {
+    const std::string bytes(reinterpret_cast<const char*>(data_), std::min(most, left_));
+    data_ += bytes.size();
+    left_ -= bytes.size();
+    return bytes;
+  }
   // 0 to `end` - 1; end is at most 256.
   size_t Below(size_t end) { return Byte() % end; }
   bool Flag() { return Below(2) == 1; }

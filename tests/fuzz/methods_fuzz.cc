@@ -1,9 +1,11 @@
 // Every method of every service, over a connection to a whole server in this process, with an access
 // file. An input is a program of up to eight calls: each chooses the method, the caller and up to
-// three messages, which are valid requests after changes (tests/fuzz/message_mutator.h). Page tokens
-// and files are changed too, and then get the checksum that fits. Each call ends with an answer or
-// an error with a reason, and the server is as well as before: every model that there is then can
-// be read, loaded from the journal, and deleted.
+// three messages, which are valid requests after changes (tests/fuzz/message_mutator.h), or with any
+// bytes appended, which Protobuf takes for more fields. Page tokens and files are changed too, and
+// then get the checksum that fits. Each call ends with an answer whose figures fit together, or with
+// an error that has a reason and names the field that is invalid. The server is as well as before:
+// every model that there is then learns and predicts, has the same settings, weights and counters
+// when it is loaded from the journal, and can be deleted.
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/empty.pb.h>
 #include <google/protobuf/message.h>
@@ -26,28 +28,34 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "core/settings/settings.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
 #include "perceptron/v1/alias_service.pb.h"
 #include "perceptron/v1/history_service.pb.h"
 #include "perceptron/v1/learning_service.pb.h"
 #include "perceptron/v1/model_service.pb.h"
+#include "perceptron/v1/prediction_service.pb.h"
 #include "server/access/token.h"
 #include "server/rpc/message.h"
 #include "server/server.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/fuzz/message_mutator.h"
 #include "tests/integration/methods.h"
+#include "tests/support/inference.h"
 #include "tests/support/model_file.h"
 #include "tests/support/temp_dir.h"
 
 namespace {
 
+namespace oip = ::inference;
 namespace v1 = ::perceptron::v1;
+using google::protobuf::DynamicCastToGenerated;
 using google::protobuf::Message;
 using google::protobuf::MethodDescriptor;
 using perceptrond::testing::ApiMethod;
 using perceptrond::testing::Check;
+using perceptrond::testing::CheckEqual;
 using perceptrond::testing::FuzzInput;
 using perceptrond::testing::kApiMethods;
 using perceptrond::testing::MessageMutator;
@@ -61,6 +69,15 @@ constexpr size_t kMostSeen = 64;
 constexpr size_t kMostSeenBytes = 256;
 // No call takes as long.
 constexpr std::chrono::seconds kDeadline(60);
+
+// Rows for every feature space; what a model does not take is an error of the row.
+constexpr char kRows[] =
+    "examples { dense { values: [1.5, -2] } label: 1 } examples { sparse {} label: -1 } "
+    "examples { dense { values: 0.5 } label: -1 } "
+    "examples { sparse { indices: 0 values: 1.5 } label: 1 } "
+    "examples { named { names: ['a', 'b^c'] values: [1.5, -2] } label: -1 } "
+    "examples { named { names: 'a' } label: 1 } "
+    "examples { text: 'Free prize, free' label: -1 } examples { text: '' label: 1 }";
 
 constexpr char kAdmin[] = "admin-token";
 constexpr char kReader[] = "reader-token";
@@ -193,14 +210,20 @@ std::unique_ptr<Message> Make(const google::protobuf::Descriptor& type) {
       google::protobuf::MessageFactory::generated_factory()->GetPrototype(&type)->New());
 }
 
-std::string ReasonOf(const grpc::Status& status) {
+// The detail of this type; an empty one if the error has none.
+template <typename Detail>
+Detail DetailOf(const grpc::Status& status) {
   google::rpc::Status details;
-  google::rpc::ErrorInfo info;
-  if (!details.ParseFromString(status.error_details())) return "";
+  Detail found;
+  if (!details.ParseFromString(status.error_details())) return found;
   for (const auto& detail : details.details()) {
-    if (detail.UnpackTo(&info)) return info.reason();
+    if (detail.UnpackTo(&found)) break;
   }
-  return "";
+  return found;
+}
+
+std::string ReasonOf(const grpc::Status& status) {
+  return DetailOf<google::rpc::ErrorInfo>(status).reason();
 }
 
 // A finding unless the call ended as the API says.
@@ -213,10 +236,29 @@ void CheckStatus(const std::string& path, const grpc::Status& status) {
   // gRPC's own has none.
   const bool has_reason = code == grpc::StatusCode::OK || code == grpc::StatusCode::CANCELLED ||
                           code == grpc::StatusCode::RESOURCE_EXHAUSTED || !reason.empty();
-  if (is_known && has_reason && !is_damage) return;
+  const bool has_field = code != grpc::StatusCode::INVALID_ARGUMENT ||
+                         DetailOf<google::rpc::BadRequest>(status).field_violations_size() > 0;
+  if (is_known && has_reason && has_field && !is_damage) return;
   std::fprintf(stderr, "%s: %d %s: %s\n", path.c_str(), static_cast<int>(code), reason.c_str(),
                status.error_message().c_str());
   std::abort();
+}
+
+void CheckFigures(const v1::LearnResult& result) {
+  Check(result.mistakes() <= result.examples() && result.updates() <= result.examples());
+  Check(result.updates() == static_cast<uint64_t>(result.updated_rows_size()));
+  Check(result.updated_rows_size() == result.update_revisions_size());
+  for (int i = 1; i < result.updated_rows_size(); ++i) {
+    Check(result.updated_rows(i - 1) < result.updated_rows(i));
+    Check(result.update_revisions(i - 1) < result.update_revisions(i));
+  }
+}
+
+void CheckFigures(const v1::PredictResponse& response) {
+  Check(response.scores_size() == response.predicted_labels_size());
+  Check(response.distances().empty() || response.distances_size() == response.scores_size());
+  for (const v1::RowError& error : response.row_errors())
+    Check(error.row() < static_cast<uint32_t>(response.scores_size()));
 }
 
 // Calls a method of perceptron.v1 as the administrator.
@@ -229,6 +271,29 @@ grpc::Status Ask(const std::string& method, const Request& request, Answer& answ
   CheckStatus(path, status);
   if (status.ok()) Check(answers.size() == 1 && answer.ParseFromString(answers[0]));
   return status;
+}
+
+// The same request in raw contents has the same answer: no number gets lost on the way.
+void CheckRaw(const oip::ModelInferRequest& request, const oip::ModelInferResponse& response) {
+  if (request.raw_input_contents_size() > 0) return;
+  std::vector<std::string> answers;
+  const std::string raw = perceptrond::testing::Raw(request).SerializeAsString();
+  const std::string path = "/inference.GRPCInferenceService/ModelInfer";
+  Check(TheService().Call(path, {raw}, kAdmin, SIZE_MAX, answers).ok());
+  CheckEqual("answers", answers.at(0), perceptrond::testing::Raw(response).SerializeAsString());
+}
+
+// A finding unless the figures of an answer fit together.
+void CheckAnswer(const std::string& request, const Message& answer) {
+  if (const auto* const learned = DynamicCastToGenerated<v1::LearnResponse>(&answer))
+    CheckFigures(learned->result());
+  if (const auto* const stream = DynamicCastToGenerated<v1::LearnStreamResponse>(&answer))
+    for (const v1::LearnResult& result : stream->results()) CheckFigures(result);
+  if (const auto* const predicted = DynamicCastToGenerated<v1::PredictResponse>(&answer))
+    CheckFigures(*predicted);
+  oip::ModelInferRequest asked;
+  if (const auto* const inferred = DynamicCastToGenerated<oip::ModelInferResponse>(&answer))
+    if (asked.ParseFromString(request)) CheckRaw(asked, *inferred);
 }
 
 // One run of calls, on models of its own.
@@ -267,7 +332,7 @@ class Program {
   void Run(FuzzInput& input) {
     for (size_t i = 0; i < kMostCalls && (i == 0 || !input.empty()); ++i) CallOne(input);
   }
-  // Loads every model, and deletes everything.
+  // Teaches and loads every model, and deletes everything.
   void CheckAndClear() {
     v1::ListAliasesResponse aliases;
     Check(Ask("AliasService/ListAliases", v1::ListAliasesRequest(), aliases).ok());
@@ -283,7 +348,10 @@ class Program {
       Check(Ask("ModelService/ListModels", v1::ListModelsRequest(), models).ok());
       Check(models.unreachable().empty());
       if (models.models().empty()) return;
-      for (const v1::Model& model : models.models()) LoadAndDelete(model.name());
+      for (const v1::Model& model : models.models()) {
+        Use(model.name());
+        LoadAndDelete(model.name());
+      }
     }
     Check(false);
   }
@@ -309,17 +377,55 @@ class Program {
     Check(Ask("HistoryService/ExportModel", request, piece).ok());
     return piece.piece();
   }
+  // Learns and predicts, unless the model refuses it.
+  static void Use(const std::string& name) {
+    v1::LearnRequest learn;
+    Check(google::protobuf::TextFormat::ParseFromString(kRows, &learn));
+    learn.set_model(name);
+    v1::LearnResponse learned;
+    Ask("LearningService/Learn", learn, learned);
+    v1::PredictRequest predict;
+    predict.set_model(name);
+    *predict.mutable_examples() = learn.examples();
+    v1::PredictResponse predicted;
+    Ask("PredictionService/PredictStream", predict, predicted);
+  }
+  static grpc::Status Get(const std::string& name, v1::Model& model) {
+    v1::GetModelRequest get;
+    get.set_name(name);
+    get.set_view(v1::MODEL_VIEW_WEIGHTS);
+    const grpc::Status got = Ask("ModelService/GetModel", get, model);
+    if (got.ok() || ReasonOf(got) == "MODEL_NOT_FOUND") return got;
+    // It predicts by votes or a kernel, or the weights are too many.
+    get.clear_view();
+    return Ask("ModelService/GetModel", get, model);
+  }
+  // What is the same once the model is loaded again.
+  static std::string StateOf(v1::Model model) {
+    model.clear_name();
+    model.clear_etag();
+    model.clear_update_time();
+    model.clear_expire_time();
+    model.clear_stored_examples();
+    model.mutable_report()->mutable_drift()->clear_window_examples();
+    model.mutable_report()->mutable_drift()->clear_window_error();
+    return model.DebugString();
+  }
   // One that has another name is loaded from the journal, unless it is used.
   static void LoadAndDelete(const std::string& name) {
+    v1::Model before;
+    const bool known = Get(name, before).ok();
     v1::RenameModelRequest rename;
     rename.set_name(name);
     rename.set_new_name("models/renamed");
     v1::Model model;
-    v1::GetModelRequest get;
-    get.set_name(Ask("HistoryService/RenameModel", rename, model).ok() ? rename.new_name() : name);
-    const grpc::Status got = Ask("ModelService/GetModel", get, model);
     v1::DeleteModelRequest remove;
-    remove.set_name(get.name());
+    remove.set_name(Ask("HistoryService/RenameModel", rename, model).ok() ? rename.new_name()
+                                                                          : name);
+    const grpc::Status got = Get(remove.name(), model);
+    // Its settings have all defaults.
+    perceptrond::FillDefaults(model);
+    if (known && got.ok()) CheckEqual("models", StateOf(model), StateOf(before));
     google::protobuf::Empty nothing;
     const grpc::Status removed = Ask("ModelService/DeleteModel", remove, nothing);
     // Or it has expired.
@@ -339,9 +445,18 @@ class Program {
       const std::unique_ptr<Message> message = Make(*type.input_type());
       Check(google::protobuf::TextFormat::ParseFromString(method.Request(name), message.get()));
       AddFile(*message);
-      for (size_t changes = input.Below(kMostChanges + 1); changes > 0; --changes)
-        mutator_.Mutate(input, *message);
+      size_t changes = input.Below(kMostChanges + 2);
+      if (changes > kMostChanges) {
+        const std::string bytes = input.Bytes(input.Byte());
+        if (!message->MergeFromString(bytes)) {
+          messages.push_back(bytes);
+          continue;
+        }
+        changes = input.Below(kMostChanges + 1);
+      }
+      for (; changes > 0; --changes) mutator_.Mutate(input, *message);
       AddTokens(input, *message);
+      AddUid(input, *message);
       messages.push_back(message->SerializePartialAsString());
     }
     // A watch has no end.
@@ -352,12 +467,13 @@ class Program {
     for (const std::string& bytes : answers) {
       const std::unique_ptr<Message> answer = Make(*type.output_type());
       Check(answer->ParseFromString(bytes));
+      CheckAnswer(messages.back(), *answer);
       Remember(*answer);
     }
   }
 
   void AddFile(Message& message) const {
-    auto* const import = google::protobuf::DynamicCastToGenerated<v1::ImportModelRequest>(&message);
+    auto* const import = DynamicCastToGenerated<v1::ImportModelRequest>(&message);
     if (import != nullptr) import->set_piece(file_);
   }
   // The file of a model with changes, and with the checksum of the changed bytes; or any bytes.
@@ -382,6 +498,12 @@ class Program {
     for (size_t more = input.Below(4); more > 0; --more)
       absl::StrAppend(&content, " ", input.OneOf(kParts));
     message.GetReflection()->SetString(&message, field, perceptrond::MakePageToken(list, content));
+  }
+  // Nobody guesses it.
+  static void AddUid(FuzzInput& input, Message& message) {
+    auto* const stream = DynamicCastToGenerated<v1::LearnStreamRequest>(&message);
+    if (stream == nullptr || !stream->producer().has_resume() || !input.Flag()) return;
+    stream->mutable_producer()->mutable_resume()->set_model_uid(Uid(stream->model()));
   }
   static std::string Uid(const std::string& name) {
     v1::GetModelRequest request;
