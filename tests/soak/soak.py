@@ -1,5 +1,5 @@
-"""A real server on RocksDB under everything at once: producers, readers, new models, evictions, and ends of the process by
-SIGKILL and SIGTERM in the first half of the time; every answer is checked against the protos' promises (promises.py), and the server's
+"""A real server on RocksDB under everything at once: the Python client's producers and readers, new models, evictions, and ends of the process
+by SIGKILL and SIGTERM in the first half of the time; what the client says is checked against its promises (actors.py), and the server's
 memory and descriptors must not grow. At the end the models that had one producer are learned again by a server that was never killed:
 the same weights and answers, bit for bit.
 
@@ -7,6 +7,7 @@ Writes to --directory: summary.json and the server's logs. Exits with 1 if a pro
 
 import argparse
 import collections
+import dataclasses
 import json
 import os
 import pathlib
@@ -20,13 +21,12 @@ import tempfile
 import threading
 import time
 
-import grpc
-
-from actors import Churn, Reader, StreamProducer, UnaryProducers
-from perceptrond.v1 import learning_service_pb2_grpc, model_service_pb2, model_service_pb2_grpc, prediction_service_pb2_grpc
+from actors import Churn, Producer, Reader, teach
+from perceptrond import Client, model_settings
+from perceptrond.v1 import learner_pb2
 from processes import Server, get
 from promises import Promises
-from workload import SEPARABLE_DIMENSION, SEPARABLE_MARGIN, Examples, SeparableExamples, learner_names, settings
+from workload import SEPARABLE_DIMENSION, SEPARABLE_MARGIN, Examples, SeparableExamples, Sequence, learner_names, settings
 
 # Fewer than the models take, so that they are loaded again and again.
 FLAGS = ["--memory-budget", "48MiB", "--snapshot-bytes", "64KiB"]
@@ -37,17 +37,6 @@ WARM_UP_PART, LEAST_SAMPLES = 0.25, 300
 MOST_GROWTH_BYTES, MOST_MORE_DESCRIPTORS = 16 << 20, 8
 
 
-class Services:
-    """The stubs of one channel."""
-
-    def __init__(self, address):
-        options = [("grpc.initial_reconnect_backoff_ms", 50), ("grpc.max_reconnect_backoff_ms", 500), ("grpc.use_local_subchannel_pool", 1)]
-        self.channel = grpc.insecure_channel(address, options)
-        self.models = model_service_pb2_grpc.ModelServiceStub(self.channel)
-        self.learning = learning_service_pb2_grpc.LearningServiceStub(self.channel)
-        self.predictions = prediction_service_pb2_grpc.PredictionServiceStub(self.channel)
-
-
 class RunningServer:
     """The server through its ends and starts, always on the same data and ports."""
 
@@ -55,9 +44,8 @@ class RunningServer:
         self._binary, self._directory = binary, directory
         self._address, self._metrics = "127.0.0.1:0", "127.0.0.1:0"
         self.life, self.pid = 0, None
-        # Grows before an end and after a start.
-        self.epoch, self.changed = 0, 0.0
-        self.serving = threading.Event()
+        # No end comes any more.
+        self.stays_up = threading.Event()
         self.ends = collections.Counter()
         self.start()
 
@@ -66,16 +54,9 @@ class RunningServer:
                               self._address, self._metrics)
         self._address, self._metrics = self._server.address, self._server.metrics
         self.life, self.pid = self.life + 1, self._server.process.pid
-        self._change()
-        self.serving.set()
-
-    def _change(self):
-        self.epoch, self.changed = self.epoch + 1, time.monotonic()
 
     def end(self, how):
         """Returns the exit code."""
-        self.serving.clear()
-        self._change()
         self.pid = None
         self._server.process.send_signal(how)
         self.ends[how.name] += 1
@@ -136,88 +117,78 @@ class Recorder(threading.Thread):
         return figures, grown
 
 
-def create(services, name, model):
-    return services.models.CreateModel(model_service_pb2.CreateModelRequest(model_id=name, model=model, request_id=name), wait_for_ready=True, timeout=60)
-
-
-def model_of(services, name, view=model_service_pb2.MODEL_VIEW_BASIC):
-    return services.models.GetModel(model_service_pb2.GetModelRequest(name=f"models/{name}", view=view), wait_for_ready=True, timeout=60)
-
-
-def make_actors(seed, make, promises, stop):
-    """Creates the models and the threads that use them."""
-    services = make()
-    solo, actors, readable = [], [], []
-    spaces = ("dense", "hashed", "named")
+def make_actors(seed, server, promises, stop):
+    """Creates the models and the threads that use them. Returns the threads, and the settings of the models that have one producer and no passes."""
+    solo, sequences, readable = {}, [], []
     for i, (rule, wrapper) in enumerate(learner_names()):
-        name, space = f"solo-{wrapper}-{rule}".replace("--", "-").replace("_", "-"), spaces[i % 3]
-        create(services, name, settings(rule, wrapper, space))
-        solo.append((name, Examples(seed, name, space), settings(rule, wrapper, space)))
+        name, space = f"solo-{wrapper or 'plain'}-{rule}".replace("_", "-"), ("dense", "hashed", "named")[i % 3]
+        solo[name] = settings(rule, wrapper, space)
+        sequences.append(Sequence(name, Examples(seed, name, space), name_table_size=0 if space == "named" else 256))
         readable.append((name, space))
-    for i in range(LARGE_MODELS):
-        create(services, f"large-{i}", settings(space="hashed", bits=LARGE_BITS))
-        solo.append((f"large-{i}", Examples(seed, f"large-{i}", "hashed"), settings(space="hashed", bits=LARGE_BITS)))
-        readable.append((f"large-{i}", "hashed"))
-    share = (len(solo) + 2) // 3
-    actors += [UnaryProducers(f"unary-{i}", make(), promises, solo[i * share:(i + 1) * share], stop, seed) for i in range(3)]
-    create(services, "shared", settings(space="named"))
-    create(services, "classes", settings("passive_aggressive_i", "", "named", classes=6))
-    create(services, "passes", settings("perceptron", "averaged"))
-    separable = settings("perceptron")
-    separable.feature_space.dense.dimension = SEPARABLE_DIMENSION
-    separable.learner.bias_input = 0
-    create(services, "separable", separable)
+    for name in (f"large-{i}" for i in range(LARGE_MODELS)):
+        solo[name] = settings(space="hashed", bits=LARGE_BITS)
+        sequences.append(Sequence(name, Examples(seed, name, "hashed")))
+        readable.append((name, "hashed"))
+    classes = settings("passive_aggressive_i", space="named", classes=6)
+    classes.learner.classes.new_classes = learner_pb2.Classes.NEW_CLASSES_NAMED
+    others = {"shared": settings(space="named"), "classes": classes, "passes": settings(wrapper="averaged"),
+              "separable": model_settings(SEPARABLE_DIMENSION, bias_input=0)}
     readable += [("shared", "named"), ("classes", "named"), ("passes", "dense")]
-    streams = [StreamProducer("shared", f"p{i}", make(), promises, Examples(seed, f"shared {i}", "named"), stop, names=True) for i in range(2)]
-    streams.append(StreamProducer("classes", "p", make(), promises, Examples(seed, "classes", "named", 6), stop, names=True, sole=True))
-    streams.append(StreamProducer("passes", "p", make(), promises, Examples(seed, "passes", "dense"), stop, sole=True, pass_rows=1000))
-    streams += [StreamProducer("separable", f"p{i}", make(), promises, SeparableExamples(seed, i), stop, pass_rows=200) for i in range(2)]
-    actors += streams
-    actors += [Reader(f"reader-{i}", make(), promises, readable, stop, seed, on_stream=i == 1) for i in range(2)]
-    actors.append(Churn("churn", make(), promises, stop, seed))
-    return services, solo, streams, actors
+    with Client(server.address) as client:
+        for name, model in {**solo, **others}.items():
+            client.create(name, model)
+    streams = [Sequence("shared", Examples(seed, f"shared {i}", "named"), f"p{i}", sole=False) for i in range(2)]
+    streams.append(Sequence("classes", Examples(seed, "classes", "named", 6)))
+    streams.append(Sequence("passes", Examples(seed, "passes", "dense"), pass_rows=1000))
+    streams += [Sequence("separable", SeparableExamples(seed, i), f"p{i}", sole=False, pass_rows=200) for i in range(2)]
+    actors = [Producer(f"solo-{i}", server, promises, stop, seed, sequences[i::3], rows=30) for i in range(3)]
+    actors += [Producer(f"{one.model}-{one.producer}", server, promises, stop, seed, [one], rows=2000) for one in streams]
+    actors += [Reader(f"reader-{i}", server, promises, stop, seed, readable) for i in range(2)]
+    actors.append(Churn("churn", server, promises, stop, seed))
+    return solo, actors
 
 
-def check_end(services, promises, streams, actors):
+def check_end(client, promises, sequences):
     """Once nothing is sent any more: positions, counters and the theorem's bounds."""
-    sent = {name: position for actor in actors if isinstance(actor, UnaryProducers) for name, position in actor.positions().items()}
-    for stream in streams:
-        sent[stream.model] = sent.get(stream.model, 0) + stream.position
+    sent = collections.Counter()
+    for one in sequences:
+        sent[one.model] += one.position
     for name, position in sent.items():
-        model = model_of(services, name)
-        report = model.report
-        promises.check("every acknowledged example counts once", report.examples == position, model=name, examples=report.examples, sent=position)
-        promises.check("updates are the revision", report.updates == model.revision >= promises.durable_revision(f"models/{name}"), model=name,
-                       updates=report.updates, revision=model.revision)
-    report = model_of(services, "separable").report
-    radius = max(stream.examples.squared_radius for stream in streams if stream.model == "separable")
+        model = client.get(name)
+        promises.reported(model)
+        promises.check("every acknowledged example counts once", model.report.examples == position, model=name, examples=model.report.examples, sent=position)
+        promises.check("no update is lost", model.revision >= promises.durable_revision(model.name), model=name, revision=model.revision)
+    report = client.report("separable")
+    radius = max(one.examples.squared_radius for one in sequences if one.model == "separable")
     promises.check("a separable stream has at most (R / margin)^2 updates", report.updates <= radius / SEPARABLE_MARGIN ** 2, updates=report.updates)
-    promises.check("the norm is within its bound", not report.HasField("bound_in_use") or report.bound_in_use <= 1, bound_in_use=report.bound_in_use)
     promises.check("the margin's ceiling is no lower than a margin there is", report.margin_ceiling >= SEPARABLE_MARGIN * (1 - 1e-9),
                    ceiling=report.margin_ceiling)
     promises.check("nothing separable is called otherwise", not report.not_separable and not report.margin_refuted)
 
 
-def check_against_undisturbed(binary, directory, services, promises, solo, actors):
+def state_of(client, sequence):
+    """Weights, counters, and the answers to some rows."""
+    model = client.get(sequence.model)
+    linear = not any(model.learner.HasField(field) for field in ("voted", "kernel_perceptron", "auto"))
+    report, probe = model.report, [row._replace(label=None) for row in sequence.examples.rows(10 ** 9, 50)]
+    return {"weights": linear and client.weights(sequence.model).SerializeToString(), "revision": model.revision,
+            "counters": [report.examples, report.mistakes, report.updates, report.streak, report.mean_loss, report.radius],
+            "answers": client.predict(sequence.model, probe)}
+
+
+def check_against_undisturbed(binary, directory, client, promises, solo, sequences):
     """Sends the same examples of each sole producer to a server that is never killed."""
-    positions = {name: position for actor in actors if isinstance(actor, UnaryProducers) for name, position in actor.positions().items()}
-    with Server(binary, directory / "undisturbed", directory / "undisturbed.log", ["--journal", "memory", "--memory-budget", "4GiB"]) as undisturbed:
-        other = Services(undisturbed.address)
-        for name, examples, model in solo:
-            create(other, name, model)
-            replay = UnaryProducers("replay", other, promises, [(name, examples, model)], None, 0)
-            replay.send_up_to(positions[name], 500)
-            linear = not any(model.learner.HasField(field) for field in ("voted", "kernel_perceptron", "auto"))
-            view = model_service_pb2.MODEL_VIEW_WEIGHTS if linear else model_service_pb2.MODEL_VIEW_BASIC
-            one, two = model_of(services, name, view), model_of(other, name, view)
-            promises.check("the weights are those of an undisturbed run", one.weights == two.weights and one.revision == two.revision, model=name,
-                           revisions=[one.revision, two.revision])
-            counters = lambda report: [report.examples, report.mistakes, report.updates, report.streak, report.mean_loss, report.radius]
-            promises.check("the counters are those of an undisturbed run", counters(one.report) == counters(two.report), model=name,
-                           one=counters(one.report), two=counters(two.report))
-            probe = replay.probe(name)
-            promises.check("the answers are those of an undisturbed run", probe == UnaryProducers("probe", services, promises, [(name, examples, model)],
-                                                                                               None, 0).probe(name), model=name)
+    with Server(binary, directory / "undisturbed", directory / "undisturbed.log", ["--journal", "memory", "--memory-budget", "4GiB"]) as undisturbed, \
+            Client(undisturbed.address) as other:
+        for sequence in sequences:
+            if sequence.model not in solo:
+                continue
+            other.create(sequence.model, solo[sequence.model])
+            whole, rest = divmod(sequence.position, sequence.most_rows)
+            teach(other, promises, dataclasses.replace(sequence, position=0), [sequence.most_rows] * whole + [rest] * (rest > 0))
+            one, two = state_of(client, sequence), state_of(other, sequence)
+            for what in one:
+                promises.check(f"{what} as in an undisturbed run", one[what] == two[what], model=sequence.model)
 
 
 def run(flags):
@@ -225,11 +196,10 @@ def run(flags):
     directory.mkdir(parents=True, exist_ok=True)
     print(f"seed {flags.seed}, {flags.seconds} s, in {directory}", flush=True)
     server = RunningServer(flags.binary, directory)
-    promises = Promises(server)
+    promises = Promises()
     stop, stop_killing = threading.Event(), threading.Event()
     recorder = Recorder(server, stop)
-    make = lambda: Services(server.address)
-    services, solo, streams, actors = make_actors(flags.seed, make, promises, stop)
+    solo, actors = make_actors(flags.seed, server, promises, stop)
     killer = Killer(server, promises, flags.seed, max(6.0, flags.seconds / 16), stop_killing)
     for thread in (*actors, killer, recorder):
         thread.start()
@@ -237,6 +207,7 @@ def run(flags):
     run_for(flags.seconds / 2)
     stop_killing.set()
     killer.join()
+    server.stays_up.set()
     run_for(flags.seconds / 2)
     stop.set()
     for actor in actors:
@@ -244,8 +215,10 @@ def run(flags):
         promises.check("every actor comes to its end", not actor.is_alive() and actor.failure is None, actor=actor.name, failure=repr(actor.failure))
     recorder.join()
     found = dict(re.findall(r"^perceptrond_(loads|evictions)_total (\S+)$", server.metrics(), re.M))
-    check_end(services, promises, streams, actors)
-    check_against_undisturbed(flags.binary, directory, services, promises, solo, actors)
+    sequences = [one for actor in actors if isinstance(actor, Producer) for one in actor.sequences]
+    with Client(server.address) as client:
+        check_end(client, promises, sequences)
+        check_against_undisturbed(flags.binary, directory, client, promises, solo, sequences)
     promises.check("the server ends cleanly when asked to", server.end(signal.SIGTERM) == 0)
     figures, grown = recorder.evaluate()
     counted = collections.Counter()

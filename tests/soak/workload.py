@@ -1,64 +1,49 @@
 """The models and examples of a soak: models of every learner in every space, and examples that depend on nothing but a seed, a producer and a
 number, so that they can be sent again in the same order to another server."""
 
+import dataclasses
 import random
 import re
 
-from perceptrond.rows import Row
-from perceptrond.v1 import learner_pb2, model_pb2
+from perceptrond import Row, model_settings
+from perceptrond.v1 import learner_pb2
 
 VOCABULARY = [f"w{i}" for i in range(400)]
 DIMENSION = 12
 SEPARABLE_DIMENSION = 20
 # Every separable example is at least so far from the boundary.
 SEPARABLE_MARGIN = 1.0
+# So low that batches end and rows are replaced.
+LIMITS = {"batch_perceptron": {"mini_batch": 50}, "kernel_perceptron": {"budget": 40}, "voted": {"budget": 30}, "pocket": {"ratchet_examples": 30}}
 
 
 def learner_names():
-    """Every rule, alone and under each wrapper that it allows, as CreateModel takes them."""
+    """Every rule, alone and under each wrapper that it allows, as the client's model_settings() takes them."""
     wrappers = {"perceptron": ("averaged", "pocket", "voted"), "passive_aggressive": ("averaged", "pocket", "voted"),
                 "passive_aggressive_i": ("averaged", "pocket", "voted"), "passive_aggressive_ii": ("averaged", "pocket", "voted"),
                 "arow": ("pocket",), "soft_confidence_weighted": ("pocket",), "logistic_regression": ("averaged",)}
     rules = [field.name for field in learner_pb2.Learner.DESCRIPTOR.oneofs_by_name["rule"].fields]
-    return [(rule, wrapper) for rule in rules for wrapper in ("", *wrappers.get(rule, ()))]
+    return [(rule, wrapper) for rule in rules for wrapper in (None, *wrappers.get(rule, ()))]
 
 
-def settings(rule="", wrapper="", space="dense", classes=0, bits=10):
-    """A model's settings, with limits so low that batches end and rows are replaced."""
-    model = model_pb2.Model()
-    if space == "dense":
-        model.feature_space.dense.dimension = DIMENSION
-    elif space == "hashed":
-        model.feature_space.hashed.bits = bits
-    else:
-        model.feature_space.named.max_features = 2 * len(VOCABULARY)
-    model.learner.SetInParent()
-    if rule:
-        getattr(model.learner, rule).SetInParent()
-    if wrapper:
-        getattr(model.learner, wrapper).SetInParent()
-    for message, field, value in (("batch_perceptron", "mini_batch", 50), ("kernel_perceptron", "budget", 40), ("voted", "budget", 30),
-                                  ("pocket", "ratchet_examples", 30)):
-        if model.learner.HasField(message):
-            setattr(getattr(model.learner, message), field, value)
-    if classes:
-        model.learner.classes.max_classes = classes
-        model.learner.classes.new_classes = learner_pb2.Classes.NEW_CLASSES_NAMED
-    return model
+def settings(rule="perceptron", wrapper=None, space="dense", bits=10, **others):
+    options = {"hashed": {"bits": bits}, "named": {"max_features": 2 * len(VOCABULARY)}}.get(space)
+    return model_settings(DIMENSION if space == "dense" else space, feature_options=options, learner=rule, learner_options=LIMITS.get(rule), prediction=wrapper,
+                          prediction_options=LIMITS.get(wrapper), **others)
 
 
 class Examples:
     """The examples of one producer, by number; the same for the same seed."""
 
     def __init__(self, seed, producer, space, classes=0):
-        self._seed, self._producer, self._space, self._classes = seed, producer, space, classes
+        self._seed, self._producer, self.space, self._classes = seed, producer, space, classes
 
     def rows(self, first, count):
         return [self._row(number) for number in range(first, first + count)]
 
     def _row(self, number):
         random_ = random.Random(f"{self._seed} {self._producer} {number}")
-        keys = VOCABULARY if self._space == "named" else range(DIMENSION if self._space == "dense" else 1 << 10)
+        keys = VOCABULARY if self.space == "named" else range(DIMENSION if self.space == "dense" else 1 << 10)
         features = {key: random_.randrange(-1000, 1001) / 512 for key in random_.sample(keys, random_.randrange(1, 9))}
         # Mostly the label of a fixed rule, so that there are runs; one in ten is at random, so that updates never end.
         score = sum(value * (1 if hash_of(key) % 2 else -1) for key, value in features.items())
@@ -92,3 +77,25 @@ class SeparableExamples:
 
     def rows(self, first, count):
         return [self._rows[number % len(self._rows)] for number in range(first, first + count)]
+
+
+@dataclasses.dataclass
+class Sequence:
+    """What one producer sends to a model, and how much of it is acknowledged."""
+
+    model: str
+    examples: Examples | SeparableExamples
+    producer: str = "p"
+    # No other producer changes the model.
+    sole: bool = True
+    # 0: the producer marks no passes.
+    pass_rows: int = 0
+    # Names in columns are numbered, and so summed, in an order that depends on the rows before them. With 0 a message has
+    # a row, so that what is learned depends on the rows alone.
+    name_table_size: int = 256
+    position: int = 0
+
+    @property
+    def most_rows(self):
+        """Of a message."""
+        return 60 if self.name_table_size else 1
