@@ -173,15 +173,6 @@ TEST(Failed, SaysWhatToDoAboutTlsAndWebServers) {
     EXPECT_THAT(Failed("list", absl::UnavailableError(said)).error, HasSubstr(hint)) << said;
 }
 
-TEST(Globals, AnAddressHasAPort) {
-  Globals globals;
-  EXPECT_EQ(globals.CheckAddress(), "");
-  globals.server = " ::1 ";
-  EXPECT_EQ(globals.Address(), "[::1]:7600");
-  globals.server = "a:b";
-  EXPECT_THAT(globals.CheckAddress(), HasSubstr("--server"));
-}
-
 TEST(Failed, NamesTheProxyThatTheServerIsCalledThrough) {
   NameProxy("http_proxy");
   EXPECT_THAT(Failed("list", absl::UnavailableError("no")).error, HasSubstr("http_proxy"));

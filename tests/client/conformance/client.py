@@ -4,6 +4,7 @@
 """
 
 import asyncio
+import inspect
 import json
 import sys
 
@@ -20,48 +21,35 @@ def outcome(stream, passes, error, reconnects):
             "totals": totals and [totals.examples, totals.mistakes, totals.updates, totals.duplicates, totals.row_errors, totals.lost_answers]}
 
 
-def run_sync(job):
-    stream, passes, reconnects, failed = None, [], [], None
-    with Client(job["server"], give_up_after=job["giveUpAfter"], on_reconnect=reconnects.append) as client:
-        try:
-            stream = client.learn_stream(job["model"], job["producer"], window=job["window"])
-            for action in job["actions"]:
-                if action == "mark":
-                    passes.append(stream.end_pass())
-                elif action == "finish":
-                    stream.finish()
-                else:
-                    stream.send(rows_of(action))
-        except PerceptrondError as error:
-            failed = error
-        if stream is not None:
-            stream.cancel()
-        return outcome(stream, passes, failed, reconnects)
+async def done(made):
+    return await made if inspect.isawaitable(made) else made
 
 
-async def run_asyncio(job):
+async def run(job, kind):
     stream, passes, reconnects, failed = None, [], [], None
-    async with AsyncClient(job["server"], give_up_after=job["giveUpAfter"], on_reconnect=reconnects.append) as client:
-        try:
-            stream = await client.learn_stream(job["model"], job["producer"], window=job["window"]).__aenter__()
-            for action in job["actions"]:
-                if action == "mark":
-                    passes.append(await stream.end_pass())
-                elif action == "finish":
-                    await stream.finish()
-                else:
-                    await stream.send(rows_of(action))
-        except PerceptrondError as error:
-            failed = error
-        if stream is not None:
-            await stream.cancel()
-        return outcome(stream, passes, failed, reconnects)
+    client = kind(job["server"], give_up_after=job["giveUpAfter"], on_reconnect=reconnects.append)
+    try:
+        made = client.learn_stream(job["model"], job["producer"], window=job["window"])
+        stream = await made.__aenter__() if kind is AsyncClient else made
+        for action in job["actions"]:
+            if action == "mark":
+                passes.append(await done(stream.end_pass()))
+            elif action == "finish":
+                await done(stream.finish())
+            else:
+                await done(stream.send(rows_of(action)))
+    except PerceptrondError as error:
+        failed = error
+    if stream is not None:
+        await done(stream.cancel())
+    await done(client.close())
+    return outcome(stream, passes, failed, reconnects)
 
 
 async def main():
     for line in sys.stdin:
         job = json.loads(line)
-        print(json.dumps(run_sync(job) if sys.argv[1] == "sync" else await run_asyncio(job)), flush=True)
+        print(json.dumps(await run(job, Client if sys.argv[1] == "sync" else AsyncClient)), flush=True)
 
 
 asyncio.run(main())

@@ -9,7 +9,6 @@ import pathlib
 import subprocess
 import sys
 import tempfile
-import threading
 import unittest
 import warnings
 
@@ -67,17 +66,6 @@ class ModelsTest(ServedTest):
         client.delete("spam")
         client.delete("spam", missing_ok=True)
         self.assertEqual(self.models(), [])
-
-    def test_an_error_has_code_reason_and_violations(self):
-        with self.assertRaises(PerceptrondError) as raised:
-            self.tested.create("m", features=2, learner_options={"step_size": -1})
-        self.assertEqual((raised.exception.code, raised.exception.reason), (grpc.StatusCode.INVALID_ARGUMENT, "INVALID_FIELD"))
-        self.assertEqual([violation.field for violation in raised.exception.violations], ["model.learner.perceptron.step_size"])
-        self.assert_fails("MODEL_NOT_FOUND", self.tested.get, "nothing")
-        self.create("rows", features=2)
-        with self.assertRaises(PerceptrondError) as raised:
-            self.tested.predict("rows", [[1, 2], [1, float("inf")]])
-        self.assertEqual((raised.exception.reason, raised.exception.violations[0].field), ("NON_FINITE_VALUE", "columns.values[3]"))
 
     def test_a_model_is_watched_until_it_is_deleted_and_a_wait_ends_with_its_time(self):
         self.create("spam", **SPAM)
@@ -406,15 +394,6 @@ class ClientsTest(ServedTest):
                             (dict(features=2, learner="logistic_regression", learner_options={"steps": "wide"}), "there are 'constant', 'decreasing', 'adaptive'")):
             with self.subTest(wrong), self.assertRaisesRegex(ValueError, said):
                 self.client.create("m", **wrong)
-
-    def test_several_threads_learn_one_model_at_once(self):
-        self.create("spam", **SPAM)
-        threads = [threading.Thread(target=lambda: [self.client.learn("spam", MAIL, LABELS) for _ in range(5)]) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        self.assertEqual(self.client.report("spam").examples, 4 * 5 * 4)
 
     def test_a_cancelled_call_of_an_async_client_leaves_it_usable(self):
         async def run():
