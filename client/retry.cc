@@ -55,13 +55,13 @@ void Backoff::Reset() { ceiling_ = std::min(initial_, max_); }
 
 absl::Status CallWithRetry(const RetryPolicy& policy, bool repeatable,
                            absl::FunctionRef<absl::Status()> attempt) {
-  const absl::Time give_up = policy.now() + policy.give_up_after;
+  const auto begin = policy.now();
   Backoff backoff(policy);
   while (true) {
     const absl::Status status = attempt();
     if (status.ok() || !repeatable || !IsTransient(status)) return status;
     const absl::Duration wait = backoff.Next(status);
-    if (policy.now() + wait >= give_up) return status;
+    if (absl::FromChrono(policy.now() - begin) + wait >= policy.give_up_after) return status;
     policy.sleep(wait);
   }
 }

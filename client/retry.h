@@ -5,6 +5,7 @@
 // twice.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <optional>
 #include <random>
@@ -28,8 +29,8 @@ struct RetryPolicy {
   // 0: no retries. Default 1 minute.
   absl::Duration give_up_after = absl::Minutes(1);
 
-  // The clock and the wait, replaceable in tests. Default: the real ones.
-  std::function<absl::Time()> now = [] { return absl::Now(); };
+  // The clock and, for calls, the wait, replaceable in tests. Default: the real ones.
+  std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
   std::function<void(absl::Duration)> sleep = [](absl::Duration d) { absl::SleepFor(d); };
 };
 

@@ -193,7 +193,7 @@ class StreamWorker {
     Backoff backoff(policy_);
     bool again = false;
     mutex_.Lock();
-    last_progress_ = Clock::now();
+    last_progress_ = policy_.now();
     while (true) {
       if (again) ++reconnects_;
       again = true;
@@ -214,7 +214,7 @@ class StreamWorker {
         break;
       }
       if (last_progress_ != progress_before) backoff.Reset();
-      const TimePoint until = Clock::now() + absl::ToChronoNanoseconds(backoff.Next(status));
+      const TimePoint until = policy_.now() + absl::ToChronoNanoseconds(backoff.Next(status));
       if (until >= GiveUpTime()) {
         const bool tried = policy_.give_up_after > absl::ZeroDuration();
         ended_ = tried ? WithGaveUpAfter(status, policy_.give_up_after) : status;
@@ -223,7 +223,8 @@ class StreamWorker {
       mutex_.Unlock();
       OnDisconnect(status);
       mutex_.Lock();
-      mutex_.AwaitWithTimeout(absl::Condition(&cancelled_), absl::FromChrono(until - Clock::now()));
+      mutex_.AwaitWithTimeout(absl::Condition(&cancelled_),
+                              absl::FromChrono(until - policy_.now()));
     }
     mutex_.Unlock();
     OnEnd();
@@ -235,7 +236,7 @@ class StreamWorker {
 
   // When the connection counts as lost unless a response arrives.
   TimePoint Due() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    const TimePoint due = Clock::now() + absl::ToChronoNanoseconds(response_timeout_);
+    const TimePoint due = policy_.now() + absl::ToChronoNanoseconds(response_timeout_);
     // An attempt to reconnect ends at the time to give up.
     return reconnects_ > 0 && !answered_ ? std::min(due, GiveUpTime()) : due;
   }
@@ -280,9 +281,10 @@ class StreamWorker {
           absl::Status status = OnResponse(&response);
           mutex_.Lock();
           if (status.ok()) {
-            if (!opens) last_progress_ = Clock::now();
+            if (!opens) last_progress_ = policy_.now();
             answered_ = true;
             due = Due();
+            waiting_ = !ready_ || closed || Unanswered();
           } else {
             broken = std::move(status);
             context.TryCancel();
@@ -301,7 +303,7 @@ class StreamWorker {
         }
         if (std::shared_ptr<const Request> next = NextToSend(); next != nullptr) {
           if (!waiting_) {
-            last_progress_ = Clock::now();
+            last_progress_ = policy_.now();
             due = Due();
           }
           waiting_ = true;
@@ -324,9 +326,9 @@ class StreamWorker {
       waiting_ = !ready_ || closed || Unanswered();
       if (!waiting_) {
         AwaitChange();
-        if (answered_) last_progress_ = Clock::now();
+        if (answered_) last_progress_ = policy_.now();
         due = Due();
-      } else if (const TimePoint now = Clock::now(); now < due) {
+      } else if (const TimePoint now = policy_.now(); now < due) {
         AwaitChange(absl::FromChrono(due - now));
       } else if (broken.ok()) {
         broken = absl::UnavailableError("the server did not answer in time");

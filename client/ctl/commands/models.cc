@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/time/clock.h"
 #include "client/connection.h"
 #include "client/ctl/command.h"
 #include "client/ctl/commands/expire_after.h"
@@ -286,7 +285,7 @@ absl::Status Follow(const Globals& globals, const WatchOptions& options, Redrawn
   const RetryPolicy retry = globals.StreamRetry();
   Backoff backoff(retry);
   Connectivity connectivity;
-  absl::Time answered = absl::Now();
+  auto answered = retry.now();
   std::string name = options.name;
   while (true) {
     grpc::ClientContext context;
@@ -299,7 +298,7 @@ absl::Status Follow(const Globals& globals, const WatchOptions& options, Redrawn
       status = client.WatchModel(
           name, absl::Seconds(options.interval),
           [&](const v1::Model& model) {
-            answered = absl::Now();
+            answered = retry.now();
             // Stays on the model of an alias.
             name = model.name();
             backoff.Reset();
@@ -310,10 +309,10 @@ absl::Status Follow(const Globals& globals, const WatchOptions& options, Redrawn
     }
     if (status.ok() || Interrupted() || !IsTransient(status)) return status;
     const absl::Duration wait = backoff.Next(status);
-    if (absl::Now() + wait - answered >= retry.give_up_after)
+    if (absl::FromChrono(retry.now() - answered) + wait >= retry.give_up_after)
       return WithGaveUpAfter(status, retry.give_up_after);
     connectivity.OnLost(status);
-    absl::SleepFor(wait);
+    retry.sleep(wait);
   }
 }
 
