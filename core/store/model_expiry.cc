@@ -96,9 +96,8 @@ absl::Duration ModelExpiry::Sweep() {
 void ModelExpiry::SweepModel(const storage::ModelHeader& header, absl::Duration expire_after,
                              bool& can_write) {
   const Mark mark = MarkOf(header.id());
-  const bool used =
-      mark->exchange(false, std::memory_order_relaxed) || hooks_.has_streams(header.model().uid());
-  const Due due = Update(header, expire_after, used, hooks_.writes(header.id()));
+  const bool has_streams = hooks_.has_streams(header.model().uid());
+  const Due due = Update(header, expire_after, *mark, has_streams, hooks_.writes(header.id()));
   // Each call may wait for its timeout, and there may be thousands: the next sweep tries again.
   if (!can_write) return;
   if (due.note.has_value()) {
@@ -116,12 +115,14 @@ void ModelExpiry::SweepModel(const storage::ModelHeader& header, absl::Duration 
 }
 
 ModelExpiry::Due ModelExpiry::Update(const storage::ModelHeader& header,
-                                     absl::Duration expire_after, bool used, bool writes) {
+                                     absl::Duration expire_after, std::atomic<bool>& mark,
+                                     bool has_streams, bool writes) {
   const absl::Duration now = clocks_.steady();
   const absl::Time wall = clocks_.wall();
   const absl::Time note = LastUseTime(header);
   const absl::Duration lifetime = expire_after * (1 + kMarginOfNotes);
   MutexLock lock(&mutex_);
+  const bool used = mark.exchange(false, std::memory_order_relaxed) || has_streams;
   const auto [found, is_new] = records_.try_emplace(header.id());
   Record& record = found->second;
   record.sweep = sweep_;

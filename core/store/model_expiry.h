@@ -66,7 +66,6 @@ class ModelExpiry {
         remove;
   };
 
-  explicit ModelExpiry(Hooks hooks) : ModelExpiry(std::move(hooks), Clocks()) {}
   ModelExpiry(Hooks hooks, Clocks clocks) : hooks_(std::move(hooks)), clocks_(std::move(clocks)) {}
   ~ModelExpiry() { Stop(); }
   ModelExpiry(const ModelExpiry&) = delete;
@@ -119,8 +118,9 @@ class ModelExpiry {
   // `can_write`: whether the journal can be written, as far as this sweep knows. If not, the model's mark is read alone.
   void SweepModel(const storage::ModelHeader& header, absl::Duration expire_after, bool& can_write)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  Due Update(const storage::ModelHeader& header, absl::Duration expire_after, bool used,
-             bool writes) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Moves a use from the mark to the record.
+  Due Update(const storage::ModelHeader& header, absl::Duration expire_after,
+             std::atomic<bool>& mark, bool has_streams, bool writes) ABSL_LOCKS_EXCLUDED(mutex_);
   // Removes models that the sweep has not seen, and marks that no loaded model has.
   void RemoveUnseen(absl::Duration interval) ABSL_LOCKS_EXCLUDED(mutex_);
   bool stopping() const ABSL_LOCKS_EXCLUDED(mutex_);

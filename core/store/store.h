@@ -22,6 +22,7 @@
 #include "core/store/memory_budget.h"
 #include "core/store/model_cache.h"
 #include "core/store/model_catalogue.h"
+#include "core/store/model_expiry.h"
 #include "core/store/open_streams.h"
 #include "core/store/waiting_predictions.h"
 #include "core/sync/mutex.h"
@@ -30,7 +31,6 @@
 namespace perceptrond {
 
 class Fleet;
-class ModelExpiry;
 class Snapshotter;
 struct FleetOptions;
 
@@ -65,6 +65,8 @@ class Store {
     // The most bytes of update records before its latest snapshot that a model with kept snapshots
     // keeps, to be rolled back to the revisions between them; the oldest are dropped first.
     uint64_t max_history_bytes = uint64_t{256} << 20;
+    // Measure how long models are not used; replaceable in tests.
+    ModelExpiry::Clocks expiry_clocks;
     // Of a journal that several servers open; null for one of this server alone.
     std::shared_ptr<const FleetOptions> fleet;
     // Where CreateBackup makes backups. Empty: nowhere.

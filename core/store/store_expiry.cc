@@ -22,7 +22,7 @@ std::unique_ptr<ModelExpiry> Store::MakeExpiry() {
   hooks.remove = [this](const storage::ModelHeader& header, const std::atomic<bool>& used) {
     return DeleteExpired(header, used);
   };
-  return std::make_unique<ModelExpiry>(std::move(hooks));
+  return std::make_unique<ModelExpiry>(std::move(hooks), options_.expiry_clocks);
 }
 
 absl::Status Store::DeleteExpired(const storage::ModelHeader& header,
