@@ -12,7 +12,6 @@ from selenium.webdriver.common.by import By
 from processes import wait_for
 
 PHONE, DESKTOP = 390, 1280
-DEADLINE = 20
 
 
 class Browser:
@@ -26,7 +25,6 @@ class Browser:
             options.add_argument(flag)
         options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
         self.driver = webdriver.Chrome(options=options, service=Service("/usr/bin/chromedriver"))
-        self.driver.set_page_load_timeout(DEADLINE)
         self.asked = set()
 
     def __enter__(self):
@@ -74,7 +72,7 @@ class Browser:
                 # The page was left meanwhile.
                 return False
 
-        return wait_for(what, look, DEADLINE)
+        return wait_for(what, look)
 
     def look(self, width, dark):
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia",

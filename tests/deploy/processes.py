@@ -13,25 +13,27 @@ import time
 import urllib.error
 import urllib.request
 
-DEADLINE_SECONDS = 60
 LOCAL_PORTS = pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
-def wait_for(what, condition, seconds=DEADLINE_SECONDS):
-    """The first true value of condition(); fails once it took too long."""
-    end = time.monotonic() + seconds
-    while True:
-        value = condition()
-        if value:
-            return value
-        if time.monotonic() > end:
+def wait_for(what, condition, seconds=3600):
+    """The first true value of condition(). Whoever runs the test ends it if that never comes: this says what it waits for."""
+    begin, said = time.monotonic(), False
+    while not (value := condition()):
+        waited = time.monotonic() - begin
+        if waited > seconds:
             raise AssertionError(f"not within {seconds} s: {what}")
+        if waited > 60 and not said:
+            print(f"waits for this: {what}", file=sys.stderr, flush=True)
+            said = True
+        time.sleep(0.001)
+    return value
 
 
 def get(url):
     """The page, or None while nobody answers or is ready."""
     try:
-        with urllib.request.urlopen(url, timeout=10) as response:
+        with urllib.request.urlopen(url, timeout=60) as response:
             return response.read().decode()
     except (urllib.error.URLError, ConnectionError, TimeoutError):
         return None

@@ -45,7 +45,7 @@ class ScrapeTest(unittest.TestCase):
         context = ssl.create_default_context(cafile=trusted or self.trusted)
         try:
             request = urllib.request.Request(f"https://{self.server.metrics}{path}", headers=headers)
-            with urllib.request.urlopen(request, context=context, timeout=30) as response:
+            with urllib.request.urlopen(request, context=context, timeout=3600) as response:
                 return response.status, response.read().decode()
         except urllib.error.HTTPError as error:
             with error:

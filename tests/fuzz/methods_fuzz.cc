@@ -68,7 +68,7 @@ constexpr size_t kMostMessageBytes = 8 << 20;
 constexpr size_t kMostSeen = 64;
 constexpr size_t kMostSeenBytes = 256;
 // No call takes as long.
-constexpr std::chrono::seconds kDeadline(60);
+constexpr std::chrono::seconds kDeadline(3600);
 
 // Rows for every feature space; what a model does not take is an error of the row.
 constexpr char kRows[] =

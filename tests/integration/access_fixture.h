@@ -15,7 +15,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "tests/integration/fixture.h"
-#include "tests/support/eventually.h"
+#include "tests/support/wait_until.h"
 
 namespace perceptrond::testing {
 
@@ -67,7 +67,7 @@ class AccessTest : public AccessFile, public ServerTest {
 
   // Adds the token that the principal of this name has; none for "".
   static void Authorize(grpc::ClientContext& context, const std::string& principal) {
-    context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(60)));
+    context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Hours(1)));
     if (!principal.empty()) context.AddMetadata("authorization", "Bearer " + principal + "-token");
   }
   // Calls a method as a principal.
@@ -94,7 +94,7 @@ class AccessTest : public AccessFile, public ServerTest {
     const auto before = reloads();
     Write(text);
     server_.Signal(SIGHUP);
-    EXPECT_TRUE(Eventually([&] { return reloads() > before; }));
+    WaitUntil([&] { return reloads() > before; });
   }
 };
 

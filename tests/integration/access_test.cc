@@ -208,8 +208,8 @@ TEST_F(AccessTest, OpenStreamsOfARemovedPrincipalEndAndOthersGoOn) {
 TEST_F(AccessTest, RatesOfExamplesFollowTheFile) {
   ASSERT_EQ(CreateAs("admin", "m"), "OK");
   Replace(absl::StrCat(Text(), "principal { name: 'slow' token_sha256: '", Digest("slow-token"),
-                       "' allow { role: ADMIN models: '' } max_examples_per_second: 100 }\n"));
-  // The debt of a minute: it is there however late the next call comes.
+                       "' allow { role: ADMIN models: '' } max_examples_per_second: 1 }\n"));
+  // The debt of 100 minutes: it is there however late the next call comes.
   v1::LearnRequest rows;
   rows.set_model("models/m");
   rows.mutable_columns()->mutable_row_ends()->Resize(6000, 0);

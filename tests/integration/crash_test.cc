@@ -305,6 +305,7 @@ TEST_P(CrashTest, EverythingAcknowledgedIsInOnceAfterEachKill) {
       options.window_messages = 16;
       options.retry.initial_backoff = absl::Milliseconds(5);
       options.retry.max_backoff = absl::Milliseconds(50);
+      options.retry.give_up_after = absl::Hours(1);
       options.on_result = [&, producer](const client::LearnAnswer& answer) {
         acknowledged.Add(producer, answer);
       };

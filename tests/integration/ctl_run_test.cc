@@ -6,7 +6,7 @@
 
 #include "absl/strings/match.h"
 #include "tests/integration/ctl_fixture.h"
-#include "tests/support/eventually.h"
+#include "tests/support/wait_until.h"
 
 namespace perceptrond::testing {
 namespace {
@@ -131,9 +131,9 @@ TEST_F(CtlRunTest, WatchPrintsEachChangeGoesOnAfterARollbackAndEndsWellOnAnInter
   Expect(0, "snapshot m zero");
   Run run(*this, "watch m --interval 0.05 -o json");
   const auto await = [&](int64_t revision) {
-    EXPECT_TRUE(Eventually([&] {
+    WaitUntil([&] {
       return absl::StrContains(run.out(), absl::StrCat("\"revision\":\"", revision, "\""));
-    })) << run.out();
+    });
   };
   await(0);
   Expect(0, "learn m" + svmlight_, "+1 1:1\n");
@@ -163,7 +163,7 @@ TEST_F(CtlRunTest, PredictionsByAnAliasAreNamedByTheModelThatAnsweredOrEndWhereT
     Expect(0, "alias prod a");
     Run run(*this, "predict aliases/prod - --format text");
     run.Write(row);
-    EXPECT_TRUE(Eventually([&] { return run.out().ends_with('\n'); }));
+    WaitUntil([&] { return run.out().ends_with('\n'); });
     Expect(0, "alias prod " + model);
     run.Write(row);
     EXPECT_EQ(run.Wait(), exit_code) << model << run.err();

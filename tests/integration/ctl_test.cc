@@ -154,7 +154,7 @@ TEST_F(CtlTest, PredictPrintsALineForEachLineOfTheInput) {
 TEST_F(CtlTest, TheServerOfThisMachineIsCalledWithoutAProxy) {
   for (const char* proxy : {"grpc_proxy", "https_proxy", "http_proxy"}) {
     const CommandResult listed =
-        RunCommand(absl::StrCat(proxy, "=http://127.0.0.1:1 ", Command("list --timeout 5")));
+        RunCommand(absl::StrCat(proxy, "=http://127.0.0.1:1 ", Command("list --timeout 60")));
     EXPECT_EQ(listed.exit_code, 0) << proxy;
   }
 }
@@ -379,11 +379,11 @@ TEST_F(CtlTest, ABenchCountsWhatItSentAndLeavesNoModel) {
   for (const char* work : {"learn --invalid 0.25", "predict --named", "call"}) {
     google::protobuf::Struct report;
     // A busy machine may leave no time for two messages.
-    for (double seconds = 0.1; Number(report, "messages") < 2 && seconds < 20; seconds *= 4) {
+    for (double seconds = 0.1; Number(report, "messages") < 2 && seconds < 100; seconds *= 4) {
       report = Object(absl::StrCat("bench --streams 2 --batch 10 --size 1000 --warmup 0 --seconds ",
                                    seconds, " --work ", work));
     }
-    EXPECT_GE(Number(report, "messages"), 2) << work;
+    ASSERT_GE(Number(report, "messages"), 2) << work;
     EXPECT_EQ(Number(report, "examples") + Number(report, "rowErrors"),
               10 * Number(report, "messages"))
         << work;

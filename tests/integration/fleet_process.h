@@ -8,9 +8,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "tests/integration/fixture.h"
-#include "tests/support/eventually.h"
 #include "tests/support/nats_cluster.h"
 #include "tests/support/own_port.h"
+#include "tests/support/wait_until.h"
 
 namespace perceptrond::testing {
 
@@ -45,9 +45,9 @@ class FleetProcesses : public ::testing::Test {
       return Metric(member->process, "perceptrond_fleet_partitions_written", token) == "1";
     };
     auto found = members_.end();
-    EXPECT_TRUE(Eventually([&] {
+    WaitUntil([&] {
       return (found = std::find_if(members_.begin(), members_.end(), writes)) != members_.end();
-    }));
+    });
     return found == members_.end() ? *members_.front() : **found;
   }
   Member& OtherThan(const Member& one) const {

@@ -2,7 +2,7 @@
 // connections have.
 #include "absl/strings/str_cat.h"
 #include "tests/integration/fixture.h"
-#include "tests/support/eventually.h"
+#include "tests/support/wait_until.h"
 
 namespace perceptrond::testing {
 namespace {
@@ -32,8 +32,7 @@ TEST_F(LimitsTest, AreThoseOfTheOptions) {
     EXPECT_EQ(Call("ModelService/ListModels", ""), "OK");
     for (RawLearnStream& stream : streams) EXPECT_TRUE(stream.Finish().ok());
   }
-  EXPECT_TRUE(
-      Eventually([&] { return Call("PredictionService/Predict", "model: 'models/m'") == "OK"; }));
+  WaitUntil([&] { return Call("PredictionService/Predict", "model: 'models/m'") == "OK"; });
   for (const auto& [producer, outcome] :
        {std::pair{"first", "OK"}, {"second", "RESOURCE_EXHAUSTED PRODUCER_LIMIT"}}) {
     EXPECT_EQ(

@@ -108,13 +108,13 @@ class MemoryTest : public Transfers<ServerTest> {
   }
   void AwaitNothingReserved() {
     for (const char* use : {"answers", "requests"}) {
-      EXPECT_TRUE(Eventually([&] {
+      WaitUntil([&] {
         return Figure(absl::StrCat("perceptrond_memory_reserved_bytes{use=\"", use, "\"}")) == 0;
-      })) << use;
+      });
     }
   }
   void AwaitSlowConsumer() {
-    EXPECT_TRUE(Eventually([&] { return Figure("perceptrond_slow_consumers_total") >= 1; }));
+    WaitUntil([&] { return Figure("perceptrond_slow_consumers_total") >= 1; });
   }
   static v1::PredictRequest Rows(const std::string& id, int rows) {
     v1::PredictRequest request;
@@ -130,10 +130,10 @@ class MemoryTest : public Transfers<ServerTest> {
   void ExpectServed(const std::string& id) {
     grpc::Status status;
     v1::PredictResponse response;
-    EXPECT_TRUE(Eventually([&] {
+    WaitUntil([&] {
       status = Predict(Rows(id, 10), &response);
       return status.error_code() != grpc::StatusCode::RESOURCE_EXHAUSTED;
-    }));
+    });
     EXPECT_EQ(Outcome(status), "OK");
   }
   void ExpectWithinBudget() { EXPECT_LT(PeakMemory(server_.pid()), kAllowed); }
@@ -196,7 +196,7 @@ TEST_F(MemoryTest, ModelsStreamsAnswersAndAnalysesAtOnceStayWithinTheDocumentedS
     for (uint32_t k = 0; k < 200'000; ++k) columns.add_indices(k);
     columns.add_row_ends(200'000);
     columns.add_labels(1);
-    EXPECT_TRUE(Eventually([&] { return Learn(request).ok(); }));
+    WaitUntil([&] { return Learn(request).ok(); });
   }
   for (auto& call : OpenUnreadStreams(20, "m0")) calls.push_back(std::move(call));
   for (int i = 0; i < 12; ++i) {

@@ -3,7 +3,6 @@
 #include <map>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "tests/support/status.h"
 
 namespace perceptrond::testing {
@@ -19,14 +18,13 @@ std::string NewFleet() {
 }
 
 std::unique_ptr<JetStreamJournal> OpenFleet(const NatsCluster& cluster, const std::string& fleet) {
-  constexpr absl::Duration kLong = absl::Seconds(60);
   JetStreamJournal::Options options;
   options.connection.servers = cluster.urls();
   options.fleet = fleet;
   options.partitions = 2;
   options.replicas = cluster.size();
   absl::StatusOr<std::unique_ptr<JetStreamJournal>> journal = JetStreamJournal::Open(options);
-  for (const absl::Time end = absl::Now() + kLong; !journal.ok() && absl::Now() < end;)
+  while (absl::IsUnavailable(journal.status()) || absl::IsResourceExhausted(journal.status()))
     journal = JetStreamJournal::Open(options);
   EXPECT_OK(journal.status());
   return journal.ok() ? *std::move(journal) : nullptr;

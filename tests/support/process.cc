@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -62,6 +61,9 @@ Process::Process(const std::vector<std::string>& command) {
       logged_.notify_all();
     }
     std::fclose(log);
+    const std::lock_guard<std::mutex> lock(mutex_);
+    log_ended_ = true;
+    logged_.notify_all();
   });
 }
 
@@ -89,10 +91,10 @@ std::vector<std::string> Process::Log() const {
 std::string Process::AwaitLog(const std::string& text) const {
   std::unique_lock<std::mutex> lock(mutex_);
   auto found = log_.end();
-  logged_.wait_for(lock, std::chrono::seconds(30), [&] {
+  logged_.wait(lock, [&] {
     found = std::find_if(log_.begin(), log_.end(),
                          [&](const std::string& line) { return absl::StrContains(line, text); });
-    return found != log_.end();
+    return found != log_.end() || log_ended_;
   });
   return found == log_.end() ? "" : *found;
 }

@@ -30,8 +30,8 @@ class Process {
 
   // What it has logged since, a string for each line.
   std::vector<std::string> Log() const;
-  // Waits until there is a line that contains the text, and returns the first; "" if none comes
-  // within half a minute.
+  // Waits until there is a line that contains the text, and returns the first; "" if the program ends
+  // without one.
   std::string AwaitLog(const std::string& text) const;
 
   void Signal(int signal) const;
@@ -47,6 +47,7 @@ class Process {
   mutable std::condition_variable logged_;
   // Guarded by mutex_.
   std::vector<std::string> log_;
+  bool log_ended_ = false;
   std::thread log_reader_;
 };
 

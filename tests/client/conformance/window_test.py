@@ -64,7 +64,7 @@ class WindowTest(unittest.TestCase):
         if self.running > 0:
             self.stop_driver()
 
-    def start(self, *actions, model="models/m", window=8192, give_up_after=60, servers=1):
+    def start(self, *actions, model="models/m", window=8192, give_up_after=3600, servers=1):
         """Has the client begin. A message is a tuple of keys of rows."""
         job = {"server": ",".join([self.server.first, self.server.second][:servers]), "model": model, "producer": "p", "window": window,
                "giveUpAfter": give_up_after, "actions": [one if isinstance(one, str) else [row(key) for key in one] for one in actions]}

@@ -25,7 +25,7 @@ TEST_P(JournalConformance, ATailHasTheEntriesOfItsPartitionInOrderAndThoseToCome
   uint64_t sequence = after;
   const auto read = [&](size_t wanted) {
     while (revisions.size() < wanted) {
-      const auto entries = (*tail)->Next(absl::Minutes(1));
+      const auto entries = (*tail)->Next(absl::Hours(1));
       ASSERT_OK(entries.status());
       for (const SequencedEntry& one : *entries) {
         EXPECT_EQ(one.entry.model_id, id);
@@ -53,7 +53,7 @@ TEST_P(JournalConformance, ATailHasAnEntryAsItWasCommitted) {
   ASSERT_OK(tail.status());
   const JournalEntry entry = MakeEntry(id, {MakeRecord(1, 3), MakeRecord(4, 1)});
   ASSERT_OK(CommitOne(*journal_, entry));
-  const auto entries = (*tail)->Next(absl::Minutes(1));
+  const auto entries = (*tail)->Next(absl::Hours(1));
   ASSERT_OK(entries.status());
   ASSERT_EQ(entries->size(), 1U);
   const JournalEntry& found = entries->front().entry;

@@ -12,8 +12,8 @@
 #include "core/journal/memory_journal.h"
 #include "core/store/store.h"
 #include "tests/core/store/store_fixture.h"
-#include "tests/support/eventually.h"
 #include "tests/support/faulty_journal.h"
+#include "tests/support/wait_until.h"
 
 namespace perceptrond::testing {
 namespace {
@@ -62,8 +62,8 @@ TEST_F(LastCopiesTest, ACopyIsFoundAndCountedUntilItsModelIsLoaded) {
   EXPECT_EQ(copies->Find("models/other"), nullptr);
   EXPECT_GT(counted(), before);
   Decide("models/m", absl::OkStatus());
-  EXPECT_TRUE(Eventually([&] { return copies->Find("models/m") == nullptr; }));
-  EXPECT_TRUE(Eventually([&] { return counted() == before; }));
+  WaitUntil([&] { return copies->Find("models/m") == nullptr; });
+  WaitUntil([&] { return counted() == before; });
 }
 
 TEST_F(LastCopiesTest, AModelIsNotLoadedBeforeItHasLeftMemory) {
@@ -76,10 +76,10 @@ TEST_F(LastCopiesTest, AModelIsNotLoadedBeforeItHasLeftMemory) {
   });
   copies.Keep(model, absl::OkStatus());
   Keep(copies, other);
-  EXPECT_TRUE(Eventually([&] { return copies.Find("models/other") == nullptr; }));
+  WaitUntil([&] { return copies.Find("models/other") == nullptr; });
   EXPECT_FALSE(loaded);
   copies.OnLeft(*model);
-  EXPECT_TRUE(Eventually([&] { return copies.Find("models/m") == nullptr; }));
+  WaitUntil([&] { return copies.Find("models/m") == nullptr; });
   EXPECT_TRUE(loaded);
 }
 
@@ -91,7 +91,7 @@ TEST_F(LastCopiesTest, AModelWhoseJournalIsAwayIsUnavailableToLearners) {
   EXPECT_EQ(copies->CheckReadable("models/m").code(), absl::StatusCode::kUnavailable);
   EXPECT_OK(copies->CheckReadable("models/other"));
   Decide("models/m", absl::OkStatus());
-  EXPECT_TRUE(Eventually([&] { return copies->CheckReadable("models/m").ok(); }));
+  WaitUntil([&] { return copies->CheckReadable("models/m").ok(); });
 }
 
 TEST_F(LastCopiesTest, AModelThatCannotBeLoadedForAnotherReasonSaysItItselfAndKeepsNoOtherFromIt) {
@@ -101,8 +101,8 @@ TEST_F(LastCopiesTest, AModelThatCannotBeLoadedForAnotherReasonSaysItItselfAndKe
   const auto copies = MakeCopies();
   Keep(*copies, model, away_);
   Keep(*copies, other);
-  EXPECT_TRUE(Eventually([&] { return copies->CheckReadable("models/m").ok(); }));
-  EXPECT_TRUE(Eventually([&] { return copies->Find("models/other") == nullptr; }));
+  WaitUntil([&] { return copies->CheckReadable("models/m").ok(); });
+  WaitUntil([&] { return copies->Find("models/other") == nullptr; });
   EXPECT_EQ(copies->Find("models/m"), model);
 }
 
@@ -116,7 +116,7 @@ TEST_F(LastCopiesTest, ADeletedModelHasNoCopy) {
   Keep(*copies, elsewhere);
   copies->Remove("models/here");
   EXPECT_EQ(copies->Find("models/here"), nullptr);
-  EXPECT_TRUE(Eventually([&] { return copies->Find("models/elsewhere") == nullptr; }));
+  WaitUntil([&] { return copies->Find("models/elsewhere") == nullptr; });
 }
 
 TEST_F(LastCopiesTest, AfterTheEndNothingIsKept) {
@@ -141,7 +141,7 @@ class JournalAwayTest : public StoreTest {
     options.fleet = std::make_shared<FleetOptions>(fleet);
     store_ =
         std::make_unique<Store>(std::make_unique<FaultyJournal>(fleet_journal_, plan), options);
-    EXPECT_TRUE(Eventually([this] { return store_->fleet()->stats().front().writes; }));
+    WaitUntil([this] { return store_->fleet()->stats().front().writes; });
   }
   ~JournalAwayTest() override {
     away_ = false;
@@ -184,7 +184,7 @@ TEST_F(JournalAwayTest, AModelAndWhatIsComposedOfItGoOnPredicting) {
   EXPECT_OK(Predict("models/whole", outcome));
   EXPECT_FALSE(Learn("models/whole", -1, 1).ok());
   away_ = false;
-  EXPECT_TRUE(Eventually([&] { return Learn("models/part", 1, 1).ok(); }));
+  WaitUntil([&] { return Learn("models/part", 1, 1).ok(); });
   ASSERT_OK(Predict("models/whole", outcome));
   EXPECT_EQ(outcome.fingerprint, before.fingerprint);
 }

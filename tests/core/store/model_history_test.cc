@@ -16,9 +16,9 @@
 #include "gtest/gtest.h"
 #include "tests/core/store/store_fixture.h"
 #include "tests/support/caller.h"
-#include "tests/support/eventually.h"
 #include "tests/support/model_file.h"
 #include "tests/support/status.h"
+#include "tests/support/wait_until.h"
 
 namespace perceptrond::model_history_test {
 namespace {
@@ -361,7 +361,7 @@ class RevisionRollback : public HistoryTest {
     const uint64_t before = store_->stats().snapshots;
     ASSERT_OK(History().Keep(kName, "passing").status());
     ASSERT_OK(History().Delete(kName, "passing"));
-    ASSERT_TRUE(testing::Eventually([&] { return store_->stats().snapshots > before; }));
+    testing::WaitUntil([&] { return store_->stats().snapshots > before; });
   }
   // The perceptron makes one update: an example that is right is wrong with the other label.
   void Update() {
@@ -434,7 +434,7 @@ TEST_F(RevisionRollback, RecordsGoWithTheSnapshotThatTheyWereHeldFor) {
   TakeSnapshot();
   EXPECT_THAT(Held(), ElementsAre(1, 2));
   ASSERT_OK(History().Delete(kName, "k"));
-  EXPECT_TRUE(testing::Eventually([&] { return Held().empty(); }));
+  testing::WaitUntil([&] { return Held().empty(); });
 }
 
 // Calls `before` as its first snapshot is about to be saved.
@@ -460,7 +460,7 @@ TEST_F(RevisionRollback, RecordsGoThoughASnapshotIsInProgressWhenTheirsIsDeleted
   ASSERT_OK(History().Keep(kName, "k").status());
   Update();
   TakeSnapshot();
-  EXPECT_TRUE(testing::Eventually([&] { return Held().empty(); }));
+  testing::WaitUntil([&] { return Held().empty(); });
 }
 
 }  // namespace

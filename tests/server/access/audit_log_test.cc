@@ -11,8 +11,8 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "tests/support/eventually.h"
 #include "tests/support/temp_dir.h"
+#include "tests/support/wait_until.h"
 
 namespace perceptrond {
 namespace {
@@ -23,8 +23,8 @@ std::string ReadFile(const std::string& path) {
   return text.str();
 }
 
-bool Await(const std::string& path, const std::string& text) {
-  return testing::Eventually([&] { return ReadFile(path).find(text) != std::string::npos; });
+void Await(const std::string& path, const std::string& text) {
+  testing::WaitUntil([&] { return ReadFile(path).find(text) != std::string::npos; });
 }
 
 AuditRecord Deletion(const std::string& model) {
@@ -63,11 +63,11 @@ TEST(AuditLog, ItGoesOnInANewFileAfterARotation) {
   const std::string path = dir.path() + "/audit";
   auto log = *AuditLog::Open(path);
   log->Record(Deletion("models/before"));
-  ASSERT_TRUE(Await(path, "models/before"));
+  Await(path, "models/before");
   std::filesystem::rename(path, path + ".1");
   log->Reopen();
   log->Record(Deletion("models/after"));
-  ASSERT_TRUE(Await(path, "models/after"));
+  Await(path, "models/after");
   EXPECT_EQ(ReadFile(path + ".1").find("models/after"), std::string::npos);
 }
 

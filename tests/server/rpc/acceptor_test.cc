@@ -131,7 +131,7 @@ TEST_F(AcceptorTest, AFinishedCallIsThereUntilItsAlarmIsOver) {
   EXPECT_EQ(counts_.done(), 0);
   EXPECT_FALSE(rung.HasBeenNotified());
   waiting->CancelAlarm();
-  ASSERT_TRUE(rung.WaitForNotificationWithTimeout(kLong));
+  rung.WaitForNotification();
   EXPECT_TRUE(counts_.AwaitDone(1));
 }
 
@@ -155,7 +155,7 @@ TEST_F(AcceptorTest, FinishWaitsForACallThatIsFinishedLate) {
   EXPECT_EQ(counts_.done(), 0);
   EXPECT_FALSE(over.HasBeenNotified());
   late->Finish(grpc::Status::CANCELLED);
-  EXPECT_TRUE(over.WaitForNotificationWithTimeout(kLong));
+  over.WaitForNotification();
   stops.join();
 }
 
@@ -172,7 +172,7 @@ TEST_F(AcceptorTest, TheDrainWaitsForACallFromItsRequestUntilItIsOver) {
   ASSERT_TRUE(call.Started());
   EXPECT_TRUE(drain.AwaitAllRemoved(absl::ZeroDuration()));
   ASSERT_TRUE(call.Write("request"));
-  ASSERT_TRUE(asked.WaitForNotificationWithTimeout(kLong));
+  asked.WaitForNotification();
   EXPECT_FALSE(drain.AwaitAllRemoved(absl::ZeroDuration()));
   under_way->FinishWith(ToBytes("answer"));
   std::string answer;

@@ -25,7 +25,7 @@ class CallCounts {
   void Begin() { Count(kBegun); }
   void Cancel() { Count(kCancelled); }
   void Done() { Count(kDone); }
-  // Waits until the count is at least `calls`; false if that takes too long.
+  // Waits until the count is at least `calls`.
   bool AwaitBegun(int calls) { return Await(kBegun, calls); }
   bool AwaitCancelled(int calls) { return Await(kCancelled, calls); }
   bool AwaitDone(int calls) { return Await(kDone, calls); }

@@ -19,8 +19,8 @@
 
 namespace perceptrond::testing {
 
-// Nothing that a test waits for takes as long.
-inline constexpr absl::Duration kLong = absl::Seconds(30);
+// Longer than a test may take: no wait of a test ends by it.
+inline constexpr absl::Duration kLong = absl::Hours(1);
 
 inline grpc::ByteBuffer ToBytes(const std::string& text) {
   const grpc::Slice slice(text);

@@ -136,9 +136,9 @@ TEST_F(UnaryTest, ACallThatIsCancelledInTheQueueIsDroppedWithoutWork) {
   absl::Notification begun;
   workers_.Schedule(WorkSize::kLarge, [&] {
     begun.Notify();
-    EXPECT_TRUE(go_.WaitForNotificationWithTimeout(kLong));
+    go_.WaitForNotification();
   });
-  ASSERT_TRUE(begun.WaitForNotificationWithTimeout(kLong));
+  begun.WaitForNotification();
   const int before = bodies;
   {
     ClientCall late(channel_, "/large");
@@ -168,9 +168,9 @@ TEST_F(UnaryTest, ACallBeyondTheQueueIsRefusedAndSaysWhenToTryAgain) {
     absl::Notification begun;
     busy.Schedule(WorkSize::kSmall, [&] {
       begun.Notify();
-      EXPECT_TRUE(go_.WaitForNotificationWithTimeout(kLong));
+      go_.WaitForNotification();
     });
-    ASSERT_TRUE(begun.WaitForNotificationWithTimeout(kLong));
+    begun.WaitForNotification();
     Workers::Work queued = [] {};
     ASSERT_TRUE(busy.TrySchedule(WorkSize::kSmall, queued));
     v1::Model response;

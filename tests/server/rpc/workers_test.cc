@@ -16,8 +16,6 @@
 namespace perceptrond::workers_test {
 namespace {
 
-constexpr absl::Duration kLong = absl::Seconds(30);
-
 // Keeps one thread busy until it is let go.
 struct Busy {
   absl::Notification begun;
@@ -26,9 +24,9 @@ struct Busy {
   void Give(Workers& workers) {
     workers.Schedule(WorkSize::kManagement, [this] {
       begun.Notify();
-      EXPECT_TRUE(go.WaitForNotificationWithTimeout(kLong));
+      go.WaitForNotification();
     });
-    EXPECT_TRUE(begun.WaitForNotificationWithTimeout(kLong));
+    begun.WaitForNotification();
   }
 };
 
@@ -50,7 +48,7 @@ TEST(Workers, WorkThatFindsNoThreadFreeWaitsAndIsDoneInOrder) {
     absl::Notification last;
     workers.Schedule(WorkSize::kManagement, [&last] { last.Notify(); });
     busy[1].go.Notify();
-    ASSERT_TRUE(last.WaitForNotificationWithTimeout(kLong));
+    last.WaitForNotification();
     EXPECT_FALSE(workers.HasBacklog());
     busy[0].go.Notify();
     busy[2].go.Notify();
@@ -76,16 +74,16 @@ TEST(Workers, WorkThatIsGivenWhileTheyAreDestroyedIsDoneAlsoWhenOtherThreadsHave
     absl::Notification begun;
     workers.Schedule(WorkSize::kManagement, [&] {
       begun.Notify();
-      EXPECT_TRUE(other_left.WaitForNotificationWithTimeout(kLong));
+      other_left.WaitForNotification();
       workers.Schedule(WorkSize::kManagement, [&] { done = true; });
     });
-    ASSERT_TRUE(begun.WaitForNotificationWithTimeout(kLong));
+    begun.WaitForNotification();
     absl::Notification marked;
     workers.Schedule(WorkSize::kManagement, [&] {
       at_thread_end.ended = &other_left;
       marked.Notify();
     });
-    ASSERT_TRUE(marked.WaitForNotificationWithTimeout(kLong));
+    marked.WaitForNotification();
   }
   EXPECT_TRUE(done);
 }
@@ -113,7 +111,7 @@ struct Held {
   explicit Held(Workers& workers, WorkSize size) {
     Workers::Work work = [this] {
       begun.Notify();
-      EXPECT_TRUE(go.WaitForNotificationWithTimeout(kLong));
+      go.WaitForNotification();
     };
     EXPECT_TRUE(workers.TrySchedule(size, work));
   }
@@ -126,21 +124,21 @@ TEST(WorkSizes, LargeWorkLeavesTwoThreadsAndSmallWorkOne) {
   {
     Workers workers(4);
     for (int i = 0; i < 3; ++i) held.emplace_back(workers, WorkSize::kLarge);
-    EXPECT_TRUE(held[1].begun.WaitForNotificationWithTimeout(kLong));
+    held[1].begun.WaitForNotification();
     EXPECT_TRUE(workers.HasBacklog());
     for (int i = 0; i < 2; ++i) held.emplace_back(workers, WorkSize::kSmall);
-    EXPECT_TRUE(held[3].begun.WaitForNotificationWithTimeout(kLong));
+    held[3].begun.WaitForNotification();
     while (workers.idle() != 1) std::this_thread::yield();
     held.emplace_back(workers, WorkSize::kManagement);
-    EXPECT_TRUE(held[5].begun.WaitForNotificationWithTimeout(kLong));
+    held[5].begun.WaitForNotification();
     EXPECT_FALSE(held[2].begun.HasBeenNotified());
     EXPECT_FALSE(held[4].begun.HasBeenNotified());
     // The thread of large work is given to the older of the two that wait: large again.
     held[0].go.Notify();
-    EXPECT_TRUE(held[2].begun.WaitForNotificationWithTimeout(kLong));
+    held[2].begun.WaitForNotification();
     EXPECT_FALSE(held[4].begun.HasBeenNotified());
     held[3].go.Notify();
-    EXPECT_TRUE(held[4].begun.WaitForNotificationWithTimeout(kLong));
+    held[4].begun.WaitForNotification();
     for (const int i : {1, 2, 4, 5}) held[i].go.Notify();
   }
 }
@@ -151,14 +149,14 @@ TEST(WorkSizes, ManagementComesFirstAndAFewThreadsServeAll) {
   {
     Workers workers(1);
     Held& first = held.emplace_back(workers, WorkSize::kLarge);
-    EXPECT_TRUE(first.begun.WaitForNotificationWithTimeout(kLong));
+    first.begun.WaitForNotification();
     workers.Schedule(WorkSize::kLarge, [&] { order.push_back(1); });
     workers.Schedule(WorkSize::kSmall, [&] { order.push_back(2); });
     workers.Schedule(WorkSize::kManagement, [&] { order.push_back(3); });
     absl::Notification last;
     workers.Schedule(WorkSize::kSmall, [&] { last.Notify(); });
     first.go.Notify();
-    EXPECT_TRUE(last.WaitForNotificationWithTimeout(kLong));
+    last.WaitForNotification();
   }
   EXPECT_EQ(order, (std::vector<int>{3, 1, 2}));
 }
@@ -167,7 +165,7 @@ TEST(WorkSizes, WorkBeyondTheQueueIsRefusedAndKept) {
   std::deque<Held> held;
   Workers workers(1, {.max_queued = 2});
   Held& first = held.emplace_back(workers, WorkSize::kSmall);
-  EXPECT_TRUE(first.begun.WaitForNotificationWithTimeout(kLong));
+  first.begun.WaitForNotification();
   std::atomic<int> done = 0;
   for (int i = 0; i < 3; ++i) {
     Workers::Work work = [&] { ++done; };
@@ -193,7 +191,7 @@ class QueueTest : public ::testing::Test {
   static void Advance(absl::Duration time) { nanoseconds_ += absl::ToInt64Nanoseconds(time); }
   void Occupy() {
     Held& held = held_.emplace_back(workers_, WorkSize::kSmall);
-    EXPECT_TRUE(held.begun.WaitForNotificationWithTimeout(kLong));
+    held.begun.WaitForNotification();
   }
   // Until the queue is empty, and the thread busy again.
   void EmptyQueue() {

@@ -15,7 +15,6 @@
 namespace perceptrond::analysis_queue_test {
 namespace {
 
-constexpr absl::Duration kLong = absl::Seconds(30);
 using Clock = std::chrono::steady_clock;
 
 // Runs until its end is set, and counts its steps, each of a millisecond of a processor.
@@ -79,9 +78,9 @@ class AnalysisQueueTest : public ::testing::Test {
 
 TEST_F(AnalysisQueueTest, AShortOneIsDoneBesideALongOneThatGoesOn) {
   const auto one = Submit("models/long", false);
-  ASSERT_TRUE(one->begun.WaitForNotificationWithTimeout(kLong));
+  one->begun.WaitForNotification();
   const auto two = Submit("models/short", true, 50);
-  ASSERT_TRUE(two->ended.WaitForNotificationWithTimeout(kLong));
+  two->ended.WaitForNotification();
   EXPECT_EQ(two->steps, 50);
   one->AwaitSteps(1);
   EXPECT_EQ(two->ahead, 0U);
@@ -98,28 +97,28 @@ TEST_F(AnalysisQueueTest, LongOnesTakeTurnsAndNeverComputeTogether) {
 
 TEST_F(AnalysisQueueTest, AModelHasOneUnderWay) {
   const auto one = Submit("models/m");
-  ASSERT_TRUE(one->begun.WaitForNotificationWithTimeout(kLong));
+  one->begun.WaitForNotification();
   const auto two = Submit("models/m");
   EXPECT_EQ(two->ahead, 1U);
   const auto other = Submit("models/other", true, 1);
-  ASSERT_TRUE(other->ended.WaitForNotificationWithTimeout(kLong));
+  other->ended.WaitForNotification();
   EXPECT_FALSE(two->begun.HasBeenNotified());
   one->end = true;
-  EXPECT_TRUE(two->begun.WaitForNotificationWithTimeout(kLong));
+  two->begun.WaitForNotification();
 }
 
 TEST_F(AnalysisQueueTest, TheLastUnderWayIsASmallOne) {
   for (int i = 0; i < 3; ++i) {
     const auto large = Submit("models/" + std::to_string(i), false);
-    ASSERT_TRUE(large->begun.WaitForNotificationWithTimeout(kLong));
+    large->begun.WaitForNotification();
   }
   const auto large = Submit("models/large", false);
   EXPECT_EQ(large->ahead, 1U);
   const auto small = Submit("models/small", true, 1);
-  ASSERT_TRUE(small->ended.WaitForNotificationWithTimeout(kLong));
+  small->ended.WaitForNotification();
   EXPECT_FALSE(large->begun.HasBeenNotified());
   all_[1]->end = true;
-  EXPECT_TRUE(large->begun.WaitForNotificationWithTimeout(kLong));
+  large->begun.WaitForNotification();
 }
 
 TEST_F(AnalysisQueueTest, OneMoreThanTheMostIsRefusedUntilAnotherIsCancelled) {
@@ -129,16 +128,16 @@ TEST_F(AnalysisQueueTest, OneMoreThanTheMostIsRefusedUntilAnotherIsCancelled) {
   all_[3]->cancel = true;
   EXPECT_TRUE(queue_.Submit(seventh));
   all_.push_back(seventh);
-  EXPECT_TRUE(seventh->begun.WaitForNotificationWithTimeout(kLong));
+  seventh->begun.WaitForNotification();
 }
 
 TEST_F(AnalysisQueueTest, ACancelledOneDoesNotWaitForItsTurn) {
   const auto one = Submit("models/one");
-  ASSERT_TRUE(one->begun.WaitForNotificationWithTimeout(kLong));
+  one->begun.WaitForNotification();
   const auto two = Submit("models/two");
   two->AwaitSteps(1);
   two->cancel = true;
-  EXPECT_TRUE(two->ended.WaitForNotificationWithTimeout(kLong));
+  two->ended.WaitForNotification();
 }
 
 }  // namespace

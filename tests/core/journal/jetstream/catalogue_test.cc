@@ -44,7 +44,7 @@ TEST(CatalogueTest, AliasesFollowARenamedModelAlsoIfItsServerEndsBeforeTheyHaveE
   entry.set_deleted_name("models/a");
   const NewMessage message{absl::StrCat(fleet, ".catalogue.m.", header.id()),
                            entry.SerializeAsString(), ""};
-  ASSERT_OK(stream->Append({&message, 1}, std::nullopt, absl::Seconds(5)).status());
+  ASSERT_OK(stream->Append({&message, 1}, std::nullopt, absl::Hours(1)).status());
   // It is not lost with that entry.
   for (const char* description : {"one", "two"}) {
     const storage::ModelHeader before = header;
@@ -64,7 +64,7 @@ TEST(CatalogueTest, AliasesFollowARenamedModelAlsoIfItsServerEndsBeforeTheyHaveE
   EXPECT_EQ(open()->aliases().ModelOf("aliases/x"), "models/c");
   const auto reader = stream->Read(message.subject, 0);
   ASSERT_OK(reader.status());
-  const auto only = (*reader)->Next(absl::Seconds(5));
+  const auto only = (*reader)->Next(absl::Hours(1));
   ASSERT_OK(only.status());
   ASSERT_TRUE(only->has_value());
   EXPECT_EQ((*only)->pending, 0U);

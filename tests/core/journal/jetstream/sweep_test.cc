@@ -130,7 +130,7 @@ TEST_F(SweepTest, PiecesOfAKeptSnapshotThatTheHeaderLacksAreDeletedUnlessItIsBei
   Keep(header, 3, false);
   // As a server before epochs were in names.
   const jetstream::NewMessage old{prefix + "1", "x", ""};
-  ASSERT_OK(Open("snapshots")->Append({&old, 1}, std::nullopt, absl::Seconds(5)).status());
+  ASSERT_OK(Open("snapshots")->Append({&old, 1}, std::nullopt, absl::Hours(1)).status());
   ASSERT_OK(journal_->Sweep());
   std::vector<std::string> kept = SubjectsOf(header.id());
   std::erase_if(kept,
@@ -159,8 +159,8 @@ TEST_F(SweepTest, WhatACopyHasLeftWhoseServerEndedIsDeleted) {
   const std::string partition = absl::StrCat("p", journal_->PartitionOf(id));
   const jetstream::NewMessage piece{absl::StrCat(fleet_, ".snapshots.", id, ".1-1"), "x", ""};
   const jetstream::NewMessage head{absl::StrCat(fleet_, ".", partition, ".s.", id), "x", ""};
-  ASSERT_OK(Open("snapshots")->Append({&piece, 1}, std::nullopt, absl::Seconds(5)).status());
-  ASSERT_OK(Open(partition)->Append({&head, 1}, std::nullopt, absl::Seconds(5)).status());
+  ASSERT_OK(Open("snapshots")->Append({&piece, 1}, std::nullopt, absl::Hours(1)).status());
+  ASSERT_OK(Open(partition)->Append({&head, 1}, std::nullopt, absl::Hours(1)).status());
   ASSERT_EQ(SubjectsOf(id).size(), 2U);
   for (int i = 0; i < 2; ++i) {
     ASSERT_OK(journal_->Sweep());
