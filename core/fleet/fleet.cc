@@ -12,7 +12,6 @@
 namespace perceptrond {
 namespace {
 
-constexpr absl::Duration kLeaveTime = absl::Seconds(10);
 // How often it is reported that another server has this one's address.
 constexpr std::chrono::minutes kNamesakeInterval{10};
 
@@ -34,7 +33,7 @@ Fleet::Fleet(Journal& journal, const FleetOptions& options, Hooks hooks)
   journal_.Listen([this](absl::string_view message) {
     fleet_proto::Heartbeat heartbeat;
     if (!heartbeat.ParseFromArray(message.data(), static_cast<int>(message.size()))) return;
-    members_.OnHeartbeat(heartbeat, Members::Clock::now());
+    members_.OnHeartbeat(heartbeat, options_.now());
     if (hooks_.on_used_models != nullptr && heartbeat.used_models_size() > 0)
       hooks_.on_used_models({heartbeat.used_models().begin(), heartbeat.used_models().end()});
   });
@@ -44,7 +43,7 @@ Fleet::Fleet(Journal& journal, const FleetOptions& options, Hooks hooks)
     if (changes_.insert_or_assign(name, Change{header, deleted}).second) changed_.push_back(name);
   });
   const PartitionRole::Settings settings{options.address, options.writer_timeout,
-                                         options.rank_delay, options.settle_time};
+                                         options.rank_delay, options.settle_time, options.now};
   for (uint32_t i = 0; i < journal_.partitions(); ++i) {
     roles_.push_back(std::make_unique<PartitionRole>(
         journal_, i, members_, settings,
@@ -76,7 +75,7 @@ void Fleet::Leave() {
     leaving_ = true;
   }
   for (const std::unique_ptr<PartitionRole>& role : roles_) role->Leave();
-  const absl::Time deadline = absl::Now() + kLeaveTime;
+  const absl::Time deadline = absl::Now() + options_.leave_time;
   for (const std::unique_ptr<PartitionRole>& role : roles_) role->AwaitLeft(deadline - absl::Now());
   // The last role's release may not be sent yet.
   Announce();
@@ -92,8 +91,7 @@ bool Fleet::WriterSplitsTextsAlike(uint64_t model_id) const {
 bool Fleet::HasOtherWriter(uint64_t model_id) const {
   const Writer writer = WriterOf(model_id);
   return writer.epoch > 0 && !writer.released && writer.address != options_.address &&
-         Members::Clock::now() - writer.seen <=
-             absl::ToChronoNanoseconds(2 * options_.writer_timeout);
+         options_.now() - writer.seen <= absl::ToChronoNanoseconds(2 * options_.writer_timeout);
 }
 
 bool Fleet::WritesAny() const {
@@ -110,7 +108,7 @@ absl::Time Fleet::StateTimeOf(uint64_t model_id) {
   const PartitionRole& role = RoleOf(model_id);
   Members::Clock::time_point seen = role.contact();
   if (writer.epoch > 0 && !role.writes()) seen = std::min(seen, writer.seen);
-  return absl::Now() - absl::FromChrono(Members::Clock::now() - seen);
+  return absl::Now() - absl::FromChrono(options_.now() - seen);
 }
 
 bool Fleet::can_commit() const {
@@ -145,7 +143,7 @@ void Fleet::Announce() {
 }
 
 void Fleet::CheckNamesake() {
-  const Members::Clock::time_point now = Members::Clock::now();
+  const Members::Clock::time_point now = options_.now();
   const std::optional<Members::Namesake> other = members_.FindNamesake(now);
   if (!other.has_value() || hooks_.on_namesake == nullptr) return;
   if (reported_.has_value() && reported_->second == other->has_precedence &&
@@ -218,7 +216,7 @@ uint64_t Fleet::take_overs() const {
 
 void Fleet::Sweep() {
   NameThisThread("sweeper");
-  Members::Clock::time_point swept = Members::Clock::now();
+  Members::Clock::time_point swept = options_.now();
   uint64_t swept_take_overs = 0;
   while (true) {
     {
@@ -228,12 +226,12 @@ void Fleet::Sweep() {
     }
     const uint64_t now_taken = take_overs();
     const bool is_due =
-        Members::Clock::now() - swept >= absl::ToChronoNanoseconds(options_.sweep_interval);
+        options_.now() - swept >= absl::ToChronoNanoseconds(options_.sweep_interval);
     if (now_taken == swept_take_overs && !is_due) continue;
     swept_take_overs = now_taken;
     // What cannot be deleted now is tried again.
     journal_.Sweep().IgnoreError();
-    swept = Members::Clock::now();
+    swept = options_.now();
   }
 }
 

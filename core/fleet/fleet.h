@@ -39,9 +39,14 @@ struct FleetOptions {
   absl::Duration sweep_interval = absl::Minutes(10);
   // A server whose copies lack updates that the log has had for longer should not be asked to predict.
   absl::Duration max_lag = absl::Seconds(30);
+  // Measures silence, lag and contact; replaceable in tests.
+  std::function<Members::Clock::time_point()> now = Members::Clock::now;
   // How long a hand-over waits for counts of rows that other servers have evaluated: who is silent for longer is taken for
   // dead.
-  absl::Duration rest_time() const { return std::min(writer_timeout, absl::Seconds(5)); }
+  absl::Duration rest_time() const { return std::min(writer_timeout, max_rest_time); }
+  absl::Duration max_rest_time = absl::Seconds(5);
+  // How long Leave waits for all hand-overs.
+  absl::Duration leave_time = absl::Seconds(10);
 };
 
 // Thread contract: safe for any number of threads.
@@ -100,12 +105,10 @@ class Fleet {
   // another's.
   bool can_commit() const;
   // Whether another server has this one's address, and keeps it: this one must write nothing.
-  bool must_yield() const { return members_.MustYield(Members::Clock::now()); }
+  bool must_yield() const { return members_.MustYield(options_.now()); }
   // Whether clients should ask this server for predictions: its copies are not late by more than max_lag, or
   // those of all living servers are. A server that cannot read the log does not know how late it is.
-  bool should_predict() const {
-    return !is_late() || !members_.HasOtherUpToDate(Members::Clock::now());
-  }
+  bool should_predict() const { return !is_late() || !members_.HasOtherUpToDate(options_.now()); }
   absl::Duration rest_time() const { return options_.rest_time(); }
   void OnWriteFailure(uint64_t model_id) { RoleOf(model_id).OnWriteFailure(); }
   // Releases all partitions, so that other servers take them over at once, and waits for it.
@@ -116,10 +119,10 @@ class Fleet {
   std::vector<PartitionRole::Stats> stats() const;
   // As Members::FindAddress.
   std::string FindAddress(const std::function<bool(const std::string& address)>& is_wanted) const {
-    return members_.FindAddress(is_wanted, Members::Clock::now());
+    return members_.FindAddress(is_wanted, options_.now());
   }
   // Living servers.
-  size_t servers() const { return members_.alive(Members::Clock::now()); }
+  size_t servers() const { return members_.alive(options_.now()); }
 
  private:
   // Whether copies here lack updates that the log has had for longer than max_lag.

@@ -42,7 +42,7 @@ PartitionRole::PartitionRole(Journal& journal, uint32_t partition, Members& memb
             hooks_.drop({model}, false, ReloadedError(model->name(), why));
           },
           hooks_.on_followed),
-      begun_(Clock::now()),
+      begun_(settings_.now()),
       contact_(begun_),
       thread_([this] { Run(); }) {}
 
@@ -68,13 +68,13 @@ PartitionRole::Stats PartitionRole::stats() const {
   Stats stats = stats_;
   stats.writes = writes();
   stats.epoch = members_.WriterOf(partition_).epoch;
-  stats.since_contact = absl::FromChrono(Clock::now() - contact_);
+  stats.since_contact = absl::FromChrono(settings_.now() - contact_);
   stats.lag = Lag();
   return stats;
 }
 
 absl::Duration PartitionRole::Lag() const {
-  return absl::FromChrono(lag_.At(reads_ ? Clock::now() : contact_));
+  return absl::FromChrono(lag_.At(reads_ ? settings_.now() : contact_));
 }
 
 void PartitionRole::Run() {
@@ -116,13 +116,13 @@ bool PartitionRole::Read() {
     }
     read_to_ = *after;
     tail_ = *std::move(tail);
-    heard_ = Clock::now();
+    heard_ = settings_.now();
     heard_pending_ = 0;
     followers_.SetEpoch(tail_->epoch());
   }
   const absl::StatusOr<std::vector<SequencedEntry>> entries = tail_->Next(kTurn);
   if (entries.ok() && (!entries->empty() || tail_->pending() != heard_pending_)) {
-    heard_ = Clock::now();
+    heard_ = settings_.now();
     heard_pending_ = tail_->pending();
   }
   {
@@ -134,7 +134,7 @@ bool PartitionRole::Read() {
     // Each entry that is pending has a sequence number of its own.
     if (reads_ && stats_.pending > 0)
       lag_.OnEnd((read == 0 ? *read_to_ : entries->back().sequence) + tail_->pending(),
-                 Clock::now());
+                 settings_.now());
   }
   if (!entries.ok()) {
     OnTailError(entries.status());
@@ -142,10 +142,10 @@ bool PartitionRole::Read() {
   }
   for (const SequencedEntry& entry : *entries) Take(entry);
   MutexLock lock(&mutex_);
-  contact_ = Clock::now();
+  contact_ = settings_.now();
   stats_.pending = tail_->pending();
   if (entries->empty()) {
-    const bool is_silent = absl::FromChrono(Clock::now() - heard_) > kSilentTime;
+    const bool is_silent = absl::FromChrono(settings_.now() - heard_) > kSilentTime;
     // Also if the last ones were those of superseded writers, which are passed over. A tail that was just opened does
     // not know what is pending.
     if (stats_.pending == 0 && (is_silent || Lag() < kSilentTime)) lag_.OnLevel();
@@ -179,7 +179,7 @@ void PartitionRole::OnTailError(const absl::Status& why) {
     return;
   }
   // Also a log that was cut cannot be read from where it was.
-  CheckLog(Clock::now());
+  CheckLog(settings_.now());
   Pause();
 }
 
@@ -195,7 +195,7 @@ void PartitionRole::Take(const SequencedEntry& entry) {
 // This server's own take-over makes it the writer only once it is read: then every entry before it
 // was applied here.
 void PartitionRole::OnTakeOver(const SequencedEntry& entry) {
-  members_.OnTakeOver(partition_, entry.epoch, entry.take_over->address(), Clock::now());
+  members_.OnTakeOver(partition_, entry.epoch, entry.take_over->address(), settings_.now());
   if (entry.epoch != awaited_epoch_) {
     awaited_epoch_ = 0;
     if (writes() && entry.epoch > own_epoch_.load(std::memory_order_relaxed))
@@ -219,7 +219,7 @@ void PartitionRole::OnTakeOver(const SequencedEntry& entry) {
 
 void PartitionRole::StopWriting(bool commit, const absl::Status& why) {
   if (!writes_.exchange(false, std::memory_order_acq_rel)) return;
-  members_.OnWritten(partition_, own_epoch_.load(std::memory_order_relaxed), Clock::now());
+  members_.OnWritten(partition_, own_epoch_.load(std::memory_order_relaxed), settings_.now());
   hooks_.drop(followers_.StopWriting(), commit, why);
   hooks_.on_change();
 }
@@ -230,7 +230,7 @@ bool PartitionRole::HasBetterWriter(Clock::time_point now) const {
 }
 
 void PartitionRole::Decide() {
-  const Clock::time_point now = Clock::now();
+  const Clock::time_point now = settings_.now();
   const bool leaving = leaving_.load(std::memory_order_acquire);
   if (!leaving) CheckLog(now);
   if (writes()) {
@@ -270,7 +270,7 @@ void PartitionRole::Decide() {
 
 absl::StatusOr<uint64_t> PartitionRole::AskForEnd() {
   absl::StatusOr<uint64_t> last = journal_.LastSequence(partition_);
-  last_asked_ = Clock::now();
+  last_asked_ = settings_.now();
   // It may be another log that answers next.
   if (!last.ok()) short_since_.reset();
   MutexLock lock(&mutex_);
@@ -279,7 +279,7 @@ absl::StatusOr<uint64_t> PartitionRole::AskForEnd() {
 }
 
 bool PartitionRole::IsCut(uint64_t last) {
-  const Clock::time_point now = Clock::now();
+  const Clock::time_point now = settings_.now();
   if (last >= read_to_.value_or(0)) {
     short_since_.reset();
     return false;
@@ -298,7 +298,7 @@ void PartitionRole::CheckLog(Clock::time_point now) {
 }
 
 void PartitionRole::TryTakeOver() {
-  last_attempt_ = Clock::now();
+  last_attempt_ = settings_.now();
   awaited_epoch_ = 0;
   reopened_ = false;
   const absl::StatusOr<uint64_t> last = AskForEnd();

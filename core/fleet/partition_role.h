@@ -39,6 +39,7 @@ class PartitionRole {
     absl::Duration rank_delay;
     // A server must have been heard of for this time before a partition is handed over to it.
     absl::Duration settle_time;
+    std::function<Clock::time_point()> now;
   };
   struct Hooks {
     // Models in memory that must leave it, for this reason. With `commit` what they have learned is

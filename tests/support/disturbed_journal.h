@@ -63,6 +63,8 @@ class DisturbedJournal final : public JournalDecorator {
       absl::StatusOr<std::vector<SequencedEntry>> come =
           base_->Next(waiting_.empty() ? timeout : absl::ZeroDuration());
       if (!come.ok()) return come;
+      // They are read again once the server goes on.
+      if (!state_->reads()) return Unavailable();
       for (SequencedEntry& entry : *come) waiting_.push_back(std::move(entry));
       if (state_->held) return std::vector<SequencedEntry>();
       return std::exchange(waiting_, {});

@@ -1,9 +1,10 @@
-// Servers of one process that open one journal.
+// Servers of one process that open one journal, on a clock of the tests.
 #pragma once
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,21 +15,37 @@
 #include "core/store/store.h"
 #include "perceptron/fleet/v1/heartbeat.pb.h"
 #include "tests/support/disturbed_journal.h"
-#include "tests/support/eventually.h"
 #include "tests/support/traffic.h"
+#include "tests/support/wait_until.h"
 
 namespace perceptrond::fleet_test {
 
 using testing::DenseSettings;
 using testing::DisturbedJournal;
-using testing::Eventually;
 using testing::Message;
 using testing::Space;
 using testing::StateBytes;
 namespace v1 = ::perceptron::v1;
 
 inline constexpr uint32_t kPartitions = 4;
+// Time passes in such steps. All servers hear of each other in each.
+inline constexpr absl::Duration kStep = absl::Milliseconds(50);
 inline constexpr absl::Duration kMaxLag = absl::Milliseconds(200);
+
+// Counts the heartbeats that its server has sent, or tried to send.
+class CountedJournal final : public testing::JournalDecorator {
+ public:
+  CountedJournal(std::shared_ptr<Journal> base, std::shared_ptr<std::atomic<int>> heartbeats)
+      : JournalDecorator(std::move(base)), heartbeats_(std::move(heartbeats)) {}
+  absl::Status Announce(absl::string_view message) override {
+    const absl::Status status = JournalDecorator::Announce(message);
+    ++*heartbeats_;
+    return status;
+  }
+
+ private:
+  const std::shared_ptr<std::atomic<int>> heartbeats_;
+};
 
 class FleetTest : public ::testing::Test {
  protected:
@@ -37,18 +54,41 @@ class FleetTest : public ::testing::Test {
     DisturbedJournal* journal = nullptr;
     std::unique_ptr<Store> store;
     Members::Clock::time_point started;
+    std::shared_ptr<std::atomic<int>> heartbeats = std::make_shared<std::atomic<int>>(0);
   };
 
   FleetTest() {
     traffic_.dimension = 12;
-    fleet_options_.heartbeat = absl::Milliseconds(20);
-    // Long, so that no server is taken for dead because the machine is busy. A server that hears of a release
-    // before it has read the take-over of the partition's writer loses its own take-over, and tries again after
-    // this time.
-    fleet_options_.writer_timeout = absl::Seconds(10);
+    fleet_options_.now = [this] { return Now(); };
+    // By the real clock.
+    fleet_options_.heartbeat = absl::Milliseconds(1);
+    // A server that hears of a release before it has read the take-over of the partition's writer loses its own
+    // take-over, and tries again after this time.
+    fleet_options_.writer_timeout = absl::Seconds(2);
     fleet_options_.rank_delay = absl::Milliseconds(50);
     fleet_options_.settle_time = absl::Milliseconds(100);
     fleet_options_.max_lag = kMaxLag;
+    // By the real clock.
+    fleet_options_.leave_time = absl::Hours(1);
+  }
+
+  Members::Clock::time_point Now() const {
+    return Members::Clock::time_point(kStart + steps_.load() * absl::ToChronoNanoseconds(kStep));
+  }
+  // Lets time pass. A server that says nothing meanwhile is paused, and not slow.
+  void Pass() {
+    ++steps_;
+    std::vector<int> before;
+    for (const Server& server : servers_) before.push_back(*server.heartbeats);
+    for (size_t i = 0; i < servers_.size(); ++i) {
+      if (servers_[i].store == nullptr) continue;
+      // The first may have been sent before.
+      testing::WaitUntil([&] { return *servers_[i].heartbeats >= before[i] + 2; });
+    }
+  }
+  template <typename Condition>
+  void PassUntil(const Condition& condition) {
+    while (!condition()) Pass();
   }
 
   Server& Start() {
@@ -65,14 +105,15 @@ class FleetTest : public ::testing::Test {
     Server& server = servers_.emplace_back();
     fleet_options_.address = address.empty() ? absl::StrCat("server", ++started_) : address;
     options.fleet = std::make_shared<FleetOptions>(fleet_options_);
-    server.store = std::make_unique<Store>(std::move(journal), options);
-    server.started = Members::Clock::now();
+    server.store = std::make_unique<Store>(
+        std::make_unique<CountedJournal>(std::move(journal), server.heartbeats), options);
+    server.started = Now();
     if (is_first) ReleaseAll();
     return server;
   }
   // Does what the last server of a fleet that ends does: the next one need not wait for its silence.
   void ReleaseAll() {
-    ASSERT_TRUE(Eventually([&] { return AllHaveReadTheLog(); }));
+    PassUntil([&] { return AllHaveReadTheLog(); });
     ::perceptron::fleet::v1::Heartbeat heartbeat;
     heartbeat.set_server_id("before");
     heartbeat.set_leaving(true);
@@ -84,15 +125,14 @@ class FleetTest : public ::testing::Test {
       written.set_partition(i);
       written.set_epoch(epoch);
       written.set_released(true);
-      ASSERT_TRUE(
-          Eventually([&] { return servers_.back().store->fleet()->stats()[i].epoch == epoch; }));
+      PassUntil([&] { return servers_.back().store->fleet()->stats()[i].epoch == epoch; });
     }
     ASSERT_OK(journal_.Announce(heartbeat.SerializeAsString()));
   }
   void Start(int servers) {
     servers_.reserve(8);
     for (int i = 0; i < servers; ++i) Start();
-    ASSERT_TRUE(Eventually([&] { return WrittenOnce() && AllHaveReadTheLog(); }));
+    PassUntil([&] { return WrittenOnce() && AllHaveReadTheLog(); });
   }
   // True if each partition has one writer among the servers.
   bool WrittenOnce() {
@@ -107,9 +147,9 @@ class FleetTest : public ::testing::Test {
   // True if every server has opened and read the log of each partition. One that opens it later loads models
   // with the updates before, and never lacks them.
   bool AllHaveReadTheLog() {
-    return std::all_of(servers_.begin(), servers_.end(), [](const Server& server) {
+    return std::all_of(servers_.begin(), servers_.end(), [this](const Server& server) {
       if (server.store == nullptr) return true;
-      const absl::Duration age = absl::FromChrono(Members::Clock::now() - server.started);
+      const absl::Duration age = absl::FromChrono(Now() - server.started);
       const auto stats = server.store->fleet()->stats();
       return std::all_of(stats.begin(), stats.end(), [age](const PartitionRole::Stats& partition) {
         return partition.since_contact < age;
@@ -130,9 +170,9 @@ class FleetTest : public ::testing::Test {
       return one.store != nullptr && one.store->fleet()->Writes(id);
     };
     auto found = servers_.end();
-    EXPECT_TRUE(Eventually([&] {
+    PassUntil([&] {
       return (found = std::find_if(servers_.begin(), servers_.end(), writes)) != servers_.end();
-    }));
+    });
     return found == servers_.end() ? &servers_.front() : &*found;
   }
   // Any server but the writer.
@@ -150,14 +190,14 @@ class FleetTest : public ::testing::Test {
   }
   // Sends a message to whichever server writes the model, until one has acknowledged it.
   void Learn(const std::string& name, const Message& message) {
-    ASSERT_TRUE(Eventually([&] {
+    PassUntil([&] {
       for (Server& server : servers_) {
         if (server.store != nullptr &&
             SendMessage(*server.store, name, Space::kDense, message).status.ok())
           return true;
       }
       return false;
-    }));
+    });
   }
   // The state of a model that never had more than one server.
   std::string Expected(const std::vector<Message>& messages) {
@@ -178,6 +218,8 @@ class FleetTest : public ::testing::Test {
     });
   }
 
+  static constexpr std::chrono::seconds kStart{1000};
+  std::atomic<int> steps_ = 0;
   testing::TrafficOptions traffic_;
   // Options of servers that are started from now on, but for their addresses.
   FleetOptions fleet_options_;

@@ -31,7 +31,7 @@ TEST_F(FleetTest, CorrectRowsThatAreAcknowledgedWhileAWriterHandsOverAreCounted)
   // As a server has it: counts of correct rows are acknowledged and written later.
   options.committer.counters_delay = absl::Hours(1);
   Server& writer = Start(std::move(owned), options);
-  ASSERT_TRUE(Eventually([&] { return WrittenOnce(); }));
+  PassUntil([&] { return WrittenOnce(); });
   ASSERT_NO_FATAL_FAILURE(Create("models/m"));
   const auto model = writer.store->Acquire("models/m").value();
   const auto producer = model->ledger().FindProducer("p").value();
@@ -58,14 +58,16 @@ TEST_F(FleetTest, CorrectRowsThatAreAcknowledgedWhileAWriterHandsOverAreCounted)
   journal.after_commit = learn;
   writer.store->fleet()->Leave();
   Server& next = Start();
-  ASSERT_TRUE(Eventually([&] { return next.store->fleet()->Writes(IdOf("models/m")); }));
+  PassUntil([&] { return next.store->fleet()->Writes(IdOf("models/m")); });
   EXPECT_EQ(MakeReport(**next.store->Acquire("models/m")).examples(), acknowledged);
 }
 
 TEST_F(FleetTest, AServerThatAnswersLateIsWaitedFor) {
+  fleet_options_.writer_timeout = absl::Hours(1);
+  fleet_options_.max_rest_time = absl::Hours(1);
   servers_.reserve(1);
   Store& store = *Start().store;
-  ASSERT_TRUE(Eventually([&] { return WrittenOnce(); }));
+  PassUntil([&] { return WrittenOnce(); });
   ASSERT_NO_FATAL_FAILURE(Create("models/m"));
   const auto model = store.Acquire("models/m").value();
   std::unique_ptr<OpenStreams::Ticket> ticket;

@@ -15,7 +15,7 @@ class LateServersTest : public FleetTest {
     // All copies are in memory before anything is learned, and follow.
     ASSERT_TRUE(AllHave("models/m", Expected({})));
     ASSERT_NO_FATAL_FAILURE(LearnNext());
-    ASSERT_TRUE(Eventually([&] { return AllHave("models/m", Expected({messages_[0]})); }));
+    PassUntil([&] { return AllHave("models/m", Expected({messages_[0]})); });
   }
   void LearnNext() { ASSERT_NO_FATAL_FAILURE(Learn("models/m", messages_[next_++])); }
   absl::Duration LagOf(const Server& server) {
@@ -33,25 +33,24 @@ TEST_F(LateServersTest, AServerThatLacksUpdatesForLongShouldNotPredictUntilItHas
   Server& late = FollowerOf("models/m");
   late.journal->Hold();
   ASSERT_NO_FATAL_FAILURE(LearnNext());
-  EXPECT_TRUE(Eventually([&] {
+  PassUntil([&] {
     return LagOf(late) > kMaxLag &&
            std::all_of(servers_.begin(), servers_.end(), [&](const Server& server) {
              return ShouldPredict(server) == (&server != &late);
            });
-  }));
+  });
   late.journal->Release();
-  EXPECT_TRUE(
-      Eventually([&] { return ShouldPredict(late) && LagOf(late) == absl::ZeroDuration(); }));
+  PassUntil([&] { return ShouldPredict(late) && LagOf(late) == absl::ZeroDuration(); });
 }
 
 TEST_F(LateServersTest, WhereAllAreLateAllShouldPredict) {
   for (Server& server : servers_) server.journal->Hold();
   ASSERT_NO_FATAL_FAILURE(LearnNext());
-  EXPECT_TRUE(Eventually([&] {
+  PassUntil([&] {
     return std::all_of(servers_.begin(), servers_.end(), [&](const Server& server) {
       return LagOf(server) > kMaxLag && ShouldPredict(server);
     });
-  }));
+  });
   for (Server& server : servers_) server.journal->Release();
 }
 
@@ -60,8 +59,7 @@ TEST_F(LateServersTest, AServerThatCannotReadTheLogDoesNotKnowHowLateItIs) {
   away.journal->BreakOff();
   ASSERT_NO_FATAL_FAILURE(LearnNext());
   const auto partition = journal_.PartitionOf(IdOf("models/m"));
-  EXPECT_TRUE(Eventually(
-      [&] { return away.store->fleet()->stats()[partition].since_contact > 2 * kMaxLag; }));
+  PassUntil([&] { return away.store->fleet()->stats()[partition].since_contact > 2 * kMaxLag; });
   EXPECT_EQ(LagOf(away), absl::ZeroDuration());
   EXPECT_TRUE(ShouldPredict(away));
 }

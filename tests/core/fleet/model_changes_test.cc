@@ -2,7 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,14 +11,12 @@
 #include "core/fleet/fleet.h"
 #include "core/journal/memory_journal.h"
 #include "perceptron/fleet/v1/heartbeat.pb.h"
-#include "tests/support/eventually.h"
 #include "tests/support/status.h"
 
 namespace perceptrond {
 namespace {
 
 using ::testing::ElementsAre;
-using testing::Eventually;
 
 class ModelChangesTest : public ::testing::Test {
  protected:
@@ -57,8 +54,13 @@ class ModelChangesTest : public ::testing::Test {
     header.mutable_model()->set_description(absl::StrCat(number));
     ASSERT_OK(other_->Replace(header, before));
   }
-  std::vector<std::string> received() {
+  // Waits until there are so many.
+  std::vector<std::string> Received(size_t changes) {
     MutexLock lock(&mutex_);
+    const auto enough = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return received_.size() >= changes;
+    };
+    mutex_.Await(absl::Condition(&enough));
     return received_;
   }
 
@@ -73,14 +75,14 @@ class ModelChangesTest : public ::testing::Test {
 };
 
 TEST_F(ModelChangesTest, OtherServersAreToldWhichModelsAreUsed) {
-  std::atomic<bool> told = false;
+  absl::Notification told;
   other_->Listen([&](absl::string_view message) {
     ::perceptron::fleet::v1::Heartbeat heartbeat;
     EXPECT_TRUE(heartbeat.ParseFromString(std::string(message)));
     EXPECT_THAT(heartbeat.used_models(), ElementsAre(7));
-    told = true;
+    if (!told.HasBeenNotified()) told.Notify();
   });
-  EXPECT_TRUE(Eventually([&] { return told.load(); }));
+  told.WaitForNotification();
   other_->Listen(nullptr);
   ::perceptron::fleet::v1::Heartbeat heartbeat;
   heartbeat.set_server_id("other");
@@ -92,16 +94,16 @@ TEST_F(ModelChangesTest, OtherServersAreToldWhichModelsAreUsed) {
 
 TEST_F(ModelChangesTest, TheLastChangeOfEachModelIsPassedOnAndNotAllThatWaited) {
   Describe("a", 0);
-  ASSERT_TRUE(Eventually([&] { return received().size() == 1; }));
+  EXPECT_THAT(Received(1), ElementsAre("a 0"));
   for (int i = 1; i <= 1000; ++i) {
     Describe("b", i);
     Describe("a", i);
   }
   ASSERT_OK(other_->Delete("b"));
   goes_on_.Notify();
-  ASSERT_TRUE(Eventually([&] { return received().size() >= 3; }));
+  Received(3);
   fleet_.reset();
-  EXPECT_THAT(received(), ElementsAre("a 0", "b 1000 deleted", "a 1000"));
+  EXPECT_THAT(Received(0), ElementsAre("a 0", "b 1000 deleted", "a 1000"));
 }
 
 }  // namespace

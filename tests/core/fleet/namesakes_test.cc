@@ -8,9 +8,6 @@ namespace {
 
 class NamesakeServersTest : public FleetTest {
  protected:
-  // One yields once it has heard of the other for half of this time.
-  NamesakeServersTest() { fleet_options_.writer_timeout = absl::Seconds(2); }
-
   // Reports of another server with the same address.
   struct Reports {
     std::atomic<int> yields = 0;
@@ -32,15 +29,15 @@ class NamesakeServersTest : public FleetTest {
 TEST_F(NamesakeServersTest, TheOneThatStartedLaterWritesNothingUntilTheOtherHasEnded) {
   servers_.reserve(2);
   Server& first = StartAt("one", first_reports_);
-  ASSERT_TRUE(Eventually([&] { return WrittenOnce(); }));
+  PassUntil([&] { return WrittenOnce(); });
   Server& second = StartAt("one", second_reports_);
-  ASSERT_TRUE(Eventually([&] { return second_reports_.yields > 0 && first_reports_.keeps > 0; }));
+  PassUntil([&] { return second_reports_.yields > 0 && first_reports_.keeps > 0; });
   // It may have been given partitions before.
-  ASSERT_TRUE(Eventually([&] { return Written(first) == kPartitions && Written(second) == 0; }));
+  PassUntil([&] { return Written(first) == kPartitions && Written(second) == 0; });
   EXPECT_TRUE(first.store->fleet()->can_commit());
   EXPECT_FALSE(second.store->fleet()->can_commit());
   first.store.reset();
-  ASSERT_TRUE(Eventually([&] { return Written(second) == kPartitions; }));
+  PassUntil([&] { return Written(second) == kPartitions; });
   EXPECT_TRUE(second.store->fleet()->can_commit());
   EXPECT_EQ(first_reports_.yields + second_reports_.keeps, 0);
 }

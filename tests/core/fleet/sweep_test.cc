@@ -28,10 +28,10 @@ TEST_F(FleetTest, AServerSweepsOnceItHasTakenPartitionsOver) {
   const auto first = std::make_shared<std::atomic<int>>(0);
   const auto second = std::make_shared<std::atomic<int>>(0);
   Start(std::make_unique<SweptJournal>(journal_.OpenAgain(), first));
-  ASSERT_TRUE(Eventually([&] { return WrittenOnce() && *first > 0; }));
+  PassUntil([&] { return WrittenOnce() && *first > 0; });
   Server& next = Start(std::make_unique<SweptJournal>(journal_.OpenAgain(), second));
   servers_.front().store.reset();
-  ASSERT_TRUE(Eventually([&] { return Written(next) == kPartitions && *second > 0; }));
+  PassUntil([&] { return Written(next) == kPartitions && *second > 0; });
 }
 
 TEST_F(FleetTest, AServerSweepsFromTimeToTime) {
@@ -39,7 +39,7 @@ TEST_F(FleetTest, AServerSweepsFromTimeToTime) {
   fleet_options_.sweep_interval = absl::Milliseconds(1);
   Start(std::make_unique<SweptJournal>(journal_.OpenAgain(), sweeps));
   // More often than it takes partitions over.
-  ASSERT_TRUE(Eventually([&] { return *sweeps > static_cast<int>(kPartitions); }));
+  PassUntil([&] { return *sweeps > static_cast<int>(kPartitions); });
 }
 
 }  // namespace

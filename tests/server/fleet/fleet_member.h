@@ -10,22 +10,28 @@
 #include "core/store/store.h"
 #include "perceptron/fleet/v1/heartbeat.pb.h"
 #include "tests/server/rpc/rpc_server.h"
-#include "tests/support/eventually.h"
 #include "tests/support/models.h"
 #include "tests/support/status.h"
+#include "tests/support/wait_until.h"
 
 namespace perceptrond::testing {
 
 class FleetMember {
  public:
-  // The partition has no writer until the test makes one. Members with one journal are one fleet.
+  static constexpr absl::Duration kWriterTimeout = absl::Hours(1);
+
+  // The partition has no writer until the test makes one. Members with one journal are one fleet. A hand-over waits for other
+  // servers' counts of rows for `rest_time`.
   explicit FleetMember(const std::string& address = "this:1",
-                       std::shared_ptr<MemoryJournal> journal = NewJournal())
+                       std::shared_ptr<MemoryJournal> journal = NewJournal(),
+                       absl::Duration rest_time = kWriterTimeout)
       : journal_(std::move(journal)) {
     FleetOptions fleet;
     fleet.address = address;
     fleet.heartbeat = absl::Milliseconds(20);
-    fleet.writer_timeout = absl::Hours(1);
+    fleet.writer_timeout = kWriterTimeout;
+    fleet.max_rest_time = rest_time;
+    fleet.leave_time = kWriterTimeout;
     fleet.settle_time = absl::Hours(1);
     Store::Options options;
     options.fleet = std::make_shared<FleetOptions>(fleet);
@@ -61,7 +67,7 @@ class FleetMember {
   // Has the fleet's only member take it over.
   void WriteHere() {
     Release();
-    EXPECT_TRUE(Eventually([&] { return writes(); }));
+    WaitUntil([&] { return writes(); });
   }
 
  private:

@@ -33,8 +33,9 @@ inline std::string OwnAddress() { return absl::StrCat("127.0.0.1:", OwnPort()); 
 
 // A member of a fleet with both of its ports.
 struct Node {
-  explicit Node(std::shared_ptr<MemoryJournal> journal = FleetMember::NewJournal())
-      : member(address, std::move(journal)) {
+  explicit Node(std::shared_ptr<MemoryJournal> journal = FleetMember::NewJournal(),
+                absl::Duration rest_time = FleetMember::kWriterTimeout)
+      : member(address, std::move(journal), rest_time) {
     AddModelService(router, backend);
     AddAliasService(router, backend);
     AddHistoryService(router, backend);
@@ -89,13 +90,13 @@ class Nodes {
       return std::find_if(all_.begin(), all_.end(),
                           [](const auto& node) { return node->member.writes(); });
     };
-    EXPECT_TRUE(Eventually([&] { return writer() != all_.end(); }));
+    WaitUntil([&] { return writer() != all_.end(); });
     std::iter_swap(all_.begin(), writer());
-    EXPECT_TRUE(Eventually([&] {
+    WaitUntil([&] {
       return std::all_of(all_.begin(), all_.end(), [this](const auto& node) {
         return node->member.store().fleet()->WriterOf(0).address == all_[0]->address;
       });
-    }));
+    });
   }
   Node& writer() { return *all_[0]; }
   Node& follower(size_t i = 0) { return *all_[1 + i]; }

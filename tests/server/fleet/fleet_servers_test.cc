@@ -80,7 +80,7 @@ TEST_F(FleetServersTest, RowsThatAFollowerEvaluatedAreCountedByAWriterThatHandsT
   // As when the partition is given to a server that has joined: its calls go on.
   writer().member.store().fleet()->Leave();
   EXPECT_EQ(ReasonOf(stream.AwaitEnd()), "WRITER_CHANGED");
-  EXPECT_TRUE(Eventually([&] { return next.member.writes(); }));
+  WaitUntil([&] { return next.member.writes(); });
   EXPECT_EQ(MakeReport(**next.member.store().Acquire(kModel)).examples(), sent);
 }
 
@@ -88,7 +88,7 @@ TEST_F(FleetServersTest, TheWriterKnowsOfRowsEvaluatedElsewhereWhileTheirStreamI
   RowStream stream(follower(), kModel);
   stream.Open();
   const uint64_t sent = LearnUntilSomeAreNotCounted(stream);
-  EXPECT_TRUE(Eventually([&] { return examples() == sent; }));
+  WaitUntil([&] { return examples() == sent; });
   EXPECT_TRUE(stream.Finish().ok());
 }
 
@@ -242,8 +242,8 @@ class FleetHistoryTest : public FleetServersTest {
         "AliasService/UpdateAlias",
         "alias { name: 'aliases/x' model: '" + model + "' } allow_missing: true");
   }
-  bool AllFollowTheAliasTo(const std::string& model) {
-    return Eventually([&] {
+  void AwaitAliasTo(const std::string& model) {
+    WaitUntil([&] {
       return std::all_of(nodes_.all().begin(), nodes_.all().end(), [&](const auto& node) {
         v1::Alias found;
         return node->api.Call("AliasService/GetAlias", "name: 'aliases/x'", &found) == "OK" &&
@@ -291,14 +291,14 @@ TEST_F(FleetHistoryTest, ACopyMadeAnywhereIsEqualOnAllServersAndLearnsByItself) 
 TEST_F(FleetHistoryTest, AnAliasThatAnyServerMovesAndANewNameAreKnownToAll) {
   Create("models/two");
   SetAlias(follower(), kModel);
-  EXPECT_TRUE(AllFollowTheAliasTo(kModel));
+  AwaitAliasTo(kModel);
   EXPECT_EQ(SetAlias(writer(), "models/two").previous_model(), kModel);
-  EXPECT_TRUE(AllFollowTheAliasTo("models/two"));
+  AwaitAliasTo("models/two");
   const std::string uid = follower().Get("models/two").uid();
   EXPECT_EQ(follower().api.Call("HistoryService/RenameModel",
                                 "name: 'models/two' new_name: 'models/three'"),
             "OK");
-  EXPECT_TRUE(AllFollowTheAliasTo("models/three"));
+  AwaitAliasTo("models/three");
   for (const auto& node : nodes_.all()) EXPECT_EQ(node->Get("models/three").uid(), uid);
 }
 
@@ -349,8 +349,7 @@ TEST_F(FleetLabelsTest, AnyServerLearnsALabelWhoeverKeepsThePrediction) {
   EXPECT_EQ(Learn(writer, kModel, Labels(Predict(follower))), "OK");
   EXPECT_EQ(Learn(follower, kModel, Labels(Predict(writer))), "OK");
   EXPECT_EQ(examples(), 6U);
-  EXPECT_TRUE(
-      Eventually([&] { return follower.member.store().predictions().stats().waiting == 0; }));
+  WaitUntil([&] { return follower.member.store().predictions().stats().waiting == 0; });
 }
 
 TEST_F(FleetLabelsTest, PredictionsOfAServerThatDoesNotAnswerStayAndThoseOfNoMemberAreUnknown) {

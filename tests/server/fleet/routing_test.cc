@@ -136,7 +136,7 @@ TEST_F(RoutingTest, ACallThatIsCancelledWhileItsModelIsLookedUpIsCancelledWhereI
     // A call before it, whose lookup waits, too.
     ClientCall call(Serve(Without::kFail).Connect(), "/call");
     EXPECT_TRUE(call.Write(Request(kModel)));
-    EXPECT_TRUE(Eventually([&] { return workers_.HasBacklog(); }));
+    WaitUntil([&] { return workers_.HasBacklog(); });
     call.Cancel();
     EXPECT_EQ(call.Finish().error_code(), grpc::StatusCode::CANCELLED);
   }
@@ -150,7 +150,7 @@ TEST_F(RoutingTest, ACallThatIsCancelledWhileItIsHandedOverIsCancelledOnce) {
   here_ = [this](Call& call) {
     Make<UntilCancel>(ran_here_)(call);
     // The other thread has handled its end, or is about to.
-    EXPECT_TRUE(Eventually([&] { return call.cancellation().reason() != StopReason::kNone; }));
+    WaitUntil([&] { return call.cancellation().reason() != StopReason::kNone; });
   };
   ClientCall call(Serve(Without::kFail).Connect(), "/call");
   EXPECT_TRUE(call.Write(Request(kModel)));
