@@ -1,14 +1,18 @@
 // CSV by RFC 4180: fields may be quoted, with line breaks inside and quotes doubled. All columns but
 // the label's and the ignored ones are features: named by the header (without one by their number from 1), or for dense
-// rows the dimensions, in the order of the first file; or one is the text, and the others are not read. An empty field
-// is an absent feature; in dense rows it is an error.
+// rows, which have no header, the dimensions in their order; or one is the text, and the others are not read. An empty
+// field is an absent feature; in dense rows it is an error. Features with names may be words: "red" in the column colour
+// is the feature "colour=red". A column has numbers or words, as the file's first example that has a value there.
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "client/format/format.h"
 
 namespace perceptrond::client {
@@ -18,6 +22,19 @@ std::string_view Trim(std::string_view text) {
   const size_t begin = text.find_first_not_of(" \t");
   if (begin == std::string_view::npos) return {};
   return text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
+}
+
+// Whether a field is a category, and neither meant as a number, such as "1e999", "0,5", "$5" and "12%", nor a text.
+bool IsWord(std::string_view field) {
+  double value = 0;
+  absl::string_view number(field.data(), field.size());
+  absl::ConsumePrefix(&number, "$");
+  absl::ConsumeSuffix(&number, "%");
+  const size_t begin = field.find_first_not_of("+-");
+  return !absl::SimpleAtod(number, &value) &&
+         field.find_first_not_of("0123456789.,", begin) != std::string_view::npos &&
+         std::none_of(field.begin(), field.end(),
+                      [](unsigned char c) { return absl::ascii_isspace(c); });
 }
 
 class Csv final : public Format {
@@ -53,11 +70,15 @@ class Csv final : public Format {
  private:
   // A column is the feature of this number, or plays one of these parts.
   enum Role : int { kLabel = -1, kText = -2, kIgnored = -3 };
+  // What the values of a column are.
+  enum class Values : uint8_t { kUnknown, kNumbers, kWords };
 
   absl::StatusOr<LineKind> ParseLine(std::string_view line, Row* row) override {
     if (line.empty()) return LineKind::kNothing;
-    if (!columns_.empty() && !has_text() && ParsePlain(line, row)) return LineKind::kExample;
+    decided_.clear();
+    if (!columns_.empty() && !has_text() && ParsePlain(line, row)) return Decide();
     row->Clear();
+    decided_.clear();
     if (absl::Status status = Split(line); !status.ok()) {
       // Without the columns' names no other line can be read either.
       if (columns_.empty() && has_header())
@@ -87,6 +108,12 @@ class Csv final : public Format {
       }
       if (!status.ok()) return status;
     }
+    return Decide();
+  }
+
+  // The row is an example: what it has in columns that had no value yet, they have.
+  LineKind Decide() {
+    for (const auto& [column, values] : decided_) values_[column] = values;
     return LineKind::kExample;
   }
 
@@ -98,10 +125,11 @@ class Csv final : public Format {
     if (options_.dense) row->values.resize(features_);
   }
 
-  void AddFeature(size_t column, float value, Row* row) const {
+  void AddNumber(size_t column, float value, Row* row) {
     if (options_.dense) {
       row->values[static_cast<size_t>(roles_[column])] = value;
     } else {
+      if (values_[column] == Values::kUnknown) decided_.emplace_back(column, Values::kNumbers);
       row->AddName(columns_[column]);
       row->values.push_back(value);
     }
@@ -126,8 +154,8 @@ class Csv final : public Format {
       } else {
         float value = 0;
         p = ParseFloat(p, end, &value);
-        if (p == nullptr) return false;
-        AddFeature(column, value, row);
+        if (p == nullptr || values_[column] == Values::kWords) return false;
+        AddNumber(column, value, row);
       }
     }
     return p == end;
@@ -188,6 +216,7 @@ class Csv final : public Format {
     for (size_t i = 0; i < fields_.size(); ++i)
       columns_.push_back(has_header() ? std::string(Trim(fields_[i])) : absl::StrCat(i + 1));
     roles_.assign(columns_.size(), has_text() ? static_cast<int>(kIgnored) : 0);
+    values_.assign(columns_.size(), Values::kUnknown);
     names_a_column_ = false;
     for (const std::string& ignored : options_.ignored_columns) {
       if (absl::Status status = SetRole(ignored, "--ignore-column", kIgnored); !status.ok())
@@ -198,21 +227,13 @@ class Csv final : public Format {
     if (absl::Status status = SetRole(options_.label_column, "--label-column", kLabel);
         !status.ok())
       return status;
-    if (!has_header()) {
-      NumberFeatures();
-      return absl::OkStatus();
-    }
-    if (absl::Status status = CheckHeader(); !status.ok()) return status;
-    if (absl::Status status = CheckFeatureNames(); !status.ok()) return status;
-    return options_.dense ? MatchFirstFile() : absl::OkStatus();
-  }
-
-  // Features have the numbers of their columns among those of features.
-  void NumberFeatures() {
     features_ = 0;
     for (int& role : roles_) {
       if (role >= 0) role = static_cast<int>(features_++);
     }
+    if (!has_header()) return absl::OkStatus();
+    if (absl::Status status = CheckHeader(); !status.ok()) return status;
+    return CheckFeatureNames();
   }
 
   // Sets the role of the column `wanted`, by its name or else its number from 1, unless it is empty.
@@ -265,36 +286,6 @@ class Csv final : public Format {
                      " expected: give --no-header if it is data, --header if these are names"));
   }
 
-  // A dense model knows no names of columns: those of the first file say which dimension each is, in later files also.
-  absl::Status MatchFirstFile() {
-    std::vector<std::string> names;
-    for (size_t i = 0; i < columns_.size(); ++i) {
-      if (roles_[i] >= 0) names.push_back(columns_[i]);
-    }
-    NumberFeatures();
-    if (dimensions_.empty()) dimensions_ = names;
-    if (names == dimensions_) return absl::OkStatus();
-    absl::flat_hash_map<std::string, int> numbers;
-    for (const std::string& name : dimensions_)
-      numbers.emplace(name, static_cast<int>(numbers.size()));
-    const auto refuse = [](const std::string& what) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          "the columns are not those of the first file: ", what,
-          "; a dense model has no names to match them by, models created with --named have"));
-    };
-    if (names.size() != dimensions_.size() || numbers.size() != dimensions_.size())
-      return refuse(absl::StrCat(names.size(), " here, ", dimensions_.size(), " there"));
-    for (size_t i = 0; i < columns_.size(); ++i) {
-      if (roles_[i] < 0) continue;
-      const auto number = numbers.find(columns_[i]);
-      if (number == numbers.end())
-        return refuse(absl::StrCat("\"", columns_[i], "\" is new or given twice"));
-      roles_[i] = number->second;
-      numbers.erase(number);
-    }
-    return absl::OkStatus();
-  }
-
   // Without names of their own no example with names is valid. A column without one is often an index.
   absl::Status CheckFeatureNames() const {
     absl::flat_hash_map<absl::string_view, size_t> first;
@@ -308,7 +299,7 @@ class Csv final : public Format {
                          i + 1));
       }
       const auto [known, is_new] = first.emplace(columns_[i], i);
-      if (!is_new && !options_.dense) {
+      if (!is_new) {
         return absl::FailedPreconditionError(absl::StrCat("columns ", known->second + 1, " and ",
                                                           i + 1, " are both named \"", columns_[i],
                                                           "\"; give each a name of its own"));
@@ -317,15 +308,34 @@ class Csv final : public Format {
     return absl::OkStatus();
   }
 
-  absl::Status ReadFeature(size_t column, std::string_view field, Row* row) const {
+  absl::Status ReadFeature(size_t column, std::string_view field, Row* row) {
     if (field.empty() && !options_.dense) return absl::OkStatus();
+    const auto refuse = [&](absl::string_view what) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "column ", columns_[column], ": \"", std::string(field.substr(0, 40)), "\" ", what));
+    };
     float value = 0;
-    if (!ParseWholeFloat(field, &value)) {
-      return absl::InvalidArgumentError(absl::StrCat("column ", columns_[column], ": \"",
-                                                     std::string(field.substr(0, 40)), "\" ",
-                                                     NumberProblem(field)));
+    if (ParseWholeFloat(field, &value)) {
+      if (values_[column] == Values::kWords)
+        return refuse("is a number, and the column's first value is a word");
+      AddNumber(column, value, row);
+      return absl::OkStatus();
     }
-    AddFeature(column, value, row);
+    if (!IsWord(field)) {
+      return refuse(field.find_first_of(" \t\r\n") == std::string_view::npos
+                        ? NumberProblem(field)
+                        : "has blanks, and so is neither a number nor a word; models created with "
+                          "--text take texts");
+    }
+    if (options_.dense)
+      return refuse("is not a number; models created with --named read words as features");
+    if (values_[column] == Values::kNumbers)
+      return refuse(
+          "is a word, and the column's first value is a number; leave a field without a value "
+          "empty");
+    if (values_[column] == Values::kUnknown) decided_.emplace_back(column, Values::kWords);
+    row->AddName(columns_[column], '=', field);
+    row->values.push_back(1);
     return absl::OkStatus();
   }
 
@@ -334,11 +344,13 @@ class Csv final : public Format {
   std::vector<std::string> columns_;
   // For each column a Role, or from 0 on the number of the feature; of dense rows its dimension.
   std::vector<int> roles_;
+  // Of each column, unless rows are dense.
+  std::vector<Values> values_;
+  // What this line says of columns that are not known yet.
+  std::vector<std::pair<size_t, Values>> decided_;
   // A flag has the name of a column that cannot be a number.
   bool names_a_column_ = false;
   size_t features_ = 0;
-  // Names of the first file's features, for dense rows.
-  std::vector<std::string> dimensions_;
   std::vector<std::string_view> fields_;
   std::string unquoted_;
 };

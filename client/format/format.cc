@@ -271,6 +271,12 @@ absl::StatusOr<std::unique_ptr<Format>> MakeFormat(const FormatOptions& options)
       if (options.delimiter == '"' || options.delimiter == '\n' || options.delimiter == '\r') {
         return absl::InvalidArgumentError("--delimiter must not be a quote or a newline");
       }
+      if (options.dense && options.header.value_or(true)) {
+        return absl::InvalidArgumentError(
+            "a dense model keeps no names of columns, so that those of another file could not be "
+            "matched with them: a model created with --named matches columns by name; to take them "
+            "by position give --no-header, and --skip-lines 1 for a file that has a header");
+      }
       return MakeCsv(options);
     case FormatKind::kJsonl:
       return MakeJsonl(options);

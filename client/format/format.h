@@ -107,7 +107,7 @@ struct FormatOptions {
   std::string text_column;
   // CSV: columns that are not read, likewise.
   std::vector<std::string> ignored_columns;
-  // CSV: columns are the dimensions of dense rows, not named features. Default false.
+  // CSV: columns are the dimensions of dense rows, not named features, and there is no header. Default false.
   bool dense = false;
 };
 

@@ -136,41 +136,6 @@ TEST(Vw, NamesFeaturesByTheirNamespaceAndMultipliesByItsWeight) {
                           "1 |f:1e39 a", "1 1e39 |f a"});
 }
 
-TEST(Csv, HasAHeaderAndRecordsWhoseQuotesMayHoldLineBreaks) {
-  FormatOptions options = Options(FormatKind::kCsv);
-  ExpectRead(options,
-             {{"a, y ,\"b,\"\"c\"\n1.5,-1,\"2\"\n,1, 3 ", {"2: -1 a:1.5 b,\"c:2", "3: 1 b,\"c:3"}},
-              // No other line can be read.
-              {"a,b\n1,2\n", {"!!"}},
-              {"a,y,b,a\n1,1,1,1\n", {"!!"}},
-              {",y,b\n1,1,1\n", {"!!"}},
-              {"y,\"a\n1,1\n", {"!!"}}});
-  ExpectRefused(options, {"1", "1,1,1", "x,1", "nan,1", "1,2", "\"1,1", "\"1\"x,1", "1,"}, "a,y\n");
-  options.text_column = "text";
-  ExpectRead(
-      options,
-      {{"\xEF\xBB\xBF\"y\",text\r\n1,\"a\nb\r\n\n\"\"c\"\"\"\r\n-1,d\n\n1,\"\n\"\n2,e\n1,\"f\ng\"",
-        {"2: 1 \"a\nb\r\n\n\"c\"\"", "6: -1 \"d\"", "8: 1 \"\n\"", "10!", "11: 1 \"f\ng\""}},
-       // A quote without end: an error at its line, and the next line is read.
-       {"y,text\n1,a\n1,\"b\n1,c\n-1,d\n", {"2: 1 \"a\"", "3!", "4: 1 \"c\"", "5: -1 \"d\""}},
-       {"y,text\n1,\"a\nb\",\"c\n", {"2!", "3!"}},
-       {"sender,y,text\nBob, 1 ,\"Win, \"\"free\"\"\"\n,-1,\nBob,1\n",
-        {"2: 1 \"Win, \"free\"\"", "3: -1 \"\"", "4!"}},
-       {"a,y\n1,1\n", {"!!"}}});
-  EXPECT_EQ(Read(options, "a \"title\nof,\"two lines\n\"x\ny\",text,y\n0,b,1\n", 7, 2),
-            std::vector<std::string>{"5: 1 \"b\""});
-  options.text_column = "y";
-  ExpectRead(options, {{"a,y\n1,1\n", {"!!"}}});
-
-  FormatOptions dense = Options(FormatKind::kCsv);
-  dense.dense = true;
-  ExpectRead(dense, {{"a,y,b,a\n1,-1,3,4\n", {"2: -1 1 3 4"}}, {",a,y\n0,1,1\n", {"!!"}}});
-  dense.header = false;
-  dense.label_column = "2";
-  dense.delimiter = ';';
-  ExpectRead(dense, {{"1;-1;3\n;1;3\n", {"1: -1 1 3", "2!"}}});
-}
-
 // Reads files one after the other, as Read() does.
 std::vector<std::vector<std::string>> ReadFiles(const FormatOptions& options,
                                                 const std::vector<std::string>& files) {
@@ -190,35 +155,83 @@ std::vector<std::vector<std::string>> ReadFiles(const FormatOptions& options,
   return read;
 }
 
-TEST(Csv, DenseColumnsOfLaterFilesAreMatchedByNameWithTheFirst) {
+TEST(Csv, HasAHeaderAndRecordsWhoseQuotesMayHoldLineBreaks) {
   FormatOptions options = Options(FormatKind::kCsv);
-  options.dense = true;
-  const std::vector<std::vector<std::string>> read =
-      ReadFiles(options, {"a,b,y\n5,0,1\n", "y,b,a\n1,0,5\n-1,\"0\",-5\n", "a,c,y\n1,2,1\n",
-                          "a,y\n1,1\n", "a,a,y\n1,1,1\n", "a,b,y\n6,7,1\n"});
-  EXPECT_EQ(read, (std::vector<std::vector<std::string>>{
-                      {"1 5 0"}, {"1 5 0", "-1 -5 0"}, {"!!"}, {"!!"}, {"!!"}, {"1 6 7"}}));
-  // With names of their own features need no match.
-  options.dense = false;
-  EXPECT_EQ(ReadFiles(options, {"a,b,y\n5,0,1\n", "y,c,a\n1,0,5\n"}),
-            (std::vector<std::vector<std::string>>{{"1 a:5 b:0"}, {"1 c:0 a:5"}}));
+  ExpectRead(options,
+             {{"a, y ,\"b,\"\"c\"\n1.5,-1,\"2\"\n,1, 3 ", {"2: -1 a:1.5 b,\"c:2", "3: 1 b,\"c:3"}},
+              // No other line can be read.
+              {"a,b\n1,2\n", {"!!"}},
+              {"a,y,b,a\n1,1,1,1\n", {"!!"}},
+              {",y,b\n1,1,1\n", {"!!"}},
+              {"y,\"a\n1,1\n", {"!!"}}});
+  ExpectRefused(options, {"1", "1,1,1", "x y,1", "nan,1", "1,2", "\"1,1", "\"1\"x,1", "1,"},
+                "a,y\n");
+  options.text_column = "text";
+  ExpectRead(
+      options,
+      {{"\xEF\xBB\xBF\"y\",text\r\n1,\"a\nb\r\n\n\"\"c\"\"\"\r\n-1,d\n\n1,\"\n\"\n2,e\n1,\"f\ng\"",
+        {"2: 1 \"a\nb\r\n\n\"c\"\"", "6: -1 \"d\"", "8: 1 \"\n\"", "10!", "11: 1 \"f\ng\""}},
+       // A quote without end: an error at its line, and the next line is read.
+       {"y,text\n1,a\n1,\"b\n1,c\n-1,d\n", {"2: 1 \"a\"", "3!", "4: 1 \"c\"", "5: -1 \"d\""}},
+       {"y,text\n1,\"a\nb\",\"c\n", {"2!", "3!"}},
+       {"sender,y,text\nBob, 1 ,\"Win, \"\"free\"\"\"\n,-1,\nBob,1\n",
+        {"2: 1 \"Win, \"free\"\"", "3: -1 \"\"", "4!"}},
+       {"a,y\n1,1\n", {"!!"}}});
+  EXPECT_EQ(Read(options, "a \"title\nof,\"two lines\n\"x\ny\",text,y\n0,b,1\n", 7, 2),
+            std::vector<std::string>{"5: 1 \"b\""});
+  options.text_column = "y";
+  ExpectRead(options, {{"a,y\n1,1\n", {"!!"}}});
+}
+
+// Names that no model keeps say nothing about the columns of another file.
+TEST(Csv, DenseColumnsCountByTheirPositionAndHaveNoHeader) {
+  FormatOptions dense = Options(FormatKind::kCsv);
+  dense.dense = true;
+  for (const std::optional<bool> header : {std::optional<bool>(), std::optional<bool>(true)}) {
+    dense.header = header;
+    EXPECT_TRUE(absl::IsInvalidArgument(MakeFormat(dense).status()));
+  }
+  dense.header = false;
+  dense.label_column = "2";
+  dense.delimiter = ';';
+  ExpectRead(dense, {{"1;-1;3\n;1;3\n1;1;red\n", {"1: -1 1 3", "2!", "3!"}}});
+  EXPECT_EQ(Read(dense, "a;y;b\n1;-1;3\n", 7, 1), std::vector<std::string>{"2: -1 1 3"});
+}
+
+TEST(Csv, WordsAreFeaturesOfTheirOwnInAColumnThatBeginsWithOne) {
+  FormatOptions options = Options(FormatKind::kCsv);
+  ExpectRead(
+      options,
+      {{"colour,age,y\nred,18-25,1\n\"blue\", 11th ,-1\n,?,1\n",
+        {"2: 1 colour=red:1 age=18-25:1", "3: -1 colour=blue:1 age=11th:1", "4: 1 age=?:1"}},
+       {"age,y\n18-25,1\n11th,-1\n", {"2: 1 age=18-25:1", "3: -1 age=11th:1"}},
+       // A column has either, as its first value; empty fields come before, and rows that are refused.
+       {"n,size,y\nEUR,cm,?\n5,1,1\n6,2,1,7\n", {"2!", "3: 1 n:5 size:1", "4!"}},
+       {"n,y\n5,1,7\nfew,1\n", {"2!", "3: 1 n=few:1"}},
+       {"size,n,y\n,1,1\nS,2,1\n38,3,1\nL,NA,1\nM,4,1\n",
+        {"2: 1 n:1", "3: 1 size=S:1 n:2", "4!", "5!", "6: 1 size=M:1 n:4"}}});
+  // A number beyond the range, with a decimal comma, or none at all is no word, and neither is a text.
+  for (const char* field : {"1e39", "1.8e308", "-inf", "NaN", "0,5", "-1,000.5", "1.2.3", "-", "$5",
+                            "12%", "free prize"})
+    EXPECT_EQ(Read(options, absl::StrCat("a,y\n\"", field, "\",1\n")),
+              std::vector<std::string>{"2!"})
+        << field;
+  // Each file anew.
+  EXPECT_EQ(ReadFiles(options, {"a,y\nred,1\n", "y,a\n1,2\n"}),
+            (std::vector<std::vector<std::string>>{{"1 a=red:1"}, {"1 a:2"}}));
 }
 
 TEST(Csv, AFirstLineOfDataIsNotTakenForAHeader) {
   FormatOptions options = Options(FormatKind::kCsv);
   options.labels.names = {"ham", "spam"};
-  for (const bool dense : {false, true}) {
-    options.dense = dense;
-    options.label_column = "1";
-    EXPECT_EQ(Read(options, "spam,2\nham,3\n"), std::vector<std::string>{"!!"});
-    EXPECT_EQ(Read(options, "1,a\n-1,3\n"), std::vector<std::string>{"!!"});
-    EXPECT_EQ(Read(options, "kind,2\nham,3\n"), std::vector<std::string>{"!!"});
-    EXPECT_EQ(Read(options, "kind,a\nham,3\n").size(), 1U);
-    // A column that is found by its name shows that there are names.
-    options.label_column = "kind";
-    EXPECT_EQ(Read(options, "kind,0,1\nham,3,4\n").size(), 1U);
-  }
-  options.dense = false;
+  options.label_column = "1";
+  EXPECT_EQ(Read(options, "spam,2\nham,3\n"), std::vector<std::string>{"!!"});
+  EXPECT_EQ(Read(options, "1,a\n-1,3\n"), std::vector<std::string>{"!!"});
+  EXPECT_EQ(Read(options, "kind,2\nham,3\n"), std::vector<std::string>{"!!"});
+  EXPECT_EQ(Read(options, "kind,a\nham,3\n").size(), 1U);
+  // A column that is found by its name shows that there are names.
+  options.label_column = "kind";
+  EXPECT_EQ(Read(options, "kind,0,1\nham,3,4\n").size(), 1U);
   options.label_column = "1";
   options.header = true;
   EXPECT_EQ(Read(options, "spam,2\nham,3\n"), std::vector<std::string>{"2: -1 2:3"});
@@ -234,8 +247,6 @@ TEST(Csv, IgnoredColumnsAreNotRead) {
   FormatOptions options = Options(FormatKind::kCsv);
   options.ignored_columns = {"1", "note"};
   ExpectRead(options, {{",a,note,y\n0,2,\"x, y\",1\n1,3,z,-1\n", {"2: 1 a:2", "3: -1 a:3"}}});
-  options.dense = true;
-  ExpectRead(options, {{",a,note,y\n0,2,x,1\n", {"2: 1 2"}}});
   options.ignored_columns = {"y"};
   ExpectRead(options, {{"a,y\n2,1\n", {"!!"}}});
 }

@@ -194,7 +194,7 @@ TEST_F(CtlTest, FlagsOfCreateAreTheModelsSettings) {
        "expire_after { seconds: 43200 } description: 'mail'"},
       {"--dimension-from DIR/train.svm --dimension-from DIR/wide.svm --index-base 1",
        "feature_space { dense { dimension: 7 } }"},
-      {"--dimension-from DIR/rows.csv --label-column y",
+      {"--dimension-from DIR/rows.csv --label-column 1 --no-header --skip-lines 1",
        "feature_space { dense { dimension: 2 } }"},
   };
   Write("train.svm", "+1 1:1\n-1 2:1\n# none\n");

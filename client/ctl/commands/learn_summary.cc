@@ -23,15 +23,17 @@ Examples:
 Formats, one example per line, which ends with LF, CR LF or CR; each file has its own:
   svmlight  -1 3:0.5 7:2 # comment
   vw        1 |words free win |info length:23      (features words^free, info^length)
-  csv       all columns but --label-column and --ignore-column are features, named by the header
+  csv       all columns but --label-column and --ignore-column are features, named by the header:
+            price with its numbers, colour=red of words
   jsonl     {"named": {"names": ["free", "win"]}, "label": "spam"}, or {"price": 2, "label": "spam"}
   text      spam<TAB>Free entry! Win ...           (features: lower-case words and their counts)
   ids       0.2.64f0c1a2b3.9c1f,spam               (the label of a prediction of 'predict --ids')
 Labels are -1 and 1, 0 and 1, or the label names of the model. Equal numbers are one name: 2.0 is 2.
-For a dense model the columns of the first csv file are the dimensions in order; those of later
-files of the run are matched with them by name. In text without required labels, as for
-predict, a line without a tab, or with an unknown label before its first tab, is all text; if the
-model adds classes by name, the text before the first tab is a label.
+A csv column has numbers or words, as the file's first row with a value there; a field without a
+value is empty. For a dense model the columns are the dimensions in order, with --no-header
+(--skip-lines 1 leaves out a header). In text without required labels, as for predict, a line
+without a tab, or with an unknown label before its first tab, is all text; if the model adds classes
+by name, the text before the first tab is a label.
 
 With -o json the summary is one object: model, producer, converged, seconds; the counts rows,
 examples, mistakes, updates, duplicates, rowErrors, lostAnswers, badLines, revision and
