@@ -4,10 +4,12 @@
 
 #include "absl/time/clock.h"
 #include "client/connection.h"
+#include "client/target.h"
 
 namespace perceptrond::client {
 
-Client Client::Connect(const std::string& address, Options options) {
+absl::StatusOr<Client> Client::Connect(const std::string& address, Options options) {
+  if (absl::Status status = ReadAddresses(address).status(); !status.ok()) return status;
   auto connection = MakeConnection(address, options.tls, options.metadata);
   return Client(std::move(connection), std::move(options));
 }

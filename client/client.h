@@ -1,12 +1,12 @@
 // Client: the unary calls of a perceptrond server, with deadlines and retries.
 //
-//   auto client = Client::Connect("127.0.0.1:7600");
+//   absl::StatusOr<Client> client = Client::Connect("127.0.0.1:7600");
 //   v1::Model settings;
 //   settings.mutable_feature_space()->mutable_dense()->set_dimension(4);
-//   absl::StatusOr<v1::Model> model = client.CreateModel("iris", settings);
-//   absl::StatusOr<v1::PredictResponse> answer = client.Predict("iris", columns);
+//   absl::StatusOr<v1::Model> model = client->CreateModel("iris", settings);
+//   absl::StatusOr<v1::PredictResponse> answer = client->Predict("iris", columns);
 //
-// For many examples use LearnStream and PredictStream with client.connection().
+// For many examples use LearnStream and PredictStream with client->connection().
 //
 // Model names are "iris" or "models/iris", or in the place of a model "aliases/prod" (management.h).
 //
@@ -56,9 +56,9 @@ class Client {
  public:
   using Options = ClientOptions;
 
-  // Returns a client of the server at `address`: "host:port" or "unix:path". Connects with the
-  // first call, so this does not fail.
-  static Client Connect(const std::string& address, Options options = {});
+  // Returns a client of the server at `address`, as MakeConnection() takes it. Connects with the first call.
+  // INVALID_ARGUMENT: it is no address.
+  static absl::StatusOr<Client> Connect(const std::string& address, Options options = {});
   explicit Client(std::shared_ptr<Connection> connection, Options options = {});
 
   // Creates models/{name} with the settings of `model`. An empty request_id is replaced by a random

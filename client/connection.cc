@@ -254,15 +254,17 @@ std::shared_ptr<Connection> MakeConnection(std::shared_ptr<grpc::Channel> channe
 std::shared_ptr<Connection> MakeConnection(const std::string& address,
                                            const std::optional<TlsOptions>& tls,
                                            const CallMetadata& metadata) {
-  Target target = MakeTarget(address);
-  if (target.servers.size() < 2) return MakeConnection(ChannelTo(target, address, tls, metadata));
-  return std::make_shared<ListConnection>(std::move(target), address, tls, metadata);
+  const std::string read = ReadAddresses(address).value_or(address);
+  Target target = MakeTarget(read);
+  if (target.servers.size() < 2) return MakeConnection(ChannelTo(target, read, tls, metadata));
+  return std::make_shared<ListConnection>(std::move(target), read, tls, metadata);
 }
 
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address,
                                            const std::optional<TlsOptions>& tls,
                                            const CallMetadata& metadata) {
-  return ChannelTo(MakeTarget(address), address, tls, metadata);
+  const std::string read = ReadAddresses(address).value_or(address);
+  return ChannelTo(MakeTarget(read), read, tls, metadata);
 }
 
 RetryPolicy Reconnecting(RetryPolicy policy, std::shared_ptr<Connection> connection) {

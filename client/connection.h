@@ -101,10 +101,11 @@ std::shared_ptr<Connection> MakeConnection(const std::string& address,
                                            const CallMetadata& metadata = {});
 
 // Returns a channel for long streams: it accepts responses of any size and reconnects quickly.
-// `address` in gRPC's form: "host:port", "unix:/path", "dns:///name:port"; or several servers of a fleet,
-// "host:port,host:port", of which the first that it can connect to is used, and another when that
-// connection ends (with TLS their certificates are for tls->server_name, else for the first host). Names
-// of several are looked up now. Connects when first used. Without `tls` the connection is not encrypted. Each call sends `metadata`.
+// `address`: "host:port", by default port 7600, an IPv6 address with brackets or without, or a form of gRPC's own:
+// "unix:/path", "dns:///name:port"; or several servers of a fleet, "host:port,host:port", of which the first that it can
+// connect to is used, and another when that connection ends (with TLS their certificates are for tls->server_name, else
+// for the first host). Names of several are looked up now. Connects when first used; for what is no address each call is
+// an error of gRPC's. Without `tls` the connection is not encrypted. Each call sends `metadata`.
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address,
                                            const std::optional<TlsOptions>& tls = std::nullopt,
                                            const CallMetadata& metadata = {});

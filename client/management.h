@@ -2,7 +2,7 @@
 //
 //   ManagementClient client(MakeChannel("127.0.0.1:7600"));
 //   absl::StatusOr<v1::Alias> alias = client.SetAlias("prod", "spam-3");
-//   Client::Connect("127.0.0.1:7600").Predict("aliases/prod", columns);
+//   Client::Connect("127.0.0.1:7600")->Predict("aliases/prod", columns);
 //
 // Models are "spam" or "models/spam", aliases "prod" or "aliases/prod". Methods return the server's errors, with their details
 // as payloads (error.h); none is retried.

@@ -124,7 +124,9 @@ absl::StatusOr<std::string> ReadAddress(absl::string_view address) {
       host = host.substr(0, colon);
     }
   }
-  if (host.empty() || host.find_first_of(" \t/") != absl::string_view::npos)
+  // Digits alone, which a resolver takes for the number of an address, are a port.
+  if (host.find_first_not_of("0123456789") == absl::string_view::npos ||
+      host.find_first_of(" \t/") != absl::string_view::npos)
     return refuse("there is no host's name; give HOST:PORT, as localhost:7600");
   uint32_t number = 0;
   if (port.find_first_not_of("0123456789") != absl::string_view::npos ||

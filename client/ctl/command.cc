@@ -14,7 +14,6 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "client/target.h"
 #include "core/vector/name.h"
 
 namespace perceptrond::client {
@@ -290,21 +289,14 @@ Client Globals::Connect() const {
   options.tls = tls;
   options.metadata = metadata;
   if (!traceparent.empty()) options.metadata.traceparent = [value = traceparent] { return value; };
-  return Client::Connect(Address(), options);
-}
-
-std::string Globals::CheckAddress() const {
-  const absl::StatusOr<std::string> address = ReadAddresses(server);
-  return address.ok() ? "" : absl::StrCat("--server: ", address.status().message());
+  return Client(MakeConnection(server, options.tls, options.metadata), options);
 }
 
 std::shared_ptr<grpc::Channel> Globals::ConnectChannel() const {
   CallMetadata with = metadata;
   if (!traceparent.empty()) with.traceparent = [value = traceparent] { return value; };
-  return MakeChannel(Address(), tls, with);
+  return MakeChannel(server, tls, with);
 }
-
-std::string Globals::Address() const { return ReadAddresses(server).value_or(server); }
 
 CLI::Validator Utf8() {
   const auto check = [](const std::string& text) {

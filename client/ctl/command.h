@@ -92,6 +92,7 @@ inline constexpr ExitCode kExitCodes[] = {
 };
 
 struct Globals {
+  // Once it is read, as ReadAddresses() returns it.
   std::string server = "127.0.0.1:7600";
   std::string output = "text";
   bool quiet = false;
@@ -105,10 +106,6 @@ struct Globals {
   CallMetadata metadata;
 
   bool json() const { return output == "json"; }
-  // Empty if the address is one by ReadAddresses(), else what to write instead: gRPC's error would be about a look-up.
-  std::string CheckAddress() const;
-  // The address as gRPC takes it.
-  std::string Address() const;
   Client Connect() const;
   // For clients of other services.
   std::shared_ptr<grpc::Channel> ConnectChannel() const;

@@ -146,17 +146,19 @@ int Run(int argc, char** argv) {
     return CheckWritten(PrintUsage(app, error));
   }
   SetQuiet(globals.quiet);
-  if (const std::string wrong = globals.CheckAddress(); !wrong.empty())
-    return PrintUsageError(wrong);
+  absl::StatusOr<std::string> server = ReadAddresses(globals.server);
+  if (!server.ok())
+    return PrintUsageError(absl::StrCat("--server: ", std::string(server.status().message())));
+  globals.server = *std::move(server);
   absl::StatusOr<std::optional<TlsOptions>> tls = globals.tls_flags.Read();
   if (!tls.ok()) return PrintUsageError(std::string(tls.status().message()));
   globals.tls = *std::move(tls);
   absl::StatusOr<CallMetadata> metadata =
-      globals.token_flags.Read(globals.Address(), globals.tls.has_value());
+      globals.token_flags.Read(globals.server, globals.tls.has_value());
   if (!metadata.ok()) return PrintUsageError(std::string(metadata.status().message()));
   globals.metadata = *std::move(metadata);
   ListModelsBy([&globals] { return ListModelIds(globals); });
-  if (!GoesDirect(globals.Address())) NameProxy(ProxyVariable());
+  if (!GoesDirect(globals.server)) NameProxy(ProxyVariable());
   return CheckWritten(action());
 }
 

@@ -79,7 +79,7 @@ class CallMetadataTest : public ::testing::Test {
   ~CallMetadataTest() override { unlink(path_.c_str()); }
 
   absl::Status Learn(const CallMetadata& metadata) {
-    return LearnWith(Client::Connect(server_.address(), OptionsWith(metadata)));
+    return LearnWith(*Client::Connect(server_.address(), OptionsWith(metadata)));
   }
   static ClientOptions OptionsWith(const CallMetadata& metadata) {
     ClientOptions options;
@@ -102,7 +102,7 @@ class CallMetadataTest : public ::testing::Test {
 
 TEST_F(CallMetadataTest, AFileIsReadAgainWhenTheServerRefusesItsToken) {
   const std::string path = File(" good \n");
-  const Client client = Client::Connect(server_.address(), OptionsWith({.token_file = path}));
+  const Client client = *Client::Connect(server_.address(), OptionsWith({.token_file = path}));
   ASSERT_TRUE(LearnWith(client).ok());
   server_.Expect("better");
   EXPECT_TRUE(absl::IsUnauthenticated(LearnWith(client)));
@@ -116,12 +116,19 @@ TEST_F(CallMetadataTest, ATokenIsNotSentToOthersWithoutTlsUnlessAllowed) {
   // Could lead anywhere.
   const std::string elsewhere = absl::StrCat("ipv4:", server_.address(), ",", server_.address());
   const absl::Status refused =
-      LearnWith(Client::Connect(elsewhere, OptionsWith({.token = "good"})));
+      LearnWith(*Client::Connect(elsewhere, OptionsWith({.token = "good"})));
   EXPECT_TRUE(absl::IsUnauthenticated(refused));
   EXPECT_THAT(server_.seen(), Each(""));
-  EXPECT_TRUE(LearnWith(Client::Connect(elsewhere,
-                                        OptionsWith({.token = "good", .token_without_tls = true})))
+  EXPECT_TRUE(LearnWith(*Client::Connect(elsewhere,
+                                         OptionsWith({.token = "good", .token_without_tls = true})))
                   .ok());
+}
+
+TEST_F(CallMetadataTest, AnAddressOfThisMachineMayHaveSpaceAround) {
+  const auto client =
+      Client::Connect(absl::StrCat(" ", server_.address(), " "), OptionsWith({.token = "good"}));
+  ASSERT_TRUE(client.ok()) << client.status();
+  EXPECT_TRUE(LearnWith(*client).ok());
 }
 
 TEST_F(CallMetadataTest, WhatIsNoTokenIsAnErrorAndSentNowhere) {

@@ -62,6 +62,11 @@ TEST(Client, AsksAboutHealth) {
   EXPECT_TRUE(absl::IsNotFound(client.CheckHealth("no.such.Service").status()));
 }
 
+TEST(Client, RefusesWhatIsNoAddress) {
+  for (const char* wrong : {"", "localhost:abc", "2187", "http://127.0.0.1:7600", "[::1"})
+    EXPECT_TRUE(absl::IsInvalidArgument(Client::Connect(wrong).status())) << wrong;
+}
+
 TEST(Names, TakeModelsWithAndWithoutTheirCollection) {
   EXPECT_EQ(ModelName("spam"), "models/spam");
   EXPECT_EQ(ModelName("models/spam"), "models/spam");

@@ -57,9 +57,9 @@ TEST(Addresses, AreReadAsPeopleWriteThem) {
            {"dns:///db1:7600", "dns:///db1:7600"},
            {"ipv4:10.0.0.1:7600,10.0.0.2:7600", "ipv4:10.0.0.1:7600,10.0.0.2:7600"}})
     EXPECT_EQ(ReadAddresses(written).value_or("refused"), read) << written;
-  for (const char* wrong :
-       {"", " , ", "db1:abc", "db1:", "db1:0", "db1:99999", "db1:1:2", ":7600", "[db1]:7600",
-        "[::1", "[::1]7600", "[::1]:abc", "d b:1", "http://db1:7600", "grpcs://db1", "db1:1,db2:x"})
+  for (const char* wrong : {"", " , ", "db1:abc", "db1:", "db1:0", "db1:99999", "db1:1:2", ":7600",
+                            "[db1]:7600", "[::1", "[::1]7600", "[::1]:abc", "d b:1", "2187",
+                            "2187:7600", "http://db1:7600", "grpcs://db1", "db1:1,db2:x"})
     EXPECT_TRUE(absl::IsInvalidArgument(ReadAddresses(wrong).status())) << wrong;
 }
 

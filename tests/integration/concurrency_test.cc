@@ -48,8 +48,8 @@ class ConcurrencyTest : public ServerTest {
   void LearnPasses(int i) {
     client::LearnOptions options;
     options.rows_per_message = 1 + 13 * i;
-    auto stream = client::LearnStream::Open(client::Client::Connect(server_.address()).connection(),
-                                            "shared", options);
+    auto stream =
+        client::LearnStream::Open(client::MakeConnection(server_.address()), "shared", options);
     ASSERT_TRUE(stream.ok()) << stream.status();
     for (int pass = 0; pass < kPasses; ++pass) {
       for (const client::Row& row : sets_[i]) ASSERT_TRUE((*stream)->Push(row).ok());

@@ -309,8 +309,8 @@ TEST_P(CrashTest, EverythingAcknowledgedIsInOnceAfterEachKill) {
       options.on_result = [&, producer](const client::LearnAnswer& answer) {
         acknowledged.Add(producer, answer);
       };
-      auto stream = client::LearnStream::Open(
-          client::Client::Connect(server_.address()).connection(), "m", options);
+      auto stream =
+          client::LearnStream::Open(client::MakeConnection(server_.address()), "m", options);
       ASSERT_TRUE(stream.ok()) << stream.status();
       std::mt19937 random(producer);
       for (int64_t number = 0; !stop; ++number) {

@@ -5,10 +5,11 @@
 
 import { lookup } from 'node:dns/promises';
 import fs from 'node:fs';
+import { isIPv6 } from 'node:net';
 import grpc from '@grpc/grpc-js';
 
 /** Settings that must not be used. */
-export class ConnectionError extends Error {}
+export class ConnectionError extends RangeError {}
 
 /** An interceptor that sends the token in the file, read for each call, so that a new one is used at once. */
 function sendToken(file) {
@@ -48,11 +49,26 @@ async function target(servers) {
   return found.length > 0 ? `ipv${found[0].startsWith('[') ? 6 : 4}:${found.join(',')}` : servers[0];
 }
 
-// gRPC's own default is port 443.
-const withPort = (address) => (address.includes(':') ? address : `${address}:7600`);
+/** An address as gRPC takes it: '::1' is '[::1]:7600'. Throws ConnectionError for what is no address, or one that gRPC would read as another. */
+function readAddress(address) {
+  const refuse = (said) => new ConnectionError(`server ${JSON.stringify(address)} ${said}`);
+  if (/^(https?|grpcs?|tcp):\/\//.test(address)) throw refuse('is a URL; give host:port of gRPC (perceptrond serves gRPC on port 7600, its web page on 7601)');
+  if (/^(unix|unix-abstract|dns):/.test(address) || address.includes('//')) return address;
+  if (isIPv6(address)) return `[${address}]:7600`;
+  // gRPC's own default is port 443.
+  const [, host, port = '7600'] = address.match(/^(\[.*\]|[^:]*)(?::(.*))?$/) ?? ['', ''];
+  const isHost = host.startsWith('[') ? isIPv6(host.slice(1, -1)) : !/^\d*$|[\s/\]]/.test(host);
+  if (!isHost) throw refuse('has no host; give HOST:PORT, as localhost:7600 or [::1]:7600');
+  if (!/^\d+$/.test(port) || Number(port) < 1 || Number(port) > 65535) throw refuse(`has the port ${JSON.stringify(port)}; ports are 1 to 65535, 7600 by default`);
+  return `${host}:${port}`;
+}
 
-/** The addresses of these settings' servers. gRPC's own lists are one address. */
-export const serversOf = (settings) => (/^ipv[46]:/.test(settings.server) ? [settings.server] : settings.server.split(',').map((server) => withPort(server.trim())));
+/** The addresses of these settings' servers. gRPC's own lists are one address. Throws ConnectionError. */
+export function serversOf({ server }) {
+  if (/^ipv[46]:/.test(server)) return [server];
+  const addresses = server.split(',').map((address) => address.trim()).filter(Boolean);
+  return (addresses.length > 0 ? addresses : ['']).map(readAddress);
+}
 
 /** Returns a client of this service at that one of several servers which has this address; undefined if none has. */
 export async function connectTo(Service, settings, address) {

@@ -1,8 +1,10 @@
 """Channels to a server, or to the servers of a fleet. Needs no proto."""
 
 import atexit
+import ipaddress
 import os
 import pathlib
+import re
 import socket
 import weakref
 from dataclasses import dataclass
@@ -35,15 +37,37 @@ class Target:
     token_file: Optional[Path] = None
 
     def __post_init__(self) -> None:
-        """Raises ValueError for what is no address, or an address that gRPC would read as another."""
-        for address in self.server.split(","):
-            if address.startswith(("http://", "https://")):
-                raise ValueError(f"server {address!r} is a web address; give host:port of gRPC (perceptrond serves gRPC on port 7600, its web page on 7601)")
-            host, _, port = address.rpartition(":")
-            if port.isdecimal() and not 1 <= int(port) <= 65535 and (":" not in host or host.endswith("]")) and "/" not in address:
-                raise ValueError(f"server {address!r}: {port} is no port; ports are 1 to 65535, 7600 by default")
-        # gRPC's own default is 443.
-        object.__setattr__(self, "server", ",".join(address if ":" in address else f"{address.strip()}:7600" for address in self.server.split(",")))
+        """Raises ValueError for what is no address."""
+        # gRPC's own lists have commas too.
+        if not self.server.startswith(("ipv4:", "ipv6:")):
+            addresses = [address.strip() for address in self.server.split(",") if address.strip()] or [""]
+            object.__setattr__(self, "server", ",".join(map(read_address, addresses)))
+
+
+def read_address(address: str) -> str:
+    """As gRPC takes it: "::1" is "[::1]:7600". Raises ValueError for what is no address, or one that gRPC would read as another."""
+    if address.startswith(("http://", "https://", "grpc://", "grpcs://", "tcp://")):
+        raise ValueError(f"server {address!r} is a URL; give host:port of gRPC (perceptrond serves gRPC on port 7600, its web page on 7601)")
+    if address.startswith(("unix:", "unix-abstract:", "dns:")) or "//" in address:
+        return address
+    if _is_ipv6(address):
+        return f"[{address}]:7600"
+    found = re.fullmatch(r"(\[.*\]|[^:]*)(?::(.*))?", address)
+    # gRPC's own default is 443.
+    host, port = found.groups("7600") if found else ("", "")
+    if not (_is_ipv6(host[1:-1]) if host.startswith("[") else host and not host.isdecimal() and not re.search(r"[\s/\]]", host)):
+        raise ValueError(f"server {address!r} has no host; give HOST:PORT, as localhost:7600 or [::1]:7600")
+    if not re.fullmatch(r"[0-9]+", port) or not 1 <= int(port) <= 65535:
+        raise ValueError(f"server {address!r}: {port or 'an empty text'} is no port; ports are 1 to 65535, 7600 by default")
+    return f"{host}:{port}"
+
+
+def _is_ipv6(host: str) -> bool:
+    try:
+        ipaddress.IPv6Address(host)
+    except ValueError:
+        return False
+    return True
 
 
 def default_server() -> str:

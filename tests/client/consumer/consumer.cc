@@ -64,7 +64,8 @@ absl::Status Run(const Client& client) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const absl::Status status = Run(Client::Connect(argv[argc - 1]));
+  const absl::StatusOr<Client> client = Client::Connect(argv[argc - 1]);
+  const absl::Status status = client.ok() ? Run(*client) : client.status();
   if (!status.ok())
     std::fprintf(stderr, "%s (%s)\n", status.ToString().c_str(), ErrorReason(status).c_str());
   return status.ok() ? 0 : 1;
