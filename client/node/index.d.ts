@@ -1,8 +1,9 @@
 // A client of perceptrond, a server that learns perceptrons online. Messages of the API are objects in camelCase, as
 // @grpc/proto-loader makes them: enums are names, 64-bit numbers are numbers (exact up to 2^53), absent figures are absent.
 
-/** A number, -1 and +1 or of several classes the class from 0; or one of the model's names. Of the examples of a call all the same.
- * Of two labels 0 is read as -1, with a warning; beside -1 it is an error. */
+/** One of the model's names; or a number, -1 and +1 or of several classes the class from 0, but a name where one of the model's names is a
+ * number, and where the model adds classes by name. Of the examples of a call all the same. Of two labels 0 is read as -1, with a warning, unless it is a name; beside
+ * -1 it is an error. */
 export type Label = number | string;
 
 /** Features by name, or in a Map by index, 0 to 2^32 - 1. Values are finite float32. */
@@ -305,7 +306,7 @@ export class PerceptrondError extends Error {
  */
 export class Client {
   /**
-   * server: host:port, by default port 7600; host:port,host:port,... of a fleet; or unix:path. Default: $PERCEPTROND_SERVER, else 127.0.0.1:7600.
+   * server: host:port, by default port 7600; host:port,host:port,... of a fleet; or unix:path. Default: $PERCEPTROND_SERVER, else 127.0.0.1:7600. RangeError for what is none.
    * tlsCa: a file of certificate authorities to trust, with TLS. tokenFile: a file with a token to send, to this machine or
    * with TLS; default $PERCEPTRONCTL_TOKEN_FILE. giveUpAfter: seconds without progress before a call fails; default 60. A call that waits for 3 s warns. timeout: of one
    * attempt of a call, in seconds; default 30.
@@ -335,7 +336,8 @@ export class Client {
   weights(model: string): Promise<Weights>;
 
   /**
-   * Learns examples, each exactly once a pass, also across restarts of the server. Rows with validation errors are left out and counted, with a warning of the process.
+   * Learns examples, each exactly once a pass, also across restarts of the server. Rows with validation errors are left out and counted, with a warning of the process; PerceptrondError if
+   * that are all.
    */
   learn(model: string, examples: Examples, options?: LearnOptions): Promise<Learned>;
   /** Opens a stream of a producer, for examples as they come. window: the most unanswered examples; default 8192. */

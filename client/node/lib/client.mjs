@@ -2,16 +2,16 @@
 
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { connect, connectTo } from './connection.mjs';
+import { connect, connectTo, serversOf } from './connection.mjs';
 import { packNaming } from './columns.mjs';
 import { ExampleStream } from './example_stream.mjs';
 import { LearnStream } from './learn_stream.mjs';
 import { Aliases, History } from './management.mjs';
+import { LabelReader } from './label_reader.mjs';
 import { nameOf } from './names.mjs';
 import { predict } from './predict_stream.mjs';
 import { Labels, asLabelledRow, asRow, batches, positionOf, toPredict } from './rows.mjs';
 import { checkFields, checkOptions } from './settings.mjs';
-import { ZeroLabels } from './zero_labels.mjs';
 import { AnalysisService, Backoff, LearningService, ModelService, PerceptrondError, PredictionService, ProtocolError, isTransient, readable, toError, unary } from './rpc.mjs';
 
 const MOST_UNTIL_CONVERGED = 1000;
@@ -27,8 +27,12 @@ function checkBatch(batch) {
 
 const sums = ({ examples, mistakes, updates }) => ({ examples, mistakes, updates });
 
-/** What learn() resolves to. Warns of rows that were left out. */
-function outcome(totals, passes, lastPass) {
+/** What learn() resolves to. Warns of rows that were left out; throws PerceptrondError if all were. */
+function outcome({ totals, firstRefused, passes }, lastPass) {
+  if (totals.rowErrors > 0 && totals.examples + totals.duplicates + totals.lostAnswers === 0) {
+    const { position, status } = firstRefused;
+    throw new PerceptrondError({ ...status, message: `none of ${totals.rowErrors} examples was learned; the first, ${position}: ${status.message}` });
+  }
   // What is learned of the others may be biased.
   if (totals.rowErrors > 0) process.emitWarning(`${totals.rowErrors} of ${totals.rowErrors + totals.examples} examples were not learned; the first, ${totals.firstRowError}`);
   return { totals, passes, lastPass };
@@ -67,8 +71,8 @@ export class Client {
   constructor(server = process.env.PERCEPTROND_SERVER ?? '127.0.0.1:7600',
     { tlsCa, tokenFile = process.env.PERCEPTRONCTL_TOKEN_FILE, giveUpAfter = 60, timeout = 30, onReconnect = () => {} } = {}) {
     if (typeof server !== 'string') throw new RangeError(`server ${String(server)}: expected host:port of gRPC`);
-    if (/^https?:/.test(server)) throw new RangeError(`server ${JSON.stringify(server)} is a web address; give host:port of gRPC (perceptrond serves gRPC on port 7600, its web page on 7601)`);
     this.#settings = { server, tlsCa, tokenFile };
+    serversOf(this.#settings);
     [this.#giveUpAfter, this.#timeout] = [giveUpAfter, timeout];
     this.#onReconnect = (error) => onReconnect(toError(error));
     const call = (...request) => this.#call(...request);
@@ -155,14 +159,14 @@ export class Client {
       const [before, offset] = producer === undefined ? [stream.passes, 0] : [0, stream.nextOffset];
       const begin = producer === undefined ? stream.nextOffset : 0;
       stream.numberRows((number) => (rows > 0 ? (number - begin) % rows : number - begin));
-      const zeros = this.#zeroLabels(model);
+      const labels = this.#labelReader(model);
       let lastPass;
       const converged = () => untilConverged && lastPass?.converged;
       for (let number = stream.passes; number - before < most && !converged(); ++number) {
         const first = Math.max(offset - (number - before) * (rows ?? 0), 0);
         let sent = rows === undefined ? first : Math.min(first, rows);
         for await (const part of batches(asRows(examples, first, asLabelledRow), batch)) {
-          await zeros.read(part);
+          await labels.read(part, sent);
           await stream.send(part);
           sent += part.length;
           onProgress({ pass: number + 1, sent, rows, ...sums(stream.totals) });
@@ -171,7 +175,7 @@ export class Client {
         onProgress({ pass: number + 1, sent, rows, ...sums(stream.totals), lastPass });
       }
       await stream.finish();
-      return outcome(stream.totals, stream.passes, lastPass);
+      return outcome(stream, lastPass);
     } catch (error) {
       await stream?.cancel();
       throw toError(error);
@@ -183,14 +187,14 @@ export class Client {
   async learnStream(model, producer, options = {}) {
     checkOptions(options, ['window']);
     try {
-      return new ExampleStream(await this.#openStream(model, producer, options.window ?? 8192), this.#zeroLabels(model));
+      return new ExampleStream(await this.#openStream(model, producer, options.window ?? 8192), this.#labelReader(model));
     } catch (error) {
       throw toError(error);
     }
   }
 
-  #zeroLabels(model) {
-    return new ZeroLabels(() => this.get(model));
+  #labelReader(model) {
+    return new LabelReader(() => this.get(model));
   }
 
   async #openStream(model, producer, window) {

@@ -5,10 +5,11 @@ import { toError } from './rpc.mjs';
 
 export class ExampleStream {
   #stream;
-  #zeros;
+  #labels;
+  #last = Promise.resolve();
 
-  /** zeros: the ZeroLabels of its model. */
-  constructor(stream, zeros) { [this.#stream, this.#zeros] = [stream, zeros]; }
+  /** labels: the LabelReader of its model. */
+  constructor(stream, labels) { [this.#stream, this.#labels] = [stream, labels]; }
 
   get nextOffset() { return this.#stream.nextOffset; }
   get passes() { return this.#stream.passes; }
@@ -18,7 +19,7 @@ export class ExampleStream {
     return this.#do(async () => {
       if (!examples?.[Symbol.iterator]) throw new RangeError('examples: expected an array of examples');
       const rows = Array.from(examples, (example, i) => asLabelledRow(example, this.nextOffset + i));
-      await this.#zeros.read(rows);
+      await this.#labels.read(rows, this.nextOffset);
       await this.#stream.send(rows);
     });
   }
@@ -36,11 +37,10 @@ export class ExampleStream {
     return this.#stream.cancel();
   }
 
-  async #do(step) {
-    try {
-      return await step();
-    } catch (error) {
-      throw toError(error);
-    }
+  // Steps follow one another, also where one asks for the model's labels.
+  #do(step) {
+    const done = this.#last.then(step).catch((error) => { throw toError(error); });
+    this.#last = done.catch(() => {});
+    return done;
   }
 }

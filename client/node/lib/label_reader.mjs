@@ -1,34 +1,42 @@
-// Label 0 of models with two labels, which many programs use for -1.
+// Labels of a program: numbers, of which some are names, and 0 of models with two labels, which many programs use for -1.
+
+import { Labels, positionOf } from './rows.mjs';
 
 /** Of one stream. */
-export class ZeroLabels {
+export class LabelReader {
   #model;
-  // Whether 0 is a label of the model; known once one comes.
-  #isClass;
-  #first;
+  // Known once a number comes.
+  #labels;
+  // Whichever of 0 and -1 came first.
+  #negative;
   #warned = false;
 
   /** model: resolves to the model that the stream teaches. */
   constructor(model) { this.#model = model; }
 
-  /** Makes label 0 of rows -1, with one warning, if the model has two labels. Throws RangeError beside -1, and if "0" is a name. */
-  async read(rows) {
-    const found = rows.filter(({ label }) => label === 0 || label === -1);
-    if (found.length === 0) return;
-    this.#first ??= found[0].label;
-    const other = found.find(({ label }) => label !== this.#first);
-    if (this.#first === -1 && other === undefined) return;
-    this.#isClass ??= isClass(await this.#model());
-    if (this.#isClass) return;
-    if (other !== undefined) throw new RangeError('label 0 beside the label -1: if both mean -1, change one of them to the other');
-    if (!this.#warned) process.emitWarning('label 0 is read as -1');
-    this.#warned = true;
-    for (const row of found) row.label = -1;
+  /**
+   * Makes the numbers among the labels of rows those to send: the names, where names are numbers; with two labels -1 of 0, with one
+   * warning. first: the number of the first row. Throws RangeError for a number that no label is, and for 0 beside -1.
+   */
+  async read(rows, first) {
+    if (!rows.some(({ label }) => typeof label === 'number')) return;
+    this.#labels ??= new Labels(await this.#model());
+    for (const [i, row] of rows.entries()) {
+      const given = row.label;
+      if (typeof given !== 'number') continue;
+      try {
+        row.label = this.#labels.readNumber(given);
+      } catch (error) {
+        throw new RangeError(`${positionOf(row, first + i)}: ${error.message}`);
+      }
+      if (row.label === -1) this.#checkNegative(given);
+    }
   }
-}
 
-function isClass({ name, learner, labelNames = [] }) {
-  if (learner?.classes) return true;
-  if (labelNames.includes('0')) throw new RangeError(`label 0 of ${name}, whose labels are names: give "0"`);
-  return false;
+  #checkNegative(given) {
+    this.#negative ??= given;
+    if (given !== this.#negative) throw new RangeError('label 0 beside the label -1: if both mean -1, change one of them to the other');
+    if (given === 0 && !this.#warned) process.emitWarning('label 0 is read as -1');
+    this.#warned = true;
+  }
 }

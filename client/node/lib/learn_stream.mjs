@@ -49,6 +49,7 @@ export class LearnStream {
   /** Errors name the row rowOf(offset) instead of the offset. */
   numberRows(rowOf) { this.#window.rowOf = rowOf; }
   get totals() { return this.#window.totals; }
+  get firstRefused() { return this.#window.firstRefused; }
   get nextOffset() { return this.#window.nextOffset; }
   get passes() { return this.#window.passes; }
 

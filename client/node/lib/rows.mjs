@@ -21,7 +21,8 @@ export class Labels {
   #most;
   #names;
   #numbers;
-  #namesAreNumbers;
+  // The names that are numbers, by their values. If there are any, numbers are names only, and equal numbers one name.
+  #nameOf;
 
   constructor({ labelNames, learner }) {
     const classes = learner?.classes;
@@ -30,8 +31,7 @@ export class Labels {
     this.#most = classes?.maxClasses;
     this.#names = new Map(labelNames.map((name, i) => [this.#multiclass ? i : 2 * i - 1, name]));
     this.#numbers = new Map([...this.#names].map(([number, name]) => [name, number]));
-    // If a name is a number, numbers are names only.
-    this.#namesAreNumbers = labelNames.some((name) => !Number.isNaN(numberOf(name)));
+    this.#nameOf = new Map(labelNames.filter((name) => !Number.isNaN(numberOf(name))).reverse().map((name) => [numberOf(name), name]));
   }
 
   /** Returns the label to send, a number or a name. Throws BadLine if it is not a label of the model. */
@@ -40,10 +40,20 @@ export class Labels {
       if (!text) throw new BadLine('the label is empty');
       return text;
     }
-    if (this.#numbers.has(text)) return this.#numbers.get(text);
-    const number = this.#namesAreNumbers ? NaN : numberOf(text);
-    if (!this.#allows(number)) throw new BadLine(`label "${text.slice(0, 40)}" is ${this.#expectedLabels()}`);
+    const number = numberOf(text);
+    const named = this.#numbers.get(text) ?? this.#numbers.get(this.#nameOf.get(number));
+    if (named !== undefined) return named;
+    if (this.#nameOf.size > 0 || !this.#allows(number)) throw new BadLine(`label "${text.slice(0, 40)}" is ${this.#expectedLabels()}`);
     return number;
+  }
+
+  /** The same for a number of a program: its name, if it is one; with two labels -1 for 0. Other numbers are the server's to refuse. */
+  readNumber(number) {
+    const name = this.#nameOf.get(number);
+    if (name !== undefined) return name;
+    if (this.#newNames && Number.isInteger(number)) return String(number);
+    if (this.#nameOf.size > 0) throw new BadLine(`label ${number} is ${this.#expectedLabels()}`);
+    return number === 0 && !this.#multiclass ? -1 : number;
   }
 
   #allows(number) {
@@ -51,7 +61,7 @@ export class Labels {
   }
 
   #expectedLabels() {
-    const numbers = this.#namesAreNumbers ? [] : [this.#multiclass ? `0 to ${this.#most - 1}` : '-1 or +1'];
+    const numbers = this.#nameOf.size > 0 ? [] : [this.#multiclass ? `0 to ${this.#most - 1}` : '-1 or +1'];
     if (this.#multiclass) return `not a class of the model: ${[...(this.#names.size > 0 ? ['its label names'] : []), ...numbers].join(', or ')}`;
     const names = [...this.#numbers.keys()].map((name) => `"${name}"`);
     return names.length > 0 ? `not a label of the model: ${[...names, ...numbers].join(', ')}` : 'neither -1 nor +1';

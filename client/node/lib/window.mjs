@@ -36,6 +36,8 @@ export class Window {
   passes = 0;
   // Totals over all answers received. Lost answers are missing here but are in the model's report.
   totals = { examples: 0, mistakes: 0, updates: 0, duplicates: 0, rowErrors: 0, firstRowError: '', lostAnswers: 0 };
+  // The first row with an error: {position, status}.
+  firstRefused;
   // From an offset to the row of what the user gave, for errors.
   rowOf = (offset) => offset;
 
@@ -168,7 +170,9 @@ export class Window {
     for (const name of ['examples', 'mistakes', 'updates', 'duplicates']) totals[name] += result[name];
     if (result.rowErrors.length > 0 && totals.rowErrors === 0) {
       const [{ row, status }] = result.rowErrors;
-      totals.firstRowError = `${positionOf(rows[row], this.rowOf(firstOffset + row))}: ${describeStatus(status)}`;
+      const position = positionOf(rows[row], this.rowOf(firstOffset + row));
+      this.firstRefused = { position, status };
+      totals.firstRowError = `${position}: ${describeStatus(status)}`;
     }
     totals.rowErrors += result.rowErrors.length;
     this.#lastPass = result.completedPass ?? this.#lastPass;

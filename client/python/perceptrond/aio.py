@@ -120,7 +120,7 @@ class AsyncClient:
                         plan.end(await stream.end_pass(), stream.totals)
                 await stream.finish()
                 plan.check_complete()
-                return learned(stream.totals, plan.completed, plan.summary)
+                return learned(stream.totals, stream.first_refused, plan.completed, plan.summary)
 
     def learn_stream(self, model: str, producer: str, *, window: int = 8192, name_table_size: int = NAME_TABLE_SIZE) -> LearnStream:
         return LearnStream(self._learning, calls.name_of(model), producer, window=window, name_table_size=name_table_size,

@@ -147,8 +147,8 @@ class Client:
         ValueError before any is learned for a label or an index that the model has not; of an iterator once it is at that row, after
         those before it. With two labels False and 0 are read as -1, with a warning.
 
-        A row with another validation error is left out, with a warning at the end; totals.row_errors counts them, and totals.first_row_error_position names the
-        first: "row 12" of the examples, from 0, or "line 13" of the file if Row.line is set."""
+        A row with another validation error is left out, with a warning at the end, or PerceptrondError if that are all; totals.row_errors counts them, and
+        totals.first_row_error_position names the first: "row 12" of the examples, from 0, or "line 13" of the file if Row.line is set."""
         plan = calls.Passes(examples_of(examples, labels, weights, ids, batch), passes, until_converged, resumes=producer is not None, progress=progress)
         with self._producers.lent(calls.name_of(model), producer) as name, self.learn_stream(model, name, window=window) as stream:
             plan.check(self.get(model))
@@ -161,7 +161,7 @@ class Client:
                     plan.end(stream.end_pass(), stream.totals)
             stream.finish()
             plan.check_complete()
-            return learned(stream.totals, plan.completed, plan.summary)
+            return learned(stream.totals, stream.first_refused, plan.completed, plan.summary)
 
     def learn_stream(self, model: str, producer: str, *, window: int = 8192, name_table_size: int = NAME_TABLE_SIZE) -> LearnStream:
         """Opens a stream of a producer, for examples as they come. A context manager; it ends at finish() or with its block."""

@@ -26,8 +26,8 @@ class Labels:
         self._allowed = range(classes.max_classes) if self._multiclass else (-1, +1)
         self._names = dict(zip(self._allowed, model.label_names))
         self._numbers = {name: number for number, name in self._names.items()}
-        # If a name is a number, numbers are names only.
-        self._names_are_numbers = any(number_of(name) is not None for name in self._numbers)
+        # The names that are numbers, by their values. If there are any, numbers are names only, and equal numbers one name.
+        self._name_of = {number_of(name): name for name in reversed(model.label_names) if number_of(name) is not None}
 
     def read(self, text: str) -> Label:
         """Returns the label to send. Raises ValueError if it is not a label of the model."""
@@ -35,41 +35,48 @@ class Labels:
             if not text:
                 raise ValueError("the label is empty")
             return text
-        if text in self._numbers:
-            return self._numbers[text]
-        number = None if self._names_are_numbers else number_of(text)
-        if number is None or number not in self._allowed:
+        number = self._numbers.get(text, self._by_number(number_of(text)))
+        if number is None:
             raise ValueError(f'label "{text[:40]}" is {self._expected_labels()}')
-        return int(number)
+        return number
+
+    def _by_number(self, number: Optional[float]) -> Optional[int]:
+        if self._name_of:
+            return self._numbers.get(self._name_of.get(number, ""))
+        return int(number) if number is not None and number in self._allowed else None
+
+    def names_numbers(self) -> bool:
+        """Whether numbers are names."""
+        return bool(self._name_of)
 
     def accepts(self, text: str) -> bool:
         """Whether a label of this name may be sent."""
         return bool(text) if self._new_names else text in self._numbers
 
     def read_value(self, value: Any) -> Label:
-        """The same for what a program has: texts as they are, if they may be sent; 1.0 and True are 1; with two labels 0 is -1.
-
-        Raises ValueError also for a number that is one label by the names and another by the numbers."""
+        """The same for what a program has: texts as they are, if they may be sent; 1.0 and True are 1; with two labels 0 is -1,
+        unless it is a name."""
         if isinstance(value, str):
             return value if self.accepts(value) else self.read(value)
         if is_missing(value):
             raise ValueError("the label is missing; leave such rows out")
         value = value.item() if hasattr(value, "item") else value
+        if isinstance(value, numbers.Real) and value in self._name_of:
+            return self._name_of[float(value)]
         if not isinstance(value, numbers.Real) or not float(value).is_integer():
             raise ValueError(f"label {value!r} is {self._expected_labels()}")
         number = int(value)
         if self._new_names:
-            return number
-        by_number = number if number in self._allowed else -1 if number == 0 else None
-        by_name = self._numbers.get(str(number), by_number)
-        if by_name is None:
+            return str(number)
+        label = self._by_number(number)
+        if label is None and number == 0 and not self._name_of:
+            label = -1
+        if label is None:
             raise ValueError(f"label {number} is {self._expected_labels()}")
-        if by_number not in (None, by_name):
-            raise ValueError(f'label {number} may be the number or the name "{number}" of the model: give names as texts')
-        return by_name
+        return label
 
     def _expected_labels(self) -> str:
-        numbers = [] if self._names_are_numbers else [f"0 to {len(self._allowed) - 1}" if self._multiclass else "-1 or +1"]
+        numbers = [] if self._name_of else [f"0 to {len(self._allowed) - 1}" if self._multiclass else "-1 or +1"]
         if self._multiclass:
             return "not a class of the model: " + ", or ".join(["its label names"] * bool(self._names) + numbers)
         return "not a label of the model: " + ", ".join([f'"{name}"' for name in self._numbers] + numbers) if self._names else "neither -1 nor +1"
@@ -118,10 +125,10 @@ class LabelReader(dict[Any, Label]):
 
     def __missing__(self, label: Any) -> Label:
         sent = self._labels.read_value(label)
-        if self._two_labels and label in (0, -1):
+        if self._two_labels and label in (0, -1) and not self._labels.names_numbers():
             if {0, -1} - {label} <= self.keys():
                 raise ValueError("label 0 beside the label -1: if both mean -1, change one of them to the other")
-            if sent != label and not self._labels.accepts("0"):
+            if sent != label:
                 warnings.warn("label 0 is read as -1", stacklevel=2)
         self[label] = sent
         return sent

@@ -12,6 +12,7 @@ from typing import AsyncIterator, Callable, Optional
 import grpc
 
 from .errors import Backoff, PerceptrondError, is_transient, reason
+from .google_rpc import status_pb2
 from .servers import Servers
 from .v1 import learning_service_pb2, learning_service_pb2_grpc, report_pb2
 from .window import NAME_TABLE_SIZE, OUT_OF_ORDER, Examples, Totals, Window
@@ -60,6 +61,11 @@ class LearnStream:
     @property
     def totals(self) -> Totals:
         return self._window.totals
+
+    @property
+    def first_refused(self) -> Optional[status_pb2.Status]:
+        """The server's error of the first row that it refused."""
+        return self._window.first_refused
 
     def number_rows(self, row_of: Callable[[int], int]) -> None:
         """Errors name the row row_of(offset) instead of the offset."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Optional, Union
 
 from .errors import PerceptrondError
+from .google_rpc import status_pb2
 from .labels import Labels
 from .rows import position_of
 from .v1 import prediction_service_pb2, report_pb2
@@ -28,8 +29,11 @@ class Learned:
         return self.last_pass is not None and self.last_pass.converged
 
 
-def learned(totals: Totals, passes: int, last_pass: Optional[report_pb2.PassSummary]) -> Learned:
-    """To be called by learn(): warns of rows that were left out, since what is learned of the others may be biased."""
+def learned(totals: Totals, first_refused: Optional[status_pb2.Status], passes: int, last_pass: Optional[report_pb2.PassSummary]) -> Learned:
+    """To be called by learn(): warns of rows that were left out, since what is learned of the others may be biased. Raises
+    PerceptrondError if all were."""
+    if first_refused is not None and totals.examples + totals.duplicates + totals.lost_answers == 0:
+        raise PerceptrondError.at(f"none of {totals.row_errors} examples was learned; the first, {totals.first_row_error_position}", first_refused)
     if totals.row_errors > 0:
         warnings.warn(f"{totals.row_errors} of {totals.row_errors + totals.examples} examples were not learned; the first, "
                       f"{totals.first_row_error_position}: {totals.first_row_error}", stacklevel=3)

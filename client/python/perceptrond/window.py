@@ -16,6 +16,7 @@ import grpc
 
 from .columns import PACKING_ERRORS, at_its_row, copy, count
 from .errors import PerceptrondError, describe_status
+from .google_rpc import status_pb2
 from .name_table import NameTable
 from .rows import Row, as_row, position_of
 from .v1 import example_pb2, learning_service_pb2, report_pb2
@@ -92,6 +93,8 @@ class Window:
         self._acknowledged = -1
         self._ready = False
         self._last_pass = report_pb2.PassSummary()
+        # The server's error of the first row that it refused.
+        self.first_refused: Optional[status_pb2.Status] = None
         self.revision = 0
         self.totals = Totals()
         self.next_offset = 0
@@ -238,7 +241,8 @@ class Window:
             offset = (message.first_offset or 0) + row
             totals.first_row_error_offset = offset
             totals.first_row_error_position = position_of(message.examples, row, self.row_of(offset))
-            totals.first_row_error = describe_status(result.row_errors[0].status)
+            self.first_refused = result.row_errors[0].status
+            totals.first_row_error = describe_status(self.first_refused)
         totals.row_errors += len(result.row_errors)
         if result.HasField("completed_pass"):
             self._last_pass = result.completed_pass

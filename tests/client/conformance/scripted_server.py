@@ -13,7 +13,7 @@ import threading
 import grpc
 
 from perceptrond.google_rpc import error_details_pb2, status_pb2
-from perceptrond.v1 import learning_service_pb2, learning_service_pb2_grpc
+from perceptrond.v1 import learning_service_pb2, learning_service_pb2_grpc, model_pb2, model_service_pb2_grpc
 from server_table import ServerTable
 
 DETAILS = "grpc-status-details-bin"
@@ -210,6 +210,13 @@ class _Service(learning_service_pb2_grpc.LearningServiceServicer):
         return stream.responses()
 
 
+class _Models(model_service_pb2_grpc.ModelServiceServicer):
+    """For clients that ask for the names of the labels: there are none."""
+
+    def GetModel(self, request, context):
+        return model_pb2.Model(name=request.name)
+
+
 class ScriptedServer:
     """Two addresses, as of a fleet's servers: `first`, whose connections can be cut, and `second`. Streams, and what else the test puts into
     `events`, are taken from there in their order."""
@@ -220,6 +227,7 @@ class ScriptedServer:
         for place in ("first", "second"):
             server = grpc.server(concurrent.futures.ThreadPoolExecutor(8))
             learning_service_pb2_grpc.add_LearningServiceServicer_to_server(_Service(self.events, place), server)
+            model_service_pb2_grpc.add_ModelServiceServicer_to_server(_Models(), server)
             ports.append(server.add_insecure_port("127.0.0.1:0"))
             server.start()
             self._servers.append(server)

@@ -21,6 +21,7 @@ const load = (name) => import(pathToFileURL(path.join(source, 'lib', name)));
 const { serversOf } = await load('connection.mjs');
 const { Backoff, isTransient } = await load('rpc.mjs');
 const { pack } = await load('columns.mjs');
+const { Labels } = await load('rows.mjs');
 const { NameTable } = await load('name_table.mjs');
 
 const mail = [{ features: { free: 1, now: 2 }, label: 'spam' }, { features: { lunch: 1, now: 1 }, label: 'ham' }, { features: new Map([['free', 2]]), label: 'spam' }];
@@ -66,9 +67,26 @@ describe('parts', () => {
     assert.equal(new Backoff(2, 1, 1).nextWait(failed(8, 2)), undefined);
   });
 
-  it('find the port 7600 where none is given', () => {
-    assert.deepEqual(serversOf({ server: 'a,b:1, c' }), ['a:7600', 'b:1', 'c:7600']);
-    for (const server of ['h:7', '[::1]:7', 'unix:/s', 'ipv4:127.0.0.1:7,127.0.0.2:7']) assert.deepEqual(serversOf({ server }), [server]);
+  it('read addresses as people write them, and refuse what is none', () => {
+    for (const [server, read] of [['a,b:1, c,', ['a:7600', 'b:1', 'c:7600']], [' 127.0.0.1:7600 ', ['127.0.0.1:7600']], ['::1', ['[::1]:7600']], ['[::1]', ['[::1]:7600']],
+      ['fe80::1%lo', ['[fe80::1%lo]:7600']], ...['h:7', '[::1]:7', 'unix:/s', 'dns:///h:7', 'ipv4:127.0.0.1:7,127.0.0.2:7'].map((address) => [address, [address]])]) {
+      assert.deepEqual(serversOf({ server }), read);
+    }
+    for (const server of ['', ',', 'h:abc', 'h:', 'h:0', 'h:99999', 'h:1:2', ':7600', '[h]:7', '[::1', '[::1]7600', '[::1]:abc', 'd b:1', '2187', '2187:7600', 'a:1,b:x']) {
+      assert.throws(() => serversOf({ server }), /^RangeError: server /, server);
+    }
+  });
+
+  it('read a number as a name where names are numbers, in texts and in programs', () => {
+    const [named, plain] = [['1', '2.0'], ['ham', 'spam']].map((labelNames) => new Labels({ labelNames }));
+    assert.deepEqual(['1', '2', '2.000000', '1e0'].map((text) => named.read(text)), [-1, 1, 1, -1]);
+    assert.deepEqual([1, 2].map((number) => named.readNumber(number)), ['1', '2.0']);
+    assert.deepEqual([1, -1, 0, 7].map((number) => plain.readNumber(number)), [1, -1, -1, 7]);
+    for (const number of [0, -1, 3]) assert.throws(() => named.readNumber(number), /is not a label of the model: "1", "2.0"$/);
+    const classes = (labelNames, more) => new Labels({ labelNames, learner: { classes: { maxClasses: 3, ...more } } });
+    assert.deepEqual([0, 1, 2].map((number) => classes([]).readNumber(number)), [0, 1, 2]);
+    assert.deepEqual([3, 1].map((number) => classes(['3', '1', '2']).readNumber(number)), ['3', '1']);
+    assert.equal(classes(['tea'], { newClasses: 'NEW_CLASSES_NAMED' }).readNumber(0), '0');
   });
 
   it('pack rows into columns, and refuse an index beyond uint32', () => {
@@ -166,7 +184,8 @@ describe('the package', () => {
   });
 
   it('throws errors with code, reason and violations, and refuses settings that the API does not have', async () => {
-    assert.throws(() => new perceptrond.Client('http://127.0.0.1:7600'), /^RangeError: server "http:.*" is a web address; give host:port/);
+    assert.throws(() => new perceptrond.Client('http://127.0.0.1:7600'), /^RangeError: server "http:.*" is a URL; give host:port/);
+    assert.throws(() => new perceptrond.Client('localhost:abc'), /^RangeError: server "localhost:abc" has the port "abc"/);
     await assert.rejects(client.get('nothing'), { name: 'PerceptrondError', code: 'NOT_FOUND', reason: 'MODEL_NOT_FOUND' });
     await assert.rejects(client.learn('nothing', mail), { code: 'NOT_FOUND', reason: 'MODEL_NOT_FOUND' });
     await assert.rejects(client.create('m', { featureSpace: { dense: { dimension: 0 } } }), (error) => error.violations[0].field === 'model.feature_space.dense.dimension');
@@ -234,7 +253,20 @@ describe('the package', () => {
     const { ids } = await client.predict('later', mail, { ids: true, batch: 2 });
     const late = ids.map((predictionId, i) => ({ predictionId, label: mail[i].label }));
     assert.equal((await client.learn('later', late)).totals.examples, 3);
-    assert.match((await client.learn('later', late)).totals.firstRowError, /^row 0: .*UNKNOWN_PREDICTION/);
+    await assert.rejects(client.learn('later', late), { reason: 'UNKNOWN_PREDICTION', message: /: none of 3 examples was learned; the first, row 0: / });
+  });
+
+  it('learns the class whose name a number is', async () => {
+    const rows = mail.map((row) => ({ ...row, label: row.label === 'spam' ? '2' : '1' }));
+    for (const name of ['names', 'numbers', 'streamed']) await client.create(name, { ...spam, labelNames: ['2', '1'] });
+    const numbers = rows.map((row) => ({ ...row, label: Number(row.label) }));
+    await client.learn('names', rows);
+    await client.learn('numbers', numbers);
+    const stream = await client.learnStream('streamed', 'sensor');
+    await stream.send(numbers);
+    await stream.finish();
+    for (const name of ['numbers', 'streamed']) assert.deepEqual(await client.weights(name), await client.weights('names'));
+    await assert.rejects(client.learn('numbers', [...rows, { ...rows[0], label: -1 }]), /^RangeError: row 3: label -1 is not a label of the model: "2", "1"/);
   });
 
   it('names a row that cannot be sent or has an error by its position in what was given', async () => {

@@ -9,6 +9,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 import warnings
 
@@ -199,6 +200,12 @@ class LearnTest(ServedTest):
             with self.assertRaisesRegex(PerceptrondError, rf"NON_FINITE_VALUE\): {'' if self.asynchronous else position}"):
                 self.tested.predict("spam", given, batch=2)
 
+    def test_a_call_that_learned_nothing_raises_the_error_of_the_first_row(self):
+        self.create("spam", **SPAM)
+        with self.assertRaisesRegex(PerceptrondError, r"NON_FINITE_VALUE\): none of 4 examples was learned; the first, row 0: ") as raised:
+            self.tested.learn("spam", [{"a": float("nan")}] * 4, LABELS, batch=3)
+        self.assertEqual((raised.exception.code, self.examples("spam")), (grpc.StatusCode.INVALID_ARGUMENT, 0))
+
     def test_a_row_that_cannot_be_sent_is_named(self):
         self.create("spam", **SPAM)
         for bad, said in (({"a": "x"}, "row 1: must be real number, not str"), ({3: 1.0}, "row 1: the feature 3 is int; expected a name"), (5, "row 1: an example is .* not int")):
@@ -222,8 +229,7 @@ class LearnTest(ServedTest):
         self.assertEqual(self.tested.learn("later", ids=ids, labels=LABELS, batch=3).totals.examples, 4)
         self.client.learn("at-once", MAIL, LABELS, batch=3)
         self.assertEqual(weights_of(self.client, "later"), weights_of(self.client, "at-once"))
-        with self.assertWarnsRegex(UserWarning, "UNKNOWN_PREDICTION"):
-            self.assertEqual(self.tested.learn("later", ids=ids[:1], labels=["spam"]).totals.row_errors, 1)
+        self.assert_fails("UNKNOWN_PREDICTION", self.tested.learn, "later", ids=ids[:1], labels=["spam"])
 
     # ---- Labels ----
 
@@ -241,7 +247,7 @@ class LearnTest(ServedTest):
             self.tested.learn("plain", X, [-1, 1, 0] * 20)
 
     def test_what_a_model_does_not_take_is_named_before_anything_is_learned(self):
-        for name, settings in (("plain", {}), ("named", {"labels": ["neg", "pos"]}), ("classes", {"classes": 3}), ("swapped", {"labels": ["1", "0"]})):
+        for name, settings in (("plain", {}), ("named", {"labels": ["neg", "pos"]}), ("classes", {"classes": 3}), ("swapped", {"labels": ["2", "1"]})):
             self.create(name, features=4, **settings)
         with_other = lambda label: [label if row == 7 else "pos" for row in range(60)]
         wide = numpy.hstack([X, numpy.zeros((60, 2))])
@@ -249,7 +255,7 @@ class LearnTest(ServedTest):
         for model, examples, labels, said in (
                 ("named", X, with_other("Pos"), 'row 7: label "Pos" is not a label of the model: "neg", "pos"'), ("named", DICTS, with_other(2), "row 7: label 2 is not"),
                 ("named", X, with_other(None), "row 7: the label is missing"), ("named", X, with_other(pandas.NA), "row 7: the label is missing"), ("named", X, None, "there are no labels"),
-                ("classes", X, [0, 2, 3] * 20, "row 2: label 3 is not a class of the model: 0 to 2"), ("swapped", X, [1, 0] * 30, 'row 0: label 1 may be the number or the name "1"'),
+                ("classes", X, [0, 2, 3] * 20, "row 2: label 3 is not a class of the model: 0 to 2"), ("swapped", X, [1, -1] * 30, 'row 1: label -1 is not a label of the model: "2", "1"'),
                 ("plain", X, [1, 7] * 30, "row 1: label 7 is neither"),
                 ("plain", scipy.sparse.csr_matrix(wide), SIGNS, "row 9: the feature 5 is not below the dimension 4 of models/plain"),
                 ("plain", wide, SIGNS, "the rows have 6 values, and models/plain the dimension 4")):
@@ -257,6 +263,13 @@ class LearnTest(ServedTest):
                 warnings.simplefilter("ignore")
                 self.tested.learn(model, examples, labels)
         self.assertEqual([self.examples(name) for name in ("plain", "named", "classes", "swapped")], [0] * 4)
+
+    def test_a_number_is_a_name_where_names_are_numbers(self):
+        for name, labels in (("names", ["2", "1"]), ("numbers", ["2", "1"])):
+            self.create(name, features=4, labels=labels)
+        self.client.learn("names", X, ["1" if sign < 0 else "2" for sign in SIGNS])
+        self.tested.learn("numbers", X, [1 if sign < 0 else 2.0 for sign in SIGNS])
+        self.assertEqual(self.client.weights("numbers"), self.client.weights("names"))
 
     def test_an_iterator_is_learned_up_to_the_first_row_that_is_not_of_the_model_and_goes_on_there(self):
         self.create("plain", features=4)
@@ -390,7 +403,7 @@ class ClientsTest(ServedTest):
         self.assertEqual([{name for name in dir(each) if not name.startswith("_")} for each in (self.client, self.client.aliases, self.client.history)], asyncio.run(names()))
 
     def test_what_is_no_address_or_no_setting_is_an_error_before_any_call(self):
-        for server, said in (("http://127.0.0.1:7601", "is a web address; give host:port"), ("a:99999", "99999 is no port")):
+        for server, said in (("http://127.0.0.1:7601", "is a URL; give host:port"), ("a:99999", "99999 is no port")):
             for kind in (Client, AsyncClient):
                 with self.assertRaisesRegex(ValueError, said):
                     kind(server)
@@ -399,6 +412,15 @@ class ClientsTest(ServedTest):
                             (dict(features=2, learner="logistic_regression", learner_options={"steps": "wide"}), "there are 'constant', 'decreasing', 'adaptive'")):
             with self.subTest(wrong), self.assertRaisesRegex(ValueError, said):
                 self.client.create("m", **wrong)
+
+    def test_several_threads_learn_one_model_at_once(self):
+        self.create("spam", **SPAM)
+        threads = [threading.Thread(target=lambda: [self.client.learn("spam", MAIL, LABELS) for _ in range(5)]) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(self.client.report("spam").examples, 4 * 5 * 4)
 
     def test_a_cancelled_call_of_an_async_client_leaves_it_usable(self):
         async def run():

@@ -109,9 +109,14 @@ def labels(*names, **classes):
 
 
 class ReadingTest(unittest.TestCase):
-    def test_an_address_without_a_port_has_perceptronds(self):
-        for given, meant in (("localhost", "localhost:7600"), ("a,b:1, c", "a:7600,b:1,c:7600"), ("h:7", "h:7"), ("[::1]:7", "[::1]:7"), ("unix:/s", "unix:/s")):
+    def test_an_address_is_read_as_people_write_it_and_refused_if_it_is_none(self):
+        for given, meant in (("localhost", "localhost:7600"), ("a,b:1, c", "a:7600,b:1,c:7600"), ("h:7", "h:7"), ("[::1]:7", "[::1]:7"), ("unix:/s", "unix:/s"),
+                             (" 127.0.0.1:7600 ", "127.0.0.1:7600"), ("::1", "[::1]:7600"), ("[::1]", "[::1]:7600"), ("fe80::1%lo", "[fe80::1%lo]:7600"), ("a:1,", "a:1"),
+                             ("dns:///a:1", "dns:///a:1"), ("ipv4:10.0.0.1:7,10.0.0.2:7", "ipv4:10.0.0.1:7,10.0.0.2:7")):
             self.assertEqual(Target(given).server, meant)
+        for wrong in (" ", ",", "h:abc", "h:", "h:0", "h:99999", "h:1:2", ":7600", "[h]:7", "[::1", "[::1]7600", "[::1]:abc", "d b:1", "2187", "2187:7600", "http://h:7", "a:1,b:x"):
+            with self.subTest(wrong), self.assertRaisesRegex(ValueError, "^server "):
+                Target(wrong)
 
     def test_a_duration_is_a_timedelta_or_a_text(self):
         for given, seconds in (("30d", 30 * 86400), ("1h30m", 5400), ("1.5s", 1.5), ("250ms", 0.25), (datetime.timedelta(hours=2), 7200)):
@@ -136,10 +141,22 @@ class ReadingTest(unittest.TestCase):
     def test_with_two_labels_a_name_precedes_a_number(self):
         self.assertEqual([labels().read(text) for text in ("-1", "+1", "1", "1.0", "-10e-1")], [-1, 1, 1, 1, -1])
         self.assertEqual([labels("ham", "spam").read(text) for text in ("ham", "spam", "-1", "+1")], [-1, 1, -1, 1])
-        self.assertEqual([labels("1", "2").read(text) for text in ("1", "2")], [-1, 1])
+        self.assertEqual([labels("1", "2").read(text) for text in ("1", "2", "2.000000", "1e0")], [-1, 1, 1, -1])
         self.assert_refused(labels("1", "2"), "-1", 'label "-1" is not a label of the model: "1", "2"$')
         for text in ("0", "2", "one", "", "1 ", "nan", "inf", "1e400"):
             self.assert_refused(labels(), text, f'^label "{text}" is neither -1 nor \\+1$')
+
+    def test_a_number_of_a_program_is_a_name_where_names_are_numbers(self):
+        self.assertEqual([labels("ham", "spam").read_value(label) for label in ("spam", 1, -1.0, 0, True)], ["spam", 1, -1, -1, 1])
+        self.assertEqual([labels("1", "2").read_value(label) for label in (1, 2.0, numpy.int64(2))], ["1", "2", "2"])
+        self.assertEqual([labels("0.5", "tea").read_value(label) for label in (0.5, "tea")], ["0.5", "tea"])
+        self.assertEqual([labels("3", "1", "2", max_classes=3).read_value(label) for label in (1, 2, 3)], ["1", "2", "3"])
+        # Also where it is new.
+        growing = labels("tea", "7.0", max_classes=9, new_classes=learner_pb2.Classes.NEW_CLASSES_NAMED)
+        self.assertEqual([growing.read_value(label) for label in (0, 7, "tea")], ["0", "7.0", "tea"])
+        for names, label in ((("1", "2"), 0), (("1", "2"), -1), (("1", "tea"), -1)):
+            with self.subTest(label), self.assertRaisesRegex(ValueError, f"^label {label} is not a label of the model"):
+                labels(*names).read_value(label)
 
     def test_multiclass_labels_are_classes(self):
         colours = labels("red", "green", "blue", max_classes=3)
