@@ -40,9 +40,6 @@ bool IsUtf8(std::string_view text) {
   return IsValidUtf8(text);
 }
 
-// A server takes messages of 16 MiB by default; the fields beside the rows need some of that.
-constexpr size_t kMostRowBytes = (size_t{16} << 20) - 1024;
-
 // At most what the row takes in a message.
 size_t BytesOf(const Row& row) {
   const size_t features = row.feature_count();
@@ -52,10 +49,25 @@ size_t BytesOf(const Row& row) {
   return index_bytes + 4 * row.values.size() + name_bytes + row.text.size() + row.label_name.size();
 }
 
-absl::Status CheckCommon(const Row& row) {
-  if (const size_t bytes = BytesOf(row); bytes > kMostRowBytes) {
-    return Invalid("ROW_TOO_LARGE", absl::StrCat("the example is too large: it takes ", bytes,
-                                                 " bytes of a message, which has at most 16 MiB"));
+absl::Status CheckName(std::string_view name) {
+  if (name.empty()) return Invalid("BAD_NAME", "a feature's name is empty");
+  if (name.size() > kMaxNameBytes) {
+    return Invalid("BAD_NAME",
+                   absl::StrCat("feature name \"", std::string(name.substr(0, 32)), "...\" has ",
+                                name.size(), " bytes; at most ", kMaxNameBytes, " are allowed"));
+  }
+  if (!IsUtf8(name)) return Invalid("BAD_NAME", absl::StrCat("a feature's name ", kNotUtf8));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status BatchBuilder::CheckCommon(const Row& row) const {
+  if (const size_t bytes = BytesOf(row); bytes > most_row_bytes()) {
+    return Invalid("ROW_TOO_LARGE",
+                   absl::StrCat("the example is too large: it takes ", bytes,
+                                " bytes of a message, of which the server accepts at most ",
+                                most_bytes_, " (its --max-message-bytes)"));
   }
   if (row.label < -1 && row.label != Row::kNoLabel) {
     return Invalid("UNKNOWN_LABEL",
@@ -80,23 +92,11 @@ absl::Status CheckCommon(const Row& row) {
   return absl::OkStatus();
 }
 
-absl::Status CheckName(std::string_view name) {
-  if (name.empty()) return Invalid("BAD_NAME", "a feature's name is empty");
-  if (name.size() > kMaxNameBytes) {
-    return Invalid("BAD_NAME",
-                   absl::StrCat("feature name \"", std::string(name.substr(0, 32)), "...\" has ",
-                                name.size(), " bytes; at most ", kMaxNameBytes, " are allowed"));
-  }
-  if (!IsUtf8(name)) return Invalid("BAD_NAME", absl::StrCat("a feature's name ", kNotUtf8));
-  return absl::OkStatus();
-}
-
-}  // namespace
-
 bool BatchBuilder::Fits(const Row& row) const {
   if (has_labels_ && row.has_label() && row.label_name.empty() != label_numbers_.empty())
     return false;
-  return FitsKind(row) && (rows_ == 0 || bytes() + BytesOf(row) <= kMostRowBytes);
+  // Weights are not in bytes().
+  return FitsKind(row) && (rows_ == 0 || bytes() + 4 * rows_ + BytesOf(row) <= most_row_bytes());
 }
 
 bool BatchBuilder::FitsKind(const Row& row) const {

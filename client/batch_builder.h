@@ -12,7 +12,7 @@
 //   REPEATED_INDEX, REPEATED_NAME  a feature occurs twice in a row (but see Row::adds_repeated_names)
 //   BAD_NAME                       a name is empty, longer than 1024 bytes or not UTF-8
 //   BAD_TEXT                       a text is longer than 1 MiB or not UTF-8
-//   ROW_TOO_LARGE                  the row alone exceeds a message, 16 MiB (the server's --max-message-bytes)
+//   ROW_TOO_LARGE                  the row alone exceeds a message (SetMostBytes)
 //   MALFORMED_ROW                  the numbers of features and values differ
 //   NON_FINITE_VALUE               a value is NaN or infinite
 //   BAD_WEIGHT                     the weight is not positive and finite
@@ -49,8 +49,12 @@ class BatchBuilder {
   BatchBuilder(BatchBuilder&&) = default;
   BatchBuilder& operator=(BatchBuilder&&) = default;
 
+  // Sets the size of the largest message that the server accepts, in bytes, at least 64 KiB. Default 16 MiB, as the
+  // server's --max-message-bytes.
+  void SetMostBytes(size_t bytes) { most_bytes_ = bytes; }
+
   // True if the row has the kind, dense width and form of label of the rows in the batch, and the message that they
-  // make stays within 16 MiB.
+  // make is not too large.
   bool Fits(const Row& row) const;
 
   // Adds a copy of the row. FAILED_PRECONDITION: Fits(row) is false. INVALID_ARGUMENT: see above.
@@ -73,6 +77,9 @@ class BatchBuilder {
   void BuildUnsorted(perceptron::v1::ExampleColumns* columns, NameNumbers* numbers);
 
  private:
+  // At most what rows may take of a message: its other fields need some.
+  size_t most_row_bytes() const { return most_bytes_ - 1024; }
+  absl::Status CheckCommon(const Row& row) const;
   bool FitsKind(const Row& row) const;
   void AddLabel(const Row& row);
   absl::Status AddDense(const Row& row);
@@ -95,6 +102,7 @@ class BatchBuilder {
   // Starts the message after `built`.
   void Restart(const perceptron::v1::ExampleColumns& built);
 
+  size_t most_bytes_ = size_t{16} << 20;
   perceptron::v1::ExampleColumns columns_;
   size_t rows_ = 0;
   size_t name_bytes_ = 0;

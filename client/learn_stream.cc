@@ -139,7 +139,10 @@ absl::Status LearnStreamCore::Open() {
     return opened_once_ || ended_.has_value();
   };
   mutex_.Await(absl::Condition(&opened));
-  return opened_once_ ? absl::OkStatus() : EndStatus();
+  if (!opened_once_) return EndStatus();
+  if (first_opened_.max_message_bytes() > 0)
+    batch_.SetMostBytes(static_cast<size_t>(first_opened_.max_message_bytes()));
+  return absl::OkStatus();
 }
 
 absl::Status LearnStreamCore::EndStatus() const {
@@ -271,7 +274,8 @@ absl::Status LearnStreamCore::OnResponse(perceptron::v1::LearnStreamResponse* re
 }
 
 absl::Status LearnStreamCore::OnOpened(const perceptron::v1::StreamOpened& opened) {
-  encoder_.StartConnection(opened.name_table_size());
+  encoder_.StartConnection(opened.name_table_size(),
+                           static_cast<size_t>(opened.max_message_bytes()));
   server_.OnReached();
   std::vector<std::shared_ptr<Outgoing>> settled;
   {

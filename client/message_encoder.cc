@@ -79,7 +79,8 @@ bool MessageEncoder::AskForLess(const absl::Status& status) {
   return true;
 }
 
-void MessageEncoder::StartConnection(uint32_t table_size) {
+void MessageEncoder::StartConnection(uint32_t table_size, size_t most_bytes) {
+  if (most_bytes > 0) bytes_per_message_ = std::min(bytes_per_message_, most_bytes / 4);
   table_size_ = NameTableSize(table_size);
   appended_ = 0;
   resting_ = 0;

@@ -57,8 +57,9 @@ class MessageEncoder {
   // asked for. Then neither is asked for from now on.
   bool AskForLess(const absl::Status& status);
 
-  // Starts a connection whose table holds `table_size` names; below 4: it has none.
-  void StartConnection(uint32_t table_size);
+  // Starts a connection whose table holds `table_size` names; below 4: it has none. most_bytes: of the server's largest
+  // message; 0: unknown.
+  void StartConnection(uint32_t table_size, size_t most_bytes = 0);
 
   // Whether Encode() changes the rows.
   bool Changes(const perceptron::v1::ExampleColumns& rows) const;

@@ -1,6 +1,7 @@
 #include "client/predict_stream.h"
 
 #include <deque>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -28,7 +29,22 @@ class PredictStreamCore final
   }
   ~PredictStreamCore() override { Stop(); }
 
+  absl::Status status() ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    return ended_.value_or(absl::OkStatus());
+  }
+
   absl::Status Push(const Row& row, uint64_t tag) ABSL_LOCKS_EXCLUDED(mutex_) {
+    if (!knows_limit_) {
+      MutexLock lock(&mutex_);
+      const auto opened = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+        return most_bytes_.has_value() || ended_.has_value();
+      };
+      mutex_.Await(absl::Condition(&opened));
+      if (!most_bytes_.has_value()) return Failure();
+      if (*most_bytes_ > 0) batch_.SetMostBytes(*most_bytes_);
+      knows_limit_ = true;
+    }
     return batch_.Push(row, tag, [this] { return Flush(); });
   }
 
@@ -82,10 +98,11 @@ class PredictStreamCore final
   std::shared_ptr<const perceptron::v1::PredictRequest> Rewind() override
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     sent_ = 0;
-    sent_once_ = false;
-    // Messages have their own names until the first answer says what table there is.
-    encoder_.StartConnection(0);
-    return nullptr;
+    // The answer says what table there is, and how large messages may be.
+    auto opening = std::make_shared<perceptron::v1::PredictRequest>();
+    opening->set_model(model_);
+    opening->set_name_table_size(encoder_.wanted_table_size());
+    return opening;
   }
 
   std::shared_ptr<const perceptron::v1::PredictRequest> NextToSend() override
@@ -98,10 +115,7 @@ class PredictStreamCore final
   std::shared_ptr<const perceptron::v1::PredictRequest> Encode() override
       ABSL_LOCKS_EXCLUDED(mutex_) {
     const perceptron::v1::PredictRequest& message = sending_->request;
-    const bool first = !std::exchange(sent_once_, true);
-    const bool asks =
-        first && encoder_.wanted_table_size() > 0 && message.columns().has_feature_names();
-    if (!asks && !encoder_.Changes(message.columns())) return {sending_, &message};
+    if (!encoder_.Changes(message.columns())) return {sending_, &message};
     auto encoded = std::make_shared<perceptron::v1::PredictRequest>();
     encoder_.Encode(message.columns(), sending_->names, encoded->mutable_columns());
     encoded->set_model(message.model());
@@ -109,7 +123,6 @@ class PredictStreamCore final
     encoded->set_include_class_scores(message.include_class_scores());
     encoded->set_include_prediction_ids(message.include_prediction_ids());
     encoded->set_unknown_features(message.unknown_features());
-    if (asks) encoded->set_name_table_size(encoder_.wanted_table_size());
     return encoded;
   }
 
@@ -119,11 +132,17 @@ class PredictStreamCore final
 
   absl::Status OnResponse(perceptron::v1::PredictResponse* response) override
       ABSL_LOCKS_EXCLUDED(mutex_) {
-    if (response->name_table_size() > 0) encoder_.StartConnection(response->name_table_size());
     if (response->has_error()) return ToAbslStatus(response->error());
     std::shared_ptr<Question> message;
     {
       MutexLock lock(&mutex_);
+      if (!ready_) {
+        most_bytes_ = static_cast<size_t>(response->max_message_bytes());
+        encoder_.StartConnection(response->name_table_size(), *most_bytes_);
+        named_model_ = std::move(*response->mutable_model());
+        ready_ = true;
+        return absl::OkStatus();
+      }
       if (sent_ == 0) return absl::InternalError("the server sent an answer without a question");
       message = unanswered_.front();
     }
@@ -131,6 +150,8 @@ class PredictStreamCore final
     if (response->scores_size() != rows || response->predicted_labels_size() != rows) {
       return absl::InternalError("the answer and its message differ in the number of rows");
     }
+    if (response->model().empty()) response->set_model(named_model_);
+    named_model_.clear();
     options_.on_answer({message->tags, *response});
     MutexLock lock(&mutex_);
     unanswered_.pop_front();
@@ -162,18 +183,21 @@ class PredictStreamCore final
   const std::shared_ptr<Connection> connection_;
   const std::string model_;
   const PredictOptions options_;
-  // Belongs to the caller's thread.
+  // Belong to the caller's thread.
   RowBatch batch_;
+  bool knows_limit_ = false;
 
   // The worker's.
   MessageEncoder encoder_;
   // The result of the last NextToSend().
   std::shared_ptr<Question> sending_;
-  // Whether a message was sent on this connection.
-  bool sent_once_ = false;
+  // The model that the connection's opening named, for the first answer to rows.
+  std::string named_model_;
 
   std::deque<std::shared_ptr<Question>> unanswered_ ABSL_GUARDED_BY(mutex_);
   size_t sent_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Of the largest message that the server accepts, 0 if it does not say; absent until a connection was opened.
+  std::optional<size_t> most_bytes_ ABSL_GUARDED_BY(mutex_);
   size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
@@ -187,5 +211,6 @@ absl::Status PredictStream::Push(const Row& row, uint64_t tag) { return core_->P
 absl::Status PredictStream::Flush() { return core_->Flush(); }
 absl::Status PredictStream::Finish() { return core_->Finish(); }
 void PredictStream::Cancel() { core_->Cancel(); }
+absl::Status PredictStream::status() const { return core_->status(); }
 
 }  // namespace perceptrond::client

@@ -2,7 +2,7 @@
 //
 //   PredictStream::Options options;
 //   options.on_answer = [](const PredictStream::Answer& answer) { ... };
-//   PredictStream stream(client.connection(), "iris", std::move(options));
+//   PredictStream stream(client->connection(), "iris", std::move(options));
 //   while (read(&row)) if (absl::Status s = stream.Push(row); !s.ok()) ...
 //   absl::Status status = stream.Finish();
 //
@@ -75,14 +75,14 @@ class PredictStream {
   using Options = PredictOptions;
   using Answer = PredictAnswer;
 
-  // Connects with the first message; errors are returned by Push, Flush or Finish.
+  // Connects; errors are returned by Push, Flush or Finish.
   PredictStream(std::shared_ptr<Connection> connection, std::string_view model, Options options);
   ~PredictStream();
   PredictStream(const PredictStream&) = delete;
   PredictStream& operator=(const PredictStream&) = delete;
 
-  // Queues a copy of the row; its answer has `tag`. Blocks while the window is full.
-  // INVALID_ARGUMENT: the row is malformed and was not queued; the stream continues. Other errors:
+  // Queues a copy of the row; its answer has `tag`. Blocks while the window is full, and until the stream is open.
+  // INVALID_ARGUMENT while status() is OK: the row is malformed and was not queued; the stream continues. Other errors:
   // the stream has failed.
   absl::Status Push(const Row& row, uint64_t tag = 0);
   // Sends the gathered rows now. Errors: the stream has failed.
@@ -91,6 +91,8 @@ class PredictStream {
   absl::Status Finish();
   // Cancels the stream: blocked calls return CANCELLED.
   void Cancel();
+  // OK while the stream is open or after a successful Finish(), else the error that ended it.
+  absl::Status status() const;
 
  private:
   std::unique_ptr<PredictStreamCore> core_;

@@ -53,6 +53,11 @@ class RowBatch {
     tags_.push_back(tag);
     return rows_.rows() >= max_rows_ || rows_.bytes() >= max_bytes_ ? flush() : absl::OkStatus();
   }
+  // Sets the size of the largest message that the server accepts. A part is for names that a message appends.
+  void SetMostBytes(size_t bytes) {
+    rows_.SetMostBytes(bytes);
+    max_bytes_ = std::min(max_bytes_, bytes / 4);
+  }
   bool empty() const { return rows_.empty(); }
   size_t bytes() const { return rows_.bytes(); }
   // Moves the rows into *columns and *names, for a MessageEncoder, returns their tags, and starts
@@ -71,7 +76,7 @@ class RowBatch {
   }
 
   const size_t max_rows_;
-  const size_t max_bytes_;
+  size_t max_bytes_;
   const size_t max_names_;
   BatchBuilder rows_;
   std::vector<uint64_t> tags_;

@@ -73,13 +73,14 @@ absl::Status Server::Parts::OpenAccess() {
 }
 
 absl::Status Server::Parts::AddServices() {
-  const Backend backend{*store,
-                        drain,
-                        *workers,
-                        *memory,
-                        options.max_message_bytes,
-                        {options.max_in_flight_messages, options.max_in_flight_bytes},
-                        std::min(Backend::kTransferTime, options.receive_timeout)};
+  const Backend backend{
+      *store,
+      drain,
+      *workers,
+      *memory,
+      options.max_message_bytes,
+      {options.max_in_flight_messages, options.max_in_flight_bytes, options.max_message_bytes},
+      std::min(Backend::kTransferTime, options.receive_timeout)};
   AddModelService(router, backend);
   AddAliasService(router, backend);
   AddHistoryService(router, backend);

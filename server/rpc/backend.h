@@ -19,6 +19,8 @@ struct StreamLimits {
   // What unanswered messages keep in memory: their answers, and their share of the updates on their
   // way to the journal.
   size_t bytes = 16 << 20;
+  // The largest message, which the stream's opening states.
+  size_t message_bytes = 16 << 20;
 };
 
 // Everything referred to must outlive the calls.

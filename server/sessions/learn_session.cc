@@ -218,6 +218,7 @@ absl::StatusOr<v1::StreamOpened> LearnSession::Open(Model& model, const Message&
   opened.set_passes(position.passes);
   opened.set_name_table_size(batch_.name_table_size());
   opened.set_history_id(store_.history_id());
+  opened.set_max_message_bytes(static_cast<int64_t>(limits_.message_bytes));
   return opened;
 }
 

@@ -103,6 +103,7 @@ absl::Status PredictSession::Accept(const Request& request, size_t bytes, bool /
     asked_table_size_ = message.name_table_size();
     predictor_.batch().MakeStreamNames(asked_table_size_);
     answer.response.set_name_table_size(predictor_.batch().name_table_size());
+    answer.response.set_max_message_bytes(static_cast<int64_t>(limits_.message_bytes));
   }
   absl::Status status = predictor_.batch().AppendStreamNames(message.columns());
   if (!status.ok()) return status;

@@ -24,12 +24,25 @@ grpc::Status NoTables() {
       MakeError(absl::StatusCode::kInvalidArgument, "UNSUPPORTED_FIELD", "there are no tables"));
 }
 
+grpc::Status TooLarge() {
+  return ToGrpcStatus(
+      MakeError(absl::StatusCode::kResourceExhausted, "MESSAGE_TOO_LARGE", "too large"));
+}
+
 }  // namespace
 
 Row Example(uint32_t id) {
   Row row;
   row.indices = {id};
   row.label = 1;
+  return row;
+}
+
+Row LargeExample(uint32_t id, size_t bytes) {
+  Row row = NamedExample(id);
+  for (size_t i = 0; i < bytes / 1000; ++i)
+    row.AddName(std::to_string(id) + "-" + std::to_string(i) + std::string(990, '-'));
+  row.values.resize(row.name_count(), 2);
   return row;
 }
 
@@ -141,12 +154,14 @@ grpc::Status FakeServer::LearnStream(grpc::ServerContext*, LearnStreamIo* io) {
       if (!status.ok()) return status;
       const uint32_t names = std::min(request.name_table_size(), most_table_names);
       response.mutable_opened()->set_name_table_size(names);
+      response.mutable_opened()->set_max_message_bytes(static_cast<int64_t>(most_message_bytes));
       table = NameTableReader(names);
       if (answer_opening) response.add_results();
       io->Write(response);
       response.Clear();
       continue;
     }
+    if (most_message_bytes > 0 && request.ByteSizeLong() > most_message_bytes) return TooLarge();
     ProducerState& state = producers_[id];
     const std::vector<uint32_t> ids = IdsOf(request.columns(), &table);
     const Fate what = fate ? fate(request) : Fate::kAnswer;
@@ -189,6 +204,8 @@ grpc::Status FakeServer::Predictions::PredictStream(grpc::ServerContext*, Predic
     if (answered == server_.predict_break_after) {
       return grpc::Status(grpc::StatusCode::UNAVAILABLE, "dropped");
     }
+    if (server_.most_message_bytes > 0 && request.ByteSizeLong() > server_.most_message_bytes)
+      return TooLarge();
     v1::PredictResponse response;
     if (answered == 0) {
       if (request.name_table_size() > 0 && server_.refuses_name_tables) {
@@ -196,6 +213,7 @@ grpc::Status FakeServer::Predictions::PredictStream(grpc::ServerContext*, Predic
       }
       const uint32_t names = std::min(request.name_table_size(), server_.most_table_names);
       response.set_name_table_size(names);
+      response.set_max_message_bytes(static_cast<int64_t>(server_.most_message_bytes));
       table = NameTableReader(names);
     }
     for (const uint32_t index : IdsOf(request.columns(), &table)) {

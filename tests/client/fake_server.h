@@ -26,6 +26,8 @@ inline constexpr uint32_t kUpdateEvery = 3;
 // Examples that the server knows by this number: by index, or by name among names that are frequent.
 Row Example(uint32_t id);
 Row NamedExample(uint32_t id);
+// The same with names of about this many bytes more.
+Row LargeExample(uint32_t id, size_t bytes);
 // The numbers below n.
 std::vector<uint32_t> UpTo(uint32_t n);
 
@@ -62,6 +64,8 @@ class FakeServer final : public v1::LearningService::Service {
   bool answer_opening = false;
   // The most names of a stream's table that it grants.
   uint32_t most_table_names = 0;
+  // The largest message that it accepts; 0: any.
+  size_t most_message_bytes = 0;
   // It refuses streams that ask for one, as earlier servers do.
   bool refuses_name_tables = false;
   // Hold answers back until this many are due, a pass ends, or the stream has no more to read.

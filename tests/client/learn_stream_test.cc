@@ -9,6 +9,7 @@
 #include <thread>
 #include <utility>
 
+#include "client/error.h"
 #include "tests/client/fake_server.h"
 
 namespace perceptrond::client {
@@ -55,6 +56,25 @@ TEST(LearnStream, HasTheReportOfTheLatestAnswerIfItAskedForOne) {
       EXPECT_EQ(stream->report()->examples(), server.producer("p").account.size());
     }
     ASSERT_TRUE(stream->Finish().ok());
+  }
+}
+
+TEST(LearnStream, SendsNoMessageThatIsLargerThanTheServerSays) {
+  for (const uint32_t most_names : {0u, 1u << 16}) {
+    FakeServer server;
+    server.most_message_bytes = 64 << 10;
+    server.most_table_names = most_names;
+    LearnOptions options = TestOptions();
+    options.rows_per_message = 1000;
+    auto stream = MustOpen(&server, std::move(options));
+    for (uint32_t id = 0; id < 40; ++id) {
+      ASSERT_TRUE(stream->Push(LargeExample(id, id % 10 == 9 ? 60'000 : 4'000), id).ok());
+      const absl::Status refused = stream->Push(LargeExample(id, 70'000));
+      EXPECT_EQ(ErrorReason(refused), "ROW_TOO_LARGE");
+    }
+    const auto totals = stream->Finish();
+    ASSERT_TRUE(totals.ok()) << totals.status();
+    EXPECT_EQ(totals->examples, 40U);
   }
 }
 

@@ -9,6 +9,7 @@
 #include <thread>
 #include <utility>
 
+#include "client/error.h"
 #include "tests/client/fake_server.h"
 
 namespace perceptrond::client {
@@ -59,6 +60,25 @@ TEST(PredictStream, AnswersEveryRowInOrderWhateverBreaksAndWhateverTableThereIs)
   }
 }
 
+TEST(PredictStream, SendsNoMessageThatIsLargerThanTheServerSays) {
+  for (const uint32_t most_names : {0u, 1u << 16}) {
+    FakeServer server;
+    server.most_message_bytes = 64 << 10;
+    server.most_table_names = most_names;
+    Collected collected;
+    PredictOptions options = Collecting(&collected);
+    options.rows_per_message = 1000;
+    PredictStream stream(server.Connect(), "m", std::move(options));
+    for (uint32_t id = 0; id < 40; ++id) {
+      ASSERT_TRUE(stream.Push(LargeExample(id, id % 10 == 9 ? 60'000 : 4'000), id).ok());
+      const absl::Status refused = stream.Push(LargeExample(id, 70'000));
+      EXPECT_EQ(ErrorReason(refused), "ROW_TOO_LARGE");
+    }
+    EXPECT_EQ(stream.Finish(), absl::OkStatus());
+    EXPECT_EQ(collected.tags.size(), 40U);
+  }
+}
+
 TEST(PredictStream, SaysThatItGaveUpAndEnds) {
   FakeServer server;
   server.predict_break_after = 0;
@@ -73,8 +93,7 @@ TEST(PredictStream, SaysThatItGaveUpAndEnds) {
   options.on_end = [&] { ++ends; };
   {
     PredictStream stream(server.Connect(), "m", std::move(options));
-    ASSERT_TRUE(stream.Push(Example(1)).ok());
-    const absl::Status status = stream.Finish();
+    const absl::Status status = stream.Push(Example(1));
     EXPECT_TRUE(absl::IsUnavailable(status));
     EXPECT_EQ(GaveUpAfter(status), absl::Milliseconds(10));
   }
@@ -96,8 +115,7 @@ TEST(PredictStream, IsBrokenOffByItsOwner) {
     broken.get_future().wait();
     stream.Cancel();
   });
-  ASSERT_TRUE(stream.Push(Example(1)).ok());
-  EXPECT_TRUE(absl::IsCancelled(stream.Finish()));
+  EXPECT_TRUE(absl::IsCancelled(stream.Push(Example(1))));
   owner.join();
 }
 

@@ -151,6 +151,35 @@ TEST_F(CtlTest, PredictPrintsALineForEachLineOfTheInput) {
   }
 }
 
+class SmallMessagesTest : public CtlTest {
+ protected:
+  SmallMessagesTest() : CtlTest({"--max-message-bytes=64KiB"}) {}
+};
+
+TEST_F(SmallMessagesTest, RowsGoInMessagesThatTheServerTakesAndOneThatFitsNoneIsRefusedByItsLine) {
+  Expect(0, "create m --dimension 20000");
+  const auto row = [](int features) {
+    std::string text = "1";
+    for (int i = 1; i <= features; ++i) absl::StrAppend(&text, " ", i, ":2");
+    return text + "\n";
+  };
+  std::string input;
+  for (int i = 0; i < 300; ++i) input += row(200);
+  input += row(20'000) + "-1 2:1\n";
+  const CommandResult refused = Ctl("learn m" + svmlight_, input);
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.out, ::testing::HasSubstr("standard input:301: "));
+  EXPECT_EQ(Examples("m"), 300);
+  const auto learned = Object("learn m --skip-bad-lines" + svmlight_, input);
+  EXPECT_EQ(Number(learned, "examples"), 301);
+  EXPECT_EQ(Number(learned, "badLines"), 1);
+  const CommandResult predicted = CtlOut("predict m --skip-bad-lines -q" + svmlight_, input);
+  const std::vector<std::string> lines = absl::StrSplit(predicted.out, '\n', absl::SkipEmpty());
+  ASSERT_EQ(lines.size(), 302U) << predicted.out;
+  EXPECT_EQ(lines[300], "?");
+  EXPECT_NE(lines[301], "?");
+}
+
 TEST_F(CtlTest, TheServerOfThisMachineIsCalledWithoutAProxy) {
   for (const char* proxy : {"grpc_proxy", "https_proxy", "http_proxy"}) {
     const CommandResult listed =

@@ -246,7 +246,7 @@ Outcome PredictRun::PushAll() {
         if (redraw_timer_.Due()) DrawProgress(input);
         continue;
       }
-      if (!absl::IsInvalidArgument(status)) return StreamFailed(status);
+      if (absl::Status failed = stream_->status(); !failed.ok()) return StreamFailed(failed);
       status = input_->AtTag(read->tag, status);
     }
     if (Outcome outcome = row_errors_.AddBadLine(status); !outcome.ok()) return outcome;
