@@ -36,6 +36,21 @@ TEST_F(ModelServiceTest, UpdateTakesTheMaskedFieldsAndAnOldEtagChangesNothing) {
   EXPECT_EQ(Call("ModelService/DeleteModel", gone + "allow_missing: true"), "OK");
 }
 
+TEST_F(ModelServiceTest, ValidatingChangesNothing) {
+  const std::string settings =
+      "model_id: 'v' validate_only: true model { feature_space { dense { dimension: 3 } } }";
+  EXPECT_EQ(AnswerOf<v1::Model>("ModelService/CreateModel", settings).name(), "models/v");
+  EXPECT_EQ(Call("ModelService/GetModel", "name: 'models/v'"), "NOT_FOUND MODEL_NOT_FOUND");
+  const v1::Model created = CreateDense("spam", 3);
+  EXPECT_EQ(AnswerOf<v1::Model>("ModelService/UpdateModel",
+                                "model { name: 'models/spam' description: 'mail' } "
+                                "update_mask { paths: 'description' } validate_only: true")
+                .description(),
+            "mail");
+  EXPECT_EQ(Get("spam").description(), "");
+  EXPECT_EQ(Get("spam").etag(), created.etag());
+}
+
 TEST_F(ModelServiceTest, AWatcherSeesTheReportChangeAndTheModelReplacedHoweverLongItWouldWait) {
   for (const char* interval : {"nanos: 50000000", "seconds: 86400"}) {
     CreateDense("m", 1);

@@ -34,8 +34,11 @@ TEST_F(StatusPageServerTest, IsServedBesideTheMetrics) {
               AllOf(HasSubstr("HTTP/1.1 200"), Not(HasSubstr("color-scheme"))));
   EXPECT_THAT(Ask("/metrics"), HasSubstr("perceptrond_models 1"));
   EXPECT_THAT(Ask("/metrics", "-I"), HasSubstr("text/plain; version=0.0.4"));
-  for (const char* path : {"/api/models", "/metrics"})
+  for (const char* path : {"/api/models", "/metrics"}) {
     EXPECT_THAT(Ask(path, "-H 'Host: evil.example'"), HasSubstr("HTTP/1.1 403"));
+    EXPECT_THAT(Ask(path, "-H 'Origin: http://evil.example'"),
+                Not(HasSubstr("Access-Control-Allow")));
+  }
 }
 
 // tests/server/page/status_page_test.cc has all paths, once their escapes are gone.

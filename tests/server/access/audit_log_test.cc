@@ -1,7 +1,6 @@
 // The audit log loses no record that it can write, and keeps nobody waiting for a disk that is full.
 #include "server/access/audit_log.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -10,7 +9,6 @@
 #include <sstream>
 #include <string>
 
-#include "absl/strings/str_cat.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/wait_until.h"
 

@@ -23,6 +23,8 @@ TEST_F(OptionsTest, DefaultsAreSafeAndLocal) {
   EXPECT_FALSE(options.insecure);
   EXPECT_FALSE(options.accept_data_loss);
   EXPECT_EQ(options.durability, DurabilityChoice::kAuto);
+  EXPECT_EQ(options.durability_interval, absl::Milliseconds(100));
+  EXPECT_EQ(options.drain_timeout, absl::Seconds(30));
 }
 
 struct OptionCase {

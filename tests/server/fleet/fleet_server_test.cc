@@ -79,6 +79,19 @@ TEST_F(FleetServerTest, LearningFailsWhileTheWriterCannotBeReached) {
   EXPECT_EQ(Outcome(StreamOnce(node_)), "UNAVAILABLE WRITER_UNREACHABLE");
 }
 
+TEST_F(FleetServerTest, CallsEndSoonAfterTheirModelHasAnotherWriter) {
+  WriteThere(Make<UntilCancel>(counts_));
+  ClientCall stream(node_.front->Connect(), kLearnStream);
+  stream.Write(FirstOfStream());
+  ClientCall unary(node_.front->Connect(), kLearn);
+  unary.Write(OneRow().SerializeAsString());
+  ASSERT_TRUE(counts_.AwaitBegun(2));
+  node_.member.WriteAt(OwnAddress());
+  EXPECT_EQ(ReasonOf(stream.Finish()), "WRITER_CHANGED");
+  EXPECT_EQ(ReasonOf(unary.Finish()), "WRITER_CHANGED");
+  EXPECT_TRUE(counts_.AwaitCancelled(2));
+}
+
 TEST_F(FleetServerTest, AnAnswerThatIsNoneEndsTheStream) {
   WriteThere([this](Call& call) {
     const auto reactor = std::make_shared<AnswersBytes>(call, counts_, "\xff");

@@ -142,6 +142,18 @@ TEST_F(FleetServersTest, AProducersNewerStreamEndsItsOlderOneOnAnotherServer) {
   EXPECT_TRUE(newer.Finish().ok());
 }
 
+TEST_F(FleetServersTest, AFrozenModelLearnsNothingAnywhere) {
+  RowStream stream(follower(), kModel);
+  stream.Open();
+  EXPECT_EQ(stream.Ask(StreamedRow()).updates(), 1U);
+  EXPECT_EQ(follower().api.Call("ModelService/FreezeModel", "name: 'models/m'"), "OK");
+  // Each server hears of it a moment later.
+  v1::LearnResult result;
+  WaitUntil([&] { return (result = stream.Ask(StreamedRow())).has_error(); });
+  EXPECT_EQ(Outcome(result), "FAILED_PRECONDITION MODEL_FROZEN");
+  EXPECT_TRUE(stream.Finish().ok());
+}
+
 TEST_F(FleetServersTest, AListSaysSinceWhenTheStateOfAModelThatAnotherServerWritesMayBeOld) {
   const auto listed = [](Node& node) {
     return node.api.AnswerOf<v1::ListModelsResponse>("ModelService/ListModels", "").models(0);
@@ -271,7 +283,7 @@ TEST_F(FleetHistoryTest, AModelThatAnyServerRollsBackIsSoOnAll) {
   RollBack(absl::StrCat("revision: ", later), at_later);
 }
 
-TEST_F(FleetHistoryTest, ACopyMadeAnywhereIsEqualOnAllServersAndLearnsByItself) {
+TEST_F(FleetHistoryTest, ACopyOrAFileOfAModelMadeAnywhereIsEqualOnAllServersAndLearnsByItself) {
   LearnSome(kModel);
   const v1::Model source = follower().Get(kModel);
   const std::vector<float> scores = ScoresNow(kModel);
@@ -281,10 +293,31 @@ TEST_F(FleetHistoryTest, ACopyMadeAnywhereIsEqualOnAllServersAndLearnsByItself) 
         "HistoryService/CopyModel", "name: 'models/m' new_name: 'models/copy' request_id: 'once'");
     EXPECT_EQ(made.revision(), source.revision());
   }
-  EXPECT_EQ(ScoresNow("models/copy"), scores);
-  EXPECT_EQ(follower().Get("models/copy").report().examples(), source.report().examples());
-  LearnSome("models/copy");
-  EXPECT_NE(ScoresNow("models/copy"), scores);
+  const std::string service = "/perceptron.v1.HistoryService/";
+  std::vector<std::string> pieces;
+  EXPECT_TRUE(
+      follower()
+          .api
+          .CallRaw(service + "ExportModel",
+                   {FromText<v1::ExportModelRequest>("name: 'models/m'").SerializeAsString()},
+                   &pieces)
+          .ok());
+  v1::ImportModelRequest request;
+  v1::ExportModelResponse piece;
+  std::vector<std::string> messages;
+  for (const std::string& one : pieces) {
+    ASSERT_TRUE(piece.ParseFromString(one));
+    request.set_new_name(messages.empty() ? "models/imported" : "");
+    request.set_piece(piece.piece());
+    messages.push_back(request.SerializeAsString());
+  }
+  EXPECT_EQ(Outcome(follower().api.CallRaw(service + "ImportModel", messages)), "OK");
+  for (const char* const name : {"models/copy", "models/imported"}) {
+    EXPECT_EQ(ScoresNow(name), scores) << name;
+    EXPECT_EQ(follower().Get(name).report().examples(), source.report().examples()) << name;
+    LearnSome(name);
+    EXPECT_NE(ScoresNow(name), scores) << name;
+  }
   EXPECT_EQ(follower().Get(kModel).revision(), source.revision());
 }
 

@@ -18,7 +18,6 @@ namespace {
 
 using ::perceptron::v1::Model;
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 google::rpc::ErrorInfo Info(const absl::Status& status) {

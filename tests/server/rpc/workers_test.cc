@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "absl/synchronization/notification.h"
-#include "absl/time/clock.h"
 
 namespace perceptrond::workers_test {
 namespace {
