@@ -202,12 +202,12 @@ TEST_F(RelayTest, AnUploadThatWasSentWholeIsAnsweredDuringTheDrain) {
 
 TEST_F(RelayTest, AMessageThatTheOtherServerWouldNotTakeEndsTheCallAndALargeAnswerPasses) {
   const std::string large(static_cast<size_t>(TransportMessageBytes(kMostBytes)) + 1, 'x');
+  Answer(large, grpc::Status::OK);
   {
     ClientCall call(front_.Connect(), "/call");
     call.Write(large);
     EXPECT_EQ(call.Finish().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   }
-  Answer(large, grpc::Status::OK);
   ClientCall call(front_.Connect(), "/call");
   call.Write("first");
   std::string answer;
