@@ -196,7 +196,7 @@ class PredictStreamCore final
 
   std::deque<std::shared_ptr<Question>> unanswered_ ABSL_GUARDED_BY(mutex_);
   size_t sent_ ABSL_GUARDED_BY(mutex_) = 0;
-  // Of the largest message that the server accepts, 0 if it does not say; absent until a connection was opened.
+  // The server accepts no larger message; 0: it does not say. Absent until a connection was opened.
   std::optional<size_t> most_bytes_ ABSL_GUARDED_BY(mutex_);
   size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
 };

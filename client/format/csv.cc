@@ -24,7 +24,7 @@ std::string_view Trim(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
 }
 
-// Whether a field is a category, and neither meant as a number, such as "1e999", "0,5", "$5" and "12%", nor a text.
+// Returns whether a field is a category: it is not meant as a number, as "1e999", "0,5", "$5" and "12%" are, and is no text.
 bool IsWord(std::string_view field) {
   double value = 0;
   absl::string_view number(field.data(), field.size());
@@ -70,7 +70,7 @@ class Csv final : public Format {
  private:
   // A column is the feature of this number, or plays one of these parts.
   enum Role : int { kLabel = -1, kText = -2, kIgnored = -3 };
-  // What the values of a column are.
+  // The values of a column are of one of these kinds.
   enum class Values : uint8_t { kUnknown, kNumbers, kWords };
 
   absl::StatusOr<LineKind> ParseLine(std::string_view line, Row* row) override {
@@ -344,9 +344,9 @@ class Csv final : public Format {
   std::vector<std::string> columns_;
   // For each column a Role, or from 0 on the number of the feature; of dense rows its dimension.
   std::vector<int> roles_;
-  // Of each column, unless rows are dense.
+  // Each column has an entry, unless rows are dense.
   std::vector<Values> values_;
-  // What this line says of columns that are not known yet.
+  // The line's kinds for columns that are not known yet apply once it is an example.
   std::vector<std::pair<size_t, Values>> decided_;
   // A flag has the name of a column that cannot be a number.
   bool names_a_column_ = false;

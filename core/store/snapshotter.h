@@ -65,7 +65,7 @@ class Snapshotter {
   absl::flat_hash_set<uint64_t> failing_;
   Mutex mutex_;
   std::vector<std::shared_ptr<Model>> queue_ ABSL_GUARDED_BY(mutex_);
-  // Of which a snapshot is being taken; null if of none.
+  // A snapshot is being taken of it; null: of none.
   std::shared_ptr<Model> in_progress_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
