@@ -2,7 +2,8 @@
 # Builds the fuzzers with clang, libFuzzer and the address and undefined-behaviour sanitizers into build-asan/, and runs
 # each for this many seconds (default 60) from its corpus. What they find lies in build-asan/findings/.
 # With --runs each makes this many inputs, the same ones each time: a change then fails for what it changed, not by luck.
-# Where an input takes tens of milliseconds it makes a tenth, and forms_fuzz, which learns each input in every form, a fiftieth.
+# Where an input takes tens of milliseconds it makes a tenth; forms_fuzz, which learns each input in every form, and
+# methods_fuzz, which calls a whole server, make a fiftieth.
 # Usage: sh tests/fuzz/run.sh [SECONDS | --runs N]
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -39,7 +40,7 @@ printf '%s\n' $fuzzers | xargs -P "${JOBS:-$(nproc)}" -I '{}' sh -eu -c '
   case $2 in
     forms_fuzz) how_long=$6 ;;
     # As long as a call to the server may take.
-    methods_fuzz) how_long="$5 -timeout=60" ;;
+    methods_fuzz) how_long="$6 -timeout=60" ;;
     format_fuzz | learner_fuzz) how_long=$5 ;;
   esac
   if "$1/bin/$2" -timeout=10 $how_long -rss_limit_mb=2048 -malloc_limit_mb=64 -max_len=4096 -print_final_stats=1 \
