@@ -24,7 +24,7 @@ PredictOptions Collecting(Collected* collected) {
   PredictOptions options;
   options.rows_per_message = 3;
   options.window_messages = 4;
-  options.retry.initial_backoff = absl::Microseconds(100);
+  options.retry.initial_backoff = options.retry.max_backoff = absl::Microseconds(100);
   // However long it takes, nothing is given up.
   options.retry.now = [] { return std::chrono::steady_clock::time_point(); };
   options.on_answer = [collected](const PredictAnswer& answer) {
