@@ -1,9 +1,10 @@
 #!/bin/sh
-# Everything that a release must pass and that is too long for each change. Root, two processors, about three hours.
+# Everything that a release must pass and that is too long for each change. As root. Takes hours.
 #   sh tests/nightly.sh [PART...]
 # The parts, all of them unless some are named: tests (the tests labelled nightly), asan, tsan, fuzz (each fuzzer for two minutes), replay
-# (each rule through twenty scripts of events), faults (a fault at each write to disk), fleet (each fault of a fleet ten times), soak (ten minutes), aarch64 (the same bits under
-# qemu), container, install. A part that fails does not stop the others; the last lines say which passed.
+# (each rule through twenty scripts of events), faults (a fault at each write to disk), fleet (each fault of a fleet ten times), soak (ten
+# minutes), aarch64 (the same bits under qemu), container, install. Replay, faults, fleet and aarch64 need what tests builds in build/. A part
+# that fails does not stop the others; the last lines say which passed.
 set -u
 
 root=$(cd "$(dirname "$0")/.." && pwd)
