@@ -8,8 +8,7 @@
 namespace perceptrond {
 
 // Threads that poll the completion queue. One keeps up with a few processors and never passes the
-// polling role on. From eight processors on a third, since receiving is a third of the work
-// (docs/performance.md).
+// polling role on. From eight processors on a third.
 inline int PollingThreads() {
   const auto processors = static_cast<int>(std::thread::hardware_concurrency());
   return processors < 8 ? 1 : std::min((processors + 1) / 3, 16);

@@ -7,8 +7,8 @@
 namespace perceptrond {
 
 // Puts large arrays on large pages where the system gives them to those who ask: weights are read
-// here and there, and with pages of 4 KiB each read beyond the caches must find its page first
-// (docs/performance.md has figures). Throws std::bad_alloc as any allocator. Any thread.
+// here and there, and with pages of 4 KiB each read beyond the caches must find its page first.
+// Throws std::bad_alloc as any allocator. Any thread.
 void* AllocateFloats(size_t count);
 void FreeFloats(void* memory, size_t count);
 

@@ -326,7 +326,7 @@ HWY_AFTER_NAMESPACE();
 namespace perceptrond::simd {
 
 // From how many weights on they are asked for before they are read. Nearer ones come as fast by
-// themselves; measured, see docs/performance.md.
+// themselves.
 size_t FirstFar() {
   static const size_t weights = [] {
     long cache = 0;
