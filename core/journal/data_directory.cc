@@ -9,14 +9,15 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
+#include "core/file/read_file.h"
 
 namespace perceptrond {
 namespace {
@@ -26,6 +27,8 @@ namespace fs = std::filesystem;
 constexpr char kLock[] = "server.lock";
 constexpr char kMarker[] = "JOURNAL";
 constexpr char kImport[] = "IMPORT";
+// Several times what it has.
+constexpr size_t kMaxMarkerBytes = 1024;
 constexpr char kMarkerTitle[] = "perceptrond journal, format ";
 // Of the marker and of what lies beside the database; the database has a format of its own.
 constexpr uint32_t kMarkerFormat = 1;
@@ -96,18 +99,15 @@ void RestrictToOwner(const std::string& directory) {
 
 absl::StatusOr<std::optional<std::string>> ReadMarker(const std::string& directory) {
   const std::string path = absl::StrCat(directory, "/", kMarker);
-  errno = 0;
-  std::ifstream file(path);
-  if (!file) {
-    if (errno == ENOENT) return std::nullopt;
-    return CannotUse("read", path, errno);
-  }
-  std::string title;
-  std::string id;
-  std::getline(file, title);
-  std::getline(file, id);
-  absl::string_view version = title;
-  absl::string_view digits = id;
+  const absl::StatusOr<std::string> text = ReadFileUpTo(path, kMaxMarkerBytes, FileKind::kRegular);
+  if (absl::IsNotFound(text.status())) return std::nullopt;
+  // One that is too long is no marker either.
+  if (!text.ok() && !absl::IsInvalidArgument(text.status()))
+    return absl::UnavailableError(text.status().message());
+  const std::string content = text.ok() ? *text : "";
+  const std::pair<absl::string_view, absl::string_view> lines = absl::StrSplit(content, '\n');
+  absl::string_view version = lines.first;
+  absl::string_view digits = lines.second;
   uint32_t format = 0;
   if (!absl::ConsumePrefix(&version, kMarkerTitle) || !absl::SimpleAtoi(version, &format) ||
       format == 0 || !absl::ConsumePrefix(&digits, "id ") || digits.empty()) {

@@ -51,7 +51,7 @@ absl::Status CreateDataDirectory(const std::string& directory);
 void RestrictToOwner(const std::string& directory);
 
 // The id in the directory's marker, the file "JOURNAL"; absent if there is no marker.
-// FAILED_PRECONDITION: a newer version made the marker, or it is none.
+// FAILED_PRECONDITION: a newer version made the marker, or it is none. UNAVAILABLE: it cannot be read.
 absl::StatusOr<std::optional<std::string>> ReadMarker(const std::string& directory);
 // Writes the marker, durably and as a whole. UNAVAILABLE.
 absl::Status WriteMarker(rocksdb::Env* env, const std::string& directory, const std::string& id);

@@ -4,6 +4,7 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <array>
 #include <fstream>
 #include <vector>
 
@@ -65,12 +66,17 @@ absl::StatusOr<std::optional<Watermark>> WatermarkFile::Read(rocksdb::Env* env,
                                                              const std::string& directory) {
   const std::string path = absl::StrCat(directory, "/", kName);
   if (env->FileExists(path).IsNotFound()) return std::nullopt;
-  std::string text;
-  if (const rocksdb::Status status = rocksdb::ReadFileToString(env, path, &text); !status.ok())
+  std::unique_ptr<rocksdb::SequentialFile> file;
+  rocksdb::Status status = env->NewSequentialFile(path, &file, rocksdb::EnvOptions());
+  std::array<char, 2 * kSlotBytes> slots;
+  rocksdb::Slice text;
+  if (status.ok()) status = file->Read(slots.size(), &text, slots.data());
+  if (!status.ok())
     return absl::UnavailableError(absl::StrCat("cannot read ", path, ": ", status.ToString()));
   std::optional<Watermark> latest;
   for (size_t at = 0; at < text.size(); at += kSlotBytes) {
-    const std::optional<Watermark> mark = FromText(absl::string_view(text).substr(at, kSlotBytes));
+    const std::optional<Watermark> mark =
+        FromText(absl::string_view(text.data(), text.size()).substr(at, kSlotBytes));
     if (!mark.has_value()) continue;
     const auto later = [](const Watermark& a, const Watermark& b) {
       return std::tie(a.written, a.synced, a.unsynced_updates, a.closed) <

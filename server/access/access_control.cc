@@ -10,8 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "core/error/error.h"
+#include "core/file/read_file.h"
 #include "server/config/file_fingerprint.h"
-#include "server/config/regular_file.h"
 
 namespace perceptrond {
 namespace {
@@ -21,7 +21,8 @@ constexpr size_t kMaxAccessFileBytes = 16 << 20;
 
 absl::StatusOr<std::string> ReadAccessFile(const std::string& path) {
   struct stat found = {};
-  absl::StatusOr<std::string> text = ReadRegularFile(path, kMaxAccessFileBytes, &found);
+  absl::StatusOr<std::string> text =
+      ReadFileUpTo(path, kMaxAccessFileBytes, FileKind::kRegular, &found);
   if (!text.ok()) return text;
   // Its writers may do everything. Its digests tell no tokens: reading it is less.
   if ((found.st_mode & (S_IWGRP | S_IWOTH)) != 0 ||

@@ -10,7 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "server/config/regular_file.h"
+#include "core/file/read_file.h"
 
 namespace perceptrond {
 namespace {
@@ -19,11 +19,8 @@ using Bio = std::unique_ptr<BIO, decltype(&BIO_free)>;
 using Certificate = std::unique_ptr<X509, decltype(&X509_free)>;
 using Key = std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)>;
 
-// Room for all authorities that systems trust, many times.
-constexpr size_t kMaxPemBytes = 4 << 20;
-
 absl::StatusOr<std::string> ReadPem(const std::string& path) {
-  return ReadRegularFile(path, kMaxPemBytes, nullptr);
+  return ReadFileUpTo(path, kMaxPemBytes, FileKind::kRegular);
 }
 
 Bio Read(const std::string& pem) {

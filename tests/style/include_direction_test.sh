@@ -35,12 +35,13 @@ function wrong(why) {
 }
 BEGIN {
   # A layer includes these, besides itself, the standard library and Abseil.
+  allowed["file"] = ""
   allowed["sync"] = ""
   allowed["vector"] = "sync"
   allowed["features"] = "sync vector"
   allowed["learner"] = "sync vector features"
   allowed["convergence"] = "sync vector learner records messages"
-  allowed["journal"] = "sync records"
+  allowed["journal"] = "file sync records"
   allowed["error"] = "sync messages"
   allowed["settings"] = "error vector features learner messages records"
   allowed["ledger"] = "error settings sync vector features learner convergence journal records messages"
@@ -48,8 +49,8 @@ BEGIN {
   allowed["fleet"] = allowed["model"] " model"
   allowed["store"] = allowed["fleet"] " fleet"
   allowed["report"] = "messages"
-  allowed["server"] = allowed["store"] " store report page access services inference standard"
-  allowed["client"] = "sync vector report messages services"
+  allowed["server"] = allowed["store"] " file store report page access services inference standard"
+  allowed["client"] = "file sync vector report messages services"
   allowed["manual"] = "server client"
 
   # The folders of server/ in order: each may include those before it.

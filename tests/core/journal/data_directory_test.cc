@@ -122,6 +122,7 @@ TEST_F(DataDirectoryTest, TheMarkerOfAnotherJournalIsRefused) {
 }
 
 TEST_F(DataDirectoryTest, AMarkerOfANewerVersionOrOfNoneIsRefused) {
+  const std::string marker = Read(home() + "/JOURNAL");
   Write(home() + "/JOURNAL", "perceptrond journal, format 2\nid 00\n");
   ExpectRefused(home(), "use a newer server");
   for (const char* text : {"", "perceptrond journal, format 1\n",
@@ -129,6 +130,8 @@ TEST_F(DataDirectoryTest, AMarkerOfANewerVersionOrOfNoneIsRefused) {
     Write(home() + "/JOURNAL", text);
     ExpectRefused(home(), "is not what perceptrond writes there");
   }
+  Write(home() + "/JOURNAL", marker + std::string(1000, 'x'));
+  ExpectRefused(home(), "is not what perceptrond writes there");
 }
 
 TEST_F(DataDirectoryTest, ADirectoryIsForItsUserAlone) {

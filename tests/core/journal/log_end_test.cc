@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "absl/strings/str_cat.h"
+#include "core/journal/watermark.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/journal/on_disk.h"
@@ -225,6 +226,18 @@ TEST_F(LogEnd, OneWholeSlotOfAWatermarkIsEnough) {
   EXPECT_TRUE(absl::IsDataLoss(Open(home()).status()));
   EXPECT_OK(OpenWith(home(), true).status());
   EXPECT_EQ(fs::file_size(path), size);
+}
+
+TEST_F(LogEnd, NoMoreThanTheTwoSlotsOfAWatermarkIsRead) {
+  const auto has_mark = [](const std::string& directory) {
+    return WatermarkFile::Read(rocksdb::Env::Default(), directory).value().has_value();
+  };
+  const std::string copy = Copy();
+  EXPECT_TRUE(has_mark(copy));
+  // Behind two slots that are none.
+  std::ofstream(copy + "/WATERMARK", std::ios::binary)
+      << std::string(1024, ' ') << std::ifstream(home() + "/WATERMARK").rdbuf();
+  EXPECT_FALSE(has_mark(copy));
 }
 
 TEST_F(LogEnd, IsKnownAlsoWhenSeveralThreadsWriteAtOnce) {

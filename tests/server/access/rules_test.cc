@@ -145,8 +145,9 @@ TEST_F(AccessControlTest, AFileThatOthersMayWriteIsRefused) {
 TEST_F(AccessControlTest, WhatIsNoRegularFileIsRefusedWithoutWaiting) {
   EXPECT_EQ(Load().code(), absl::StatusCode::kNotFound);
   ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
-  EXPECT_EQ(Load().code(), absl::StatusCode::kNotFound);
-  EXPECT_EQ(AccessControl::Load("/dev/zero").status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(Load().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(AccessControl::Load("/dev/zero").status().code(),
+            absl::StatusCode::kFailedPrecondition);
 }
 
 TEST_F(AccessControlTest, ABrokenFileLeavesTheRulesInUse) {

@@ -25,11 +25,6 @@ Tally MakeTally(uint64_t examples, double min_score) {
   return tally;
 }
 
-grpc::ByteBuffer Bytes(const std::string& text) {
-  const grpc::Slice slice(text);
-  return {&slice, 1};
-}
-
 TEST(SegmentsTest, WhatDoesNotAddUpIsMalformed) {
   PendingRows pending;
   pending.Add(0, 3, 7, MakeTally(3, 2));
@@ -50,7 +45,8 @@ TEST(SegmentsTest, WhatDoesNotAddUpIsMalformed) {
   fleet::EvaluatedRows unknown = segment.evaluated();
   (*unknown.mutable_correct_rows(0)->mutable_row_errors())["NO_SUCH_REASON"] = 1;
   EXPECT_TRUE(refused(unknown));
-  grpc::ByteBuffer bytes = Bytes("\x07");
+  const grpc::Slice slice("\x07");
+  grpc::ByteBuffer bytes(&slice, 1);
   SegmentRequest parsed;
   EXPECT_TRUE(absl::IsInvalidArgument(ParseMessage(bytes, 1 << 20, parsed)));
 }
