@@ -130,7 +130,9 @@ absl::StatusOr<bool> RocksDbJournal::GetMessage(const std::string& key,
 
 absl::Status RocksDbJournal::Parse(std::string_view bytes, google::protobuf::MessageLite& message,
                                    absl::string_view what) {
-  if (message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return absl::OkStatus();
+  if (bytes.size() <= std::numeric_limits<int>::max() &&
+      message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
+    return absl::OkStatus();
   return absl::DataLossError(absl::StrCat("journal: ", what, " does not parse"));
 }
 

@@ -261,5 +261,12 @@ TEST_F(OnDisk, AJournalOfANewerFormatIsRefused) {
   EXPECT_THAT(std::string(journal.status().message()), HasSubstr("newer"));
 }
 
+TEST(RocksDbJournalParse, MoreBytesThanProtobufReadsAreDataLoss) {
+  // No byte of them is looked at: as an int their number would be 0, which is an empty message.
+  const std::string_view bytes("", size_t{1} << 32);
+  storage::UpdateRecord record;
+  EXPECT_TRUE(absl::IsDataLoss(RocksDbJournal::Parse(bytes, record, "a record")));
+}
+
 }  // namespace
 }  // namespace perceptrond
