@@ -89,6 +89,8 @@ absl::Status CancelledError() { return StoppedError(StopReason::kCancelled); }
 namespace {
 
 constexpr size_t kChecksumDigits = 16;
+// More than twice what the longest name takes.
+constexpr size_t kMaxPageTokenBytes = 512;
 // The longest part of an invalid token that an error repeats.
 constexpr size_t kMaxShownBytes = 80;
 
@@ -168,7 +170,9 @@ namespace {
 // The content of a token whose checksum is right; else empty.
 std::string ContentOf(absl::string_view list, absl::string_view token) {
   std::string text;
-  if (!absl::WebSafeBase64Unescape(token, &text) || text.size() <= kChecksumDigits) return "";
+  if (token.size() > kMaxPageTokenBytes || !absl::WebSafeBase64Unescape(token, &text) ||
+      text.size() <= kChecksumDigits)
+    return "";
   const std::string content = text.substr(kChecksumDigits);
   // Base64 can spell the same bytes with other trailing bits; only one spelling is valid.
   return token == MakePageToken(list, content) ? content : "";

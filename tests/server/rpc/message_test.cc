@@ -66,8 +66,10 @@ TEST(PageToken, IsReadOnlyIfItHoldsWhatItsListPutsThere) {
   changed.back() = changed.back() == 'A' ? 'B' : 'A';
   for (const std::string& other : {changed, numbers + "A", numbers.substr(1), std::string("*/")})
     EXPECT_TRUE(absl::IsInvalidArgument(ReadPageNumbers("list", other, 3).status())) << other;
-  for (const char* content :
-       {"", "1", "1 2", "1 2 3 4", "1 2 ", "1  3", "1 2 x", "1 2 -3", "1 2 18446744073709551616"}) {
+  const std::string long_number = "1 2 " + std::string(1000, '0') + "3";
+  for (const absl::string_view content :
+       {"", "1", "1 2", "1 2 3 4", "1 2 ", "1  3", "1 2 x", "1 2 -3", "1 2 18446744073709551616",
+        long_number.c_str()}) {
     const absl::Status status = ReadPageNumbers("list", MakePageToken("list", content), 3).status();
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << content;
   }
