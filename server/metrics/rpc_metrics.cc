@@ -70,6 +70,8 @@ class Factory final : public grpc::experimental::ServerInterceptorFactoryInterfa
 
   grpc::experimental::Interceptor* CreateServerInterceptor(
       grpc::experimental::ServerRpcInfo* info) override {
+    // gRPC asks also for the call that a server still awaits as it stops.
+    if (*info->method() == '\0') return nullptr;
     return new RpcMetricsInterceptor(metrics_.Find(info->method()), *info->server_context());
   }
 

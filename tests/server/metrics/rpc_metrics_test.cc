@@ -110,8 +110,7 @@ TEST_F(RpcMetricsTest,
 TEST_F(RpcMetricsTest, UnknownMethodsShareOneName) {
   for (const char* path : {"/perceptron.v1.ModelService/Guess", "/a/b", "/c/d", "/nonsense"})
     EXPECT_TRUE(Exchange(path, 1).ok());
-  const RpcMethodMetrics& method = metrics_.Find("/no/such");
-  EXPECT_EQ(method.handled(grpc::StatusCode::OK), 4);
+  const RpcMethodMetrics& method = ExpectHandled("/no/such", grpc::StatusCode::OK, 4);
   EXPECT_EQ(method.service(), "unknown");
   EXPECT_EQ(method.method(), "unknown");
 }
