@@ -16,7 +16,9 @@ TEST(Ledger, AReaderAfterItIsLockedFindsTheSegment) {
   Segment segment;
   segment.producer = "p";
   segment.rows = 7;
-  segment.unchanged.push_back({0, {.examples = 7, .min_score = 1}});
+  Tally& tally = segment.unchanged.emplace_back().tally;
+  tally.examples = 7;
+  tally.min_score = 1;
   Ledger ledger(CommittedState(), StoredExamplesSettings(), TheoremContext(), 10);
   const std::shared_ptr<Producer> producer = ledger.FindProducer("p").value();
   std::thread reader;
