@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -70,11 +71,18 @@ constexpr char kFour[] = "ipv4:";
 constexpr char kSix[] = "ipv6:";
 constexpr absl::string_view kDefaultPort = "7600";
 
+// Whether a character is of no host's name and of no zone.
+bool HasOtherCharacter(absl::string_view host) {
+  return absl::c_any_of(
+      host, [](unsigned char c) { return c <= ' ' || c == '/' || c == ']' || c == '\x7f'; });
+}
+
 bool IsIpv6(absl::string_view host) {
   // Without the zone, as in fe80::1%eth0.
   const std::string bare(host.substr(0, host.find('%')));
   in6_addr address;
-  return inet_pton(AF_INET6, bare.c_str(), &address) == 1;
+  return !absl::EndsWith(host, "%") && !HasOtherCharacter(host) &&
+         inet_pton(AF_INET6, bare.c_str(), &address) == 1;
 }
 
 // A form of gRPC's own.
@@ -125,8 +133,7 @@ absl::StatusOr<std::string> ReadAddress(absl::string_view address) {
     }
   }
   // Digits alone, which a resolver takes for the number of an address, are a port.
-  if (host.find_first_not_of("0123456789") == absl::string_view::npos ||
-      host.find_first_of(" \t/") != absl::string_view::npos)
+  if (host.find_first_not_of("0123456789") == absl::string_view::npos || HasOtherCharacter(host))
     return refuse("there is no host's name; give HOST:PORT, as localhost:7600");
   uint32_t number = 0;
   if (port.find_first_not_of("0123456789") != absl::string_view::npos ||

@@ -1,9 +1,12 @@
 #include "client/target.h"
 
+#include <google/protobuf/struct.pb.h>
+#include <google/protobuf/util/json_util.h>
 #include <gtest/gtest.h>
 
-#include <initializer_list>
-#include <utility>
+#include <string>
+
+#include "core/file/read_file.h"
 
 namespace perceptrond::client {
 namespace {
@@ -43,24 +46,17 @@ TEST(TargetTest, AServerIsFoundByItsNameOrItsNumericAddress) {
   EXPECT_FALSE(FindServer(MakeTarget("127.0.0.1:7600"), "127.0.0.1:7600").has_value());
 }
 
+// The cases are those of the clients in Python and Node too.
 TEST(Addresses, AreReadAsPeopleWriteThem) {
-  for (const auto& [written, read] : std::initializer_list<std::pair<const char*, const char*>>{
-           {"db1", "db1:7600"},
-           {"db1:1", "db1:1"},
-           {" 127.0.0.1:7600 ", "127.0.0.1:7600"},
-           {"::1", "[::1]:7600"},
-           {"[::1]", "[::1]:7600"},
-           {"[::1]:65535", "[::1]:65535"},
-           {"fe80::1%lo", "[fe80::1%lo]:7600"},
-           {"db1:1 , db2,", "db1:1,db2:7600"},
-           {"unix:/tmp/99999", "unix:/tmp/99999"},
-           {"dns:///db1:7600", "dns:///db1:7600"},
-           {"ipv4:10.0.0.1:7600,10.0.0.2:7600", "ipv4:10.0.0.1:7600,10.0.0.2:7600"}})
-    EXPECT_EQ(ReadAddresses(written).value_or("refused"), read) << written;
-  for (const char* wrong : {"", " , ", "db1:abc", "db1:", "db1:0", "db1:99999", "db1:1:2", ":7600",
-                            "[db1]:7600", "[::1", "[::1]7600", "[::1]:abc", "d b:1", "2187",
-                            "2187:7600", "http://db1:7600", "grpcs://db1", "db1:1,db2:x"})
-    EXPECT_TRUE(absl::IsInvalidArgument(ReadAddresses(wrong).status())) << wrong;
+  google::protobuf::Struct cases;
+  const std::string text = ReadFileUpTo(ADDRESS_CASES, 1 << 20, FileKind::kRegular).value();
+  ASSERT_TRUE(google::protobuf::util::JsonStringToMessage(text, &cases).ok());
+  for (const auto& [written, read] : cases.fields().at("read").struct_value().fields())
+    EXPECT_EQ(ReadAddresses(written).value_or("refused"), read.string_value()) << written;
+  for (const auto& wrong : cases.fields().at("refused").list_value().values()) {
+    const absl::Status status = ReadAddresses(wrong.string_value()).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << wrong.string_value();
+  }
 }
 
 TEST(Addresses, OfThisMachineAndOfFleetsTakeNoProxy) {

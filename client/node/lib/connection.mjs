@@ -57,7 +57,7 @@ function readAddress(address) {
   if (isIPv6(address)) return `[${address}]:7600`;
   // gRPC's own default is port 443.
   const [, host, port = '7600'] = address.match(/^(\[.*\]|[^:]*)(?::(.*))?$/) ?? ['', ''];
-  const isHost = host.startsWith('[') ? isIPv6(host.slice(1, -1)) : !/^\d*$|[\s/\]]/.test(host);
+  const isHost = host.startsWith('[') ? isIPv6(host.slice(1, -1)) : !/^\d*$|[\0-\x20\x7f/\]]/.test(host);
   if (!isHost) throw refuse('has no host; give HOST:PORT, as localhost:7600 or [::1]:7600');
   if (!/^\d+$/.test(port) || Number(port) < 1 || Number(port) > 65535) throw refuse(`has the port ${JSON.stringify(port)}; ports are 1 to 65535, 7600 by default`);
   return `${host}:${port}`;
