@@ -81,7 +81,7 @@ export class Client {
   }
 
   close() {
-    for (const stub of this.#stubs.values()) stub.then((open) => open.close(), () => {});
+    for (const stub of this.#stubs.values()) stub.then((open) => open?.close(), () => {});
     this.#stubs.clear();
   }
 

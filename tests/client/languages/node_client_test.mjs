@@ -12,14 +12,17 @@ import path from 'node:path';
 import readline from 'node:readline';
 import { PassThrough } from 'node:stream';
 import { after, before, describe, it, mock } from 'node:test';
+import { setImmediate as turn } from 'node:timers/promises';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import { promisify } from 'node:util';
 
 const source = fileURLToPath(new URL('../../../client/node', import.meta.url));
 const work = fs.mkdtempSync(path.join(os.tmpdir(), 'perceptrond-node-'));
 const grpc = createRequire(path.join(source, 'lib/'))('@grpc/grpc-js');
 const load = (name) => import(pathToFileURL(path.join(source, 'lib', name)));
 const { serversOf } = await load('connection.mjs');
-const { Backoff, isTransient } = await load('rpc.mjs');
+const { Client } = await load('client.mjs');
+const { Backoff, LearningService, isTransient } = await load('rpc.mjs');
 const { pack } = await load('columns.mjs');
 const { Labels } = await load('rows.mjs');
 const { NameTable } = await load('name_table.mjs');
@@ -71,6 +74,20 @@ describe('parts', () => {
     const cases = JSON.parse(fs.readFileSync(new URL('../conformance/addresses.json', import.meta.url), 'utf8'));
     for (const [server, read] of Object.entries(cases.read)) assert.equal(serversOf({ server }).join(','), read);
     for (const server of cases.refused) assert.throws(() => serversOf({ server }), /^RangeError: server /, server);
+  });
+
+  it('close a client to which a server has named a writer that it does not know', async () => {
+    const server = new grpc.Server();
+    const learnStream = (call) => call.on('data', () => call.write({ opened: { nextOffset: 0 }, writerAddress: '127.0.0.1:1' }));
+    server.addService(LearningService.service, { learnStream });
+    const port = await promisify(server.bindAsync).call(server, '127.0.0.1:0', grpc.ServerCredentials.createInsecure());
+    const client = new Client(`127.0.0.1:${port}`);
+    const stream = await client.learnStream('m', 'p');
+    client.close();
+    // An error of what it closes would be nobody's.
+    await turn();
+    await stream.cancel();
+    server.forceShutdown();
   });
 
   it('read a number as a name where names are numbers, in texts and in programs', () => {
