@@ -25,6 +25,7 @@
 // Threads: one at a time.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -49,9 +50,11 @@ class BatchBuilder {
   BatchBuilder(BatchBuilder&&) = default;
   BatchBuilder& operator=(BatchBuilder&&) = default;
 
-  // Sets the size of the largest message that the server accepts, in bytes, at least 64 KiB. Default 16 MiB, as the
-  // server's --max-message-bytes.
-  void SetMostBytes(size_t bytes) { most_bytes_ = bytes; }
+  // Sets the size of the largest message that the server accepts, in bytes. Default 16 MiB, as the server's
+  // --max-message-bytes; a number beyond that flag's range counts as its nearest, 64 KiB or 1 GiB.
+  void SetMostBytes(size_t bytes) {
+    most_bytes_ = std::clamp(bytes, size_t{64} << 10, size_t{1} << 30);
+  }
 
   // True if the row has the kind, dense width and form of label of the rows in the batch, and the message that they
   // make is not too large.

@@ -81,6 +81,16 @@ TEST(BatchBuilder, HasNoMoreThanOneMessageTakes) {
   EXPECT_TRUE(builder.Fits(row));
 }
 
+TEST(BatchBuilder, TakesNoServersLimitThatNoServerHas) {
+  for (const size_t wrong : {size_t{0}, size_t{1023}, std::numeric_limits<size_t>::max()}) {
+    BatchBuilder builder;
+    builder.SetMostBytes(wrong);
+    EXPECT_TRUE(builder.Add(Sparse({1})).ok()) << wrong;
+    const Row large = Sparse(std::vector<uint32_t>(16 << 10));
+    EXPECT_EQ(builder.Fits(large), wrong > 1023) << wrong;
+  }
+}
+
 TEST(BatchBuilder, AddsTheValuesOfRepeatedNamesWhereTheRowSaysSo) {
   const auto add = [](BatchBuilder* builder, Row row) {
     row.adds_repeated_names = true;
