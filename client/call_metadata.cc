@@ -4,8 +4,6 @@
 #include <grpcpp/client_context.h>
 
 #include <algorithm>
-#include <array>
-#include <fstream>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
@@ -14,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "absl/synchronization/mutex.h"
+#include "core/file/read_file.h"
 
 namespace perceptrond::client {
 namespace {
@@ -48,7 +47,11 @@ class TokenSource {
                                   " is not encrypted, and others could read the token: use TLS, or "
                                   "allow it with token_without_tls"));
     }
-    if (token_.empty()) token_ = ReadFile();
+    if (token_.empty()) {
+      absl::StatusOr<std::string> read = Read();
+      if (!read.ok()) return NotSent(std::string(read.status().message()));
+      token_ = *std::move(read);
+    }
     if (!IsHeaderValue(token_)) {
       token_.clear();
       return NotSent(file_.empty() ? "the token has characters that no token has"
@@ -62,7 +65,7 @@ class TokenSource {
     absl::MutexLock lock(&mutex_);
     if (file_.empty()) return false;
     // Another call may have read it already.
-    if (token_ == refused) token_ = ReadFile();
+    if (token_ == refused) token_ = Read().value_or("");
     return !token_.empty() && token_ != refused;
   }
 
@@ -74,11 +77,12 @@ class TokenSource {
     absl::MutexLock lock(&mutex_);
     return token_;
   }
-  std::string ReadFile() const {
-    // A device such as /dev/zero has no end of a line.
-    std::array<char, kMaxTokenBytes> line{};
-    std::ifstream(file_).getline(line.data(), line.size());
-    return std::string(absl::StripAsciiWhitespace(line.data()));
+  // The file's first line.
+  absl::StatusOr<std::string> Read() const {
+    const absl::StatusOr<std::string> text = ReadFileUpTo(file_, kMaxTokenBytes, FileKind::kAny);
+    if (!text.ok()) return text;
+    return std::string(
+        absl::StripAsciiWhitespace(absl::string_view(*text).substr(0, text->find('\n'))));
   }
 
   const std::string file_;

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
-#include <sstream>
 #include <string>
 
 #include "absl/strings/ascii.h"
@@ -14,6 +13,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "core/file/read_file.h"
 #include "core/vector/name.h"
 
 namespace perceptrond::client {
@@ -94,13 +94,11 @@ namespace {
 // Reads nothing if the path is empty.
 absl::Status ReadPem(const char* flag, const std::string& path, std::string* pem) {
   if (path.empty()) return absl::OkStatus();
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream content;
-  content << file.rdbuf();
-  if (!file)
+  absl::StatusOr<std::string> content = ReadFileUpTo(path, kMaxPemBytes, FileKind::kAny);
+  if (!content.ok())
     return absl::InvalidArgumentError(
-        absl::StrCat(flag, ": cannot read ", path, "; give a PEM file"));
-  *pem = content.str();
+        absl::StrCat(flag, ": ", std::string(content.status().message()), "; give a PEM file"));
+  *pem = *std::move(content);
   // gRPC would report only that it could not connect.
   if (absl::StrContains(*pem, "-----BEGIN ")) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(flag, ": ", path, " is not a PEM file"));

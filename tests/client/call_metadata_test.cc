@@ -22,6 +22,8 @@ namespace {
 
 using ::testing::Each;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 // Knows one token, and keeps the headers that it sees.
 class TokenServer final : public v1::LearningService::Service {
@@ -138,6 +140,14 @@ TEST_F(CallMetadataTest, WhatIsNoTokenIsAnErrorAndSentNowhere) {
     EXPECT_TRUE(absl::IsUnauthenticated(Learn(metadata)));
   }
   EXPECT_THAT(server_.seen(), Each(""));
+}
+
+TEST_F(CallMetadataTest, ATokenThatIsTooLongIsNotCutButRefusedWithItsFile) {
+  const std::string path = File(std::string(9000, 'a'));
+  const absl::Status status = Learn({.token_file = path});
+  EXPECT_TRUE(absl::IsUnauthenticated(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr(path));
+  EXPECT_THAT(server_.seen(), IsEmpty());
 }
 
 TEST_F(CallMetadataTest, TheCallersTraceIsPassedOn) {

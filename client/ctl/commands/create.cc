@@ -3,10 +3,8 @@
 #include <google/protobuf/util/json_util.h>
 #include <CLI/CLI.hpp>
 #include <cstdint>
-#include <fstream>
 #include <memory>
 #include <optional>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -21,6 +19,7 @@
 #include "client/ctl/commands/space_flags.h"
 #include "client/ctl/output.h"
 #include "client/ctl/report.h"
+#include "core/file/read_file.h"
 #include "perceptron/v1/model.pb.h"
 
 namespace perceptrond::client {
@@ -61,12 +60,12 @@ bool HasNullElement(const google::protobuf::Value& value) {
 // Reads JSON of one of three forms: weights, a whole model as `get --weights -o json` prints it, or
 // one vector.
 absl::Status ReadWeights(const std::string& path, v1::Weights* weights) {
-  std::ifstream file(path);
-  if (!file) return absl::NotFoundError(absl::StrCat("cannot open ", path));
-  std::stringstream content;
-  content << file.rdbuf();
+  // As many as the largest message has.
+  constexpr size_t kMaxWeightsBytes = 1 << 30;
+  const absl::StatusOr<std::string> content = ReadFileUpTo(path, kMaxWeightsBytes, FileKind::kAny);
+  if (!content.ok()) return content.status();
   const auto parse = [&content](google::protobuf::Message* message) {
-    return google::protobuf::util::JsonStringToMessage(content.str(), message);
+    return google::protobuf::util::JsonStringToMessage(*content, message);
   };
   google::protobuf::Value whole;
   if (parse(&whole).ok() && HasNullElement(whole))

@@ -11,11 +11,28 @@ import grpc from '@grpc/grpc-js';
 /** Settings that must not be used. */
 export class ConnectionError extends RangeError {}
 
+// Servers take no longer headers; and room for all authorities that systems trust, many times.
+const [MOST_TOKEN_BYTES, MOST_PEM_BYTES] = [2 ** 13, 2 ** 22];
+
+/** The whole file. Throws ConnectionError if it has more than this many bytes: a device has no end. */
+function contentOf(file, most) {
+  const descriptor = fs.openSync(file);
+  try {
+    const content = Buffer.alloc(most + 1);
+    let size = 0;
+    for (let got = 1; got > 0 && size <= most; size += got) got = fs.readSync(descriptor, content, size, content.length - size);
+    if (size > most) throw new ConnectionError(`${file} has more than ${most} bytes`);
+    return content.subarray(0, size);
+  } finally {
+    fs.closeSync(descriptor);
+  }
+}
+
 /** An interceptor that sends the token in the file, read for each call, so that a new one is used at once. */
 function sendToken(file) {
   return (options, nextCall) => new grpc.InterceptingCall(nextCall(options), {
     start(metadata, listener, next) {
-      metadata.set('authorization', `Bearer ${fs.readFileSync(file, 'utf8').trim()}`);
+      metadata.set('authorization', `Bearer ${contentOf(file, MOST_TOKEN_BYTES).toString().trim()}`);
       next(metadata, listener);
     },
   });
@@ -89,7 +106,7 @@ export async function connect(Service, settings, servers = serversOf(settings)) 
     // Other characters no header may hold.
     ...(/^[!-~]+$/.test(trace) ? [sendTrace(trace)] : []),
   ];
-  const credentials = tls ? grpc.credentials.createSsl(fs.readFileSync(tls)) : grpc.credentials.createInsecure();
+  const credentials = tls ? grpc.credentials.createSsl(contentOf(tls, MOST_PEM_BYTES)) : grpc.credentials.createInsecure();
   return new Service(await target(servers), credentials, {
     // With several servers their certificates are for the first one's name.
     ...(tls && serversOf(settings).length > 1 ? { 'grpc.ssl_target_name_override': serversOf(settings)[0].replace(/:\d+$/, '').replace(/^\[|\]$/g, '') } : {}),

@@ -1,9 +1,9 @@
 """Channels to a server, or to the servers of a fleet. Needs no proto."""
 
 import atexit
+import errno
 import ipaddress
 import os
-import pathlib
 import re
 import socket
 import weakref
@@ -13,6 +13,9 @@ from typing import Any, Optional, Union
 import grpc
 
 Path = Union[str, "os.PathLike[str]"]
+
+# Servers take no longer headers; and room for all authorities that systems trust, many times.
+MOST_TOKEN_BYTES, MOST_PEM_BYTES = 8 << 10, 4 << 20
 
 # While no call waits, gRPC looks at a connection that is being made every five seconds only.
 os.environ.setdefault("GRPC_CLIENT_CHANNEL_BACKUP_POLL_INTERVAL_MS", "100")
@@ -80,16 +83,25 @@ def default_token_file() -> Optional[str]:
     return os.environ.get("PERCEPTRONCTL_TOKEN_FILE")
 
 
+def content_of(file: Path, most: int) -> bytes:
+    """The whole file. Raises OSError, also if it has more than this many bytes: a device has no end."""
+    with open(file, "rb") as opened:
+        content = opened.read(most + 1)
+    if len(content) > most:
+        raise OSError(errno.EFBIG, f"has more than {most} bytes", os.fspath(file))
+    return content
+
+
 def token_plugin(token_file: Path) -> grpc.CallCredentials:
     """Reads the token for each call, so that a new one is used at once."""
     return grpc.metadata_call_credentials(
-        lambda context, done: done((("authorization", f"Bearer {pathlib.Path(token_file).read_text().strip()}"),), None))
+        lambda context, done: done((("authorization", f"Bearer {content_of(token_file, MOST_TOKEN_BYTES).decode().strip()}"),), None))
 
 
 def credentials(target: Target) -> Optional[grpc.ChannelCredentials]:
     """None: neither TLS nor a token. gRPC itself refuses to send a token to another machine without TLS."""
     if target.tls_ca is not None:
-        made = grpc.ssl_channel_credentials(pathlib.Path(target.tls_ca).read_bytes())
+        made = grpc.ssl_channel_credentials(content_of(target.tls_ca, MOST_PEM_BYTES))
     elif target.token_file is not None:
         kind = grpc.LocalConnectionType.UDS if target.server.startswith("unix:") else grpc.LocalConnectionType.LOCAL_TCP
         made = grpc.local_channel_credentials(kind)

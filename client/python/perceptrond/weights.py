@@ -25,6 +25,7 @@ from typing import Any, Mapping, NamedTuple, Optional, Sequence
 import numpy
 import scipy.sparse
 
+from .channels import content_of
 from .client import Client
 from .errors import PerceptrondError
 from .linear import LinearModel
@@ -32,6 +33,8 @@ from .rows import Label, Row
 from .v1 import learner_pb2, model_pb2
 
 FORMATS = ("onnx", "sklearn", "vw")
+# Of a file, but for pickles: as many as the largest message has.
+MOST_BYTES = 1 << 30
 
 
 class LinearClassifier(NamedTuple):
@@ -168,7 +171,7 @@ def read_file(path: pathlib.Path, form: str) -> LinearClassifier:
         import onnx
         from google.protobuf.message import DecodeError
         try:
-            model = onnx.load_model_from_string(path.read_bytes())
+            model = onnx.load_model_from_string(content_of(path, MOST_BYTES))
         except DecodeError:
             raise ValueError("it is no ONNX model") from None
         if not model.HasField("graph"):
@@ -176,7 +179,7 @@ def read_file(path: pathlib.Path, form: str) -> LinearClassifier:
         return from_onnx(model)
     if form == "vw":
         try:
-            return from_vw(path.read_text(encoding="utf-8"))
+            return from_vw(content_of(path, MOST_BYTES).decode())
         except UnicodeDecodeError:
             raise ValueError("it is no text: write it by `vw --readable_model` or `--invert_hash`") from None
     import joblib

@@ -214,6 +214,8 @@ describe('the package', () => {
     const token = path.join(work, 'token');
     fs.writeFileSync(token, 'secret');
     await assert.rejects(new perceptrond.Client('192.0.2.1:7600', { tokenFile: token, giveUpAfter: 1 }).get('m'), /others could read the token/);
+    fs.writeFileSync(token, 'a'.repeat(8193));
+    await assert.rejects(new perceptrond.Client(address, { tokenFile: token }).get('m'), /token has more than 8192 bytes$/);
     const nowhere = new perceptrond.Client(`unix:${work}/nobody`, { giveUpAfter: 600 });
     await assert.rejects(nowhere.history.rename('named', 'other'), { code: 'UNAVAILABLE' });
     nowhere.close();

@@ -22,7 +22,7 @@ import numpy
 import scipy.sparse
 
 from perceptrond import columns, errors, matrices
-from perceptrond.channels import Target
+from perceptrond.channels import MOST_PEM_BYTES, Target, credentials
 from perceptrond.durations import duration
 from perceptrond.google_rpc import error_details_pb2, status_pb2
 from perceptrond.labels import Labels
@@ -118,6 +118,12 @@ class ReadingTest(unittest.TestCase):
         for wrong in cases["refused"]:
             with self.subTest(wrong), self.assertRaisesRegex(ValueError, "^server "):
                 Target(wrong)
+
+    def test_a_file_that_is_too_long_is_refused_by_its_name(self):
+        with tempfile.NamedTemporaryFile() as file:
+            file.truncate(MOST_PEM_BYTES + 1)
+            with self.assertRaisesRegex(OSError, f"more than {MOST_PEM_BYTES} bytes.*{file.name}"):
+                credentials(Target("localhost", tls_ca=file.name))
 
     def test_a_duration_is_a_timedelta_or_a_text(self):
         for given, seconds in (("30d", 30 * 86400), ("1h30m", 5400), ("1.5s", 1.5), ("250ms", 0.25), (datetime.timedelta(hours=2), 7200)):
