@@ -22,6 +22,7 @@
 #include "server/access/token.h"
 #include "server/config/build_info.h"
 #include "server/config/endpoint.h"
+#include "server/config/flag_list.h"
 #include "server/config/options.h"
 #include "server/config/unknown_variables.h"
 
@@ -133,16 +134,6 @@ Without a server: perceptrond backup FROM BACKUPS, perceptrond restore BACKUPS T
 verify FROM, and perceptrond migrate FROM TO; each has --help.
 )";
 
-// The value without what stands before an '@' after "//": a URL's user and password.
-std::string WithoutCredentials(std::string value) {
-  for (size_t at = value.rfind('@'); at != std::string::npos && at > 0;) {
-    const size_t begin = value.rfind("//", at);
-    if (begin == std::string::npos) break;
-    value.replace(begin + 2, at - begin - 2, "...");
-    at = value.rfind('@', begin);
-  }
-  return value;
-}
 }  // namespace
 
 void AddFlag(const Flag& flag, CLI::App* app) {
@@ -154,9 +145,7 @@ void AddFlag(const Flag& flag, CLI::App* app) {
         absl::c_any_of(given, [](unsigned char c) { return absl::ascii_iscntrl(c); });
     const std::string wrong = control ? "it holds a control character" : flag.set(values);
     if (!wrong.empty()) {
-      throw CLI::ValidationError(
-          name, absl::StrCat("\"", absl::Utf8SafeCEscape(WithoutCredentials(given)),
-                             "\" is not valid; ", wrong));
+      throw CLI::ValidationError(name, NotValid(given, wrong));
     }
     return true;
   };

@@ -8,6 +8,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -53,6 +54,17 @@ std::string Quoted(absl::string_view value) {
   const char quote = value.find('"') == absl::string_view::npos ? '"' : '\'';
   const std::string mark(1, quote);
   return absl::StrCat(mark, value, mark);
+}
+
+std::string NotValid(std::string value, absl::string_view wrong) {
+  // What stands before an '@' after "//" is a URL's user and password.
+  for (size_t at = value.rfind('@'); at != std::string::npos && at > 0;) {
+    const size_t begin = value.rfind("//", at);
+    if (begin == std::string::npos) break;
+    value.replace(begin + 2, at - begin - 2, "...");
+    at = value.rfind('@', begin);
+  }
+  return absl::StrCat("\"", absl::Utf8SafeCEscape(value), "\" is not valid; ", wrong);
 }
 
 void FlagList::Add(std::string name, std::string form, std::string help, Set set,

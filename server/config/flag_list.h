@@ -23,6 +23,8 @@ inline constexpr uint64_t kTiB = uint64_t{1} << 40;
 
 // The value as a config file's string.
 std::string Quoted(absl::string_view value);
+// The error message for a value of which Flag::set said what is wrong. It repeats no password of a URL.
+std::string NotValid(std::string value, absl::string_view wrong);
 
 // Builds the list of flags. Each method adds a flag of one kind.
 class FlagList {

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "core/journal/rocksdb_journal.h"
+#include "server/config/flag_list.h"
 #include "server/open_store.h"
 
 namespace perceptrond {
@@ -69,7 +70,7 @@ absl::Status SetFleet(const std::string& journal, Options& options) {
   const auto flag = absl::c_find_if(flags, [](const Flag& one) { return one.name == "journal"; });
   const std::string wrong = flag->set({journal});
   if (wrong.empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("\"", journal, "\" is not valid; ", wrong));
+  return absl::InvalidArgumentError(NotValid(journal, wrong));
 }
 
 absl::StatusOr<std::unique_ptr<Journal>> OpenToRead(const std::string& journal, Options options) {

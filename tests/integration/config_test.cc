@@ -20,11 +20,12 @@ class ConfigTest : public ::testing::Test {
 
 TEST_F(ConfigTest, WrongArgumentsOfMigrateExitWithTwoAndNoPasswordIsRepeated) {
   for (const char* const arguments :
-       {"migrate", "migrate /tmp/a /tmp/b", "migrate nats://user:secret@n:1 /tmp/a"})
-    EXPECT_EQ(RunServer(arguments).exit_code, 2) << arguments;
-  const CommandResult refused = RunServer("--journal nats://a:1,nats://user:top@secret@n:1");
-  EXPECT_EQ(refused.exit_code, 2);
-  EXPECT_THAT(refused.out, ::testing::Not(::testing::HasSubstr("secret")));
+       {"migrate", "migrate /tmp/a /tmp/b", "migrate nats://user:secret@n:1 /tmp/a",
+        "--journal nats://a:1,nats://user:top@secret@n:1"}) {
+    const CommandResult refused = RunServer(arguments);
+    EXPECT_EQ(refused.exit_code, 2) << arguments;
+    EXPECT_THAT(refused.out, ::testing::Not(::testing::HasSubstr("secret"))) << arguments;
+  }
 }
 
 TEST_F(ConfigTest, OnSighupTheLogLevelChangesAndWhatNeedsAStartIsNamed) {
