@@ -1,10 +1,12 @@
 // Access control, from any bytes. The first byte chooses: an access file gives rules
 // that keep their promises, or words about what is wrong; a request names the models that its handler
-// will see, as Protobuf's own parser says; headers give a token or a trace, or none.
+// will see, as Protobuf's own parser says; headers give a token or a trace, or none; a config file gives
+// settings that are printed as a file of the same ones, or words.
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/message.h>
 
 #include <cstdint>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -17,8 +19,10 @@
 #include "server/access/access_control.h"
 #include "server/access/method_access.h"
 #include "server/access/rules.h"
+#include "server/config/options.h"
 #include "server/rpc/trace_context.h"
 #include "tests/fuzz/fuzz_input.h"
+#include "tests/support/temp_dir.h"
 
 namespace {
 
@@ -121,20 +125,37 @@ void CheckHeaders(const std::string& value) {
   Check(perceptrond::ParseTraceparent(whole).has_value());
 }
 
+void CheckConfig(const std::string& text) {
+  static const perceptrond::testing::TempDir directory;
+  const auto parse = [](const std::string& content) {
+    const std::string path = directory.path() + "/config";
+    std::ofstream(path, std::ios::binary) << content;
+    return perceptrond::ParseOptions({"--config", path});
+  };
+  const perceptrond::ParseResult read = parse(text);
+  if (read.exit_code.has_value()) return Check(*read.exit_code == 2 && !read.err.empty());
+  const std::string printed = perceptrond::ConfigText(read.options);
+  perceptrond::testing::CheckEqual("settings", perceptrond::ConfigText(parse(printed).options),
+                                   printed);
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size < 2) return 0;
   const std::string bytes(reinterpret_cast<const char*>(data + 2), size - 2);
-  switch (data[0] % 3) {
+  switch (data[0] % 4) {
     case 0:
       CheckFile(bytes);
       break;
     case 1:
       CheckRequests(data[1], bytes);
       break;
-    default:
+    case 2:
       CheckHeaders(bytes);
+      break;
+    default:
+      CheckConfig(bytes);
   }
   return 0;
 }

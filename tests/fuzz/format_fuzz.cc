@@ -1,13 +1,17 @@
-// Any bytes as a file of examples: read or refused with words, never a crash; and what is read and
-// fits into a batch is what the server takes. The first byte chooses the format and its options.
+// Any bytes as a file of examples, which may be compressed: read or refused with words, never a crash; and what is read
+// and fits into a batch is what the server takes. The first byte chooses the format and its options; after 0xff the rest
+// is addresses of servers.
 #include <cstdint>
 #include <limits>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "client/batch_builder.h"
+#include "client/format/decompress.h"
 #include "client/format/format.h"
 #include "client/format/reader.h"
+#include "client/target.h"
 #include "core/features/name_table.h"
 #include "core/vector/check.h"
 #include "core/vector/name.h"
@@ -25,7 +29,7 @@ using perceptrond::testing::Check;
 
 FormatOptions Options(uint8_t choice) {
   FormatOptions options;
-  options.kind = static_cast<FormatKind>(choice % 5);
+  options.kind = static_cast<FormatKind>((choice & 0x07) % 6);
   options.labels.zero_is_negative = (choice & 0x08) != 0;
   if ((choice & 0x10) != 0) options.labels.names = {"ham", "spam"};
   options.require_label = (choice & 0x20) != 0;
@@ -55,6 +59,10 @@ void CheckMessage(BatchBuilder& builder) {
   if (columns.texts_size() > 0) {
     Check(columns.texts_size() == static_cast<int>(rows) && columns.row_ends().empty());
     for (const std::string& text : columns.texts()) Check(perceptrond::IsValidUtf8(text));
+    return;
+  }
+  if (columns.prediction_ids_size() > 0) {
+    Check(columns.prediction_ids_size() == static_cast<int>(rows) && columns.row_ends().empty());
     return;
   }
   perceptrond::NameTable names;
@@ -102,14 +110,39 @@ bool ReadExample(Reader& reader, const FormatOptions& options, BatchBuilder& bat
   return true;
 }
 
+// The bytes, or what they are once they are decompressed: a part of it, up to any damage.
+std::string Decompressed(const std::string& bytes) {
+  constexpr size_t kMostBytes = 1 << 20;
+  const auto source = perceptrond::client::Decompress("f", perceptrond::client::OpenMemory(&bytes));
+  std::string content;
+  std::vector<char> buffer(64 << 10);
+  while (content.size() < kMostBytes) {
+    const absl::StatusOr<size_t> count = source->Read(buffer.data(), buffer.size());
+    Check(count.ok() || absl::IsDataLoss(count.status()) ||
+          absl::IsResourceExhausted(count.status()));
+    if (count.value_or(0) == 0) break;
+    content.append(buffer.data(), *count);
+  }
+  return content;
+}
+
+// Addresses are read in a form that is read as itself.
+void CheckAddresses(const std::string& text) {
+  const absl::StatusOr<std::string> read = perceptrond::client::ReadAddresses(text);
+  if (!read.ok()) return Check(!read.status().message().empty());
+  Check(perceptrond::client::ReadAddresses(*read).value() == *read);
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
+  const std::string bytes(reinterpret_cast<const char*>(data + 1), size - 1);
+  if (data[0] == 0xff) return CheckAddresses(bytes), 0;
   const FormatOptions options = Options(data[0]);
   const auto format = perceptrond::client::MakeFormat(options);
   Check(format.ok());
-  const std::string content(reinterpret_cast<const char*>(data + 1), size - 1);
+  const std::string content = Decompressed(bytes);
   Reader reader("f", perceptrond::client::OpenMemory(&content), format->get(), 0);
   BatchBuilder batch;
   int64_t line = 0;

@@ -41,9 +41,11 @@ printf '%s\n' $fuzzers | xargs -P "${JOBS:-$(nproc)}" -I '{}' sh -eu -c '
     forms_fuzz) how_long=$6 ;;
     # As long as a call to the server may take.
     methods_fuzz) how_long="$6 -timeout=60" ;;
-    format_fuzz | learner_fuzz) how_long=$5 ;;
+    # The window of zstd takes up to 128 MiB.
+    format_fuzz) how_long="$5 -malloc_limit_mb=160" ;;
+    learner_fuzz) how_long=$5 ;;
   esac
-  if "$1/bin/$2" -timeout=10 $how_long -rss_limit_mb=2048 -malloc_limit_mb=64 -max_len=4096 -print_final_stats=1 \
+  if "$1/bin/$2" -timeout=10 -rss_limit_mb=2048 -malloc_limit_mb=64 -max_len=4096 -print_final_stats=1 $how_long \
     -artifact_prefix="$1/findings/$2-" "$1/corpus/$2" "$3/tests/fuzz/corpus/$2" >"$log" 2>&1; then
     printf "%s: %s inputs\n" "$2" "$(sed -n "s/^stat::number_of_executed_units: *//p" "$log")"
   else
