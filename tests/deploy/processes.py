@@ -1,19 +1,16 @@
 """Programs under test: started, waited for by what they say, and ended with the test."""
 
 import contextlib
-import fcntl
 import pathlib
-import random
 import re
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 import urllib.error
 import urllib.request
 
-LOCAL_PORTS = pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range")
+HOLDERS = []
 
 
 def wait_for(what, condition, seconds=3600):
@@ -40,26 +37,14 @@ def get(url):
 
 
 def free_ports(count):
-    """Ports below the range that the system gives to connections and to port 0, so that no other program takes one before it is used.
-    All tests that run here take them in turn, as OwnPort in tests/support does, so that none is given twice."""
-    first, end = 20000, int(LOCAL_PORTS.read_text().split()[0])
-    with open(pathlib.Path(tempfile.gettempdir()) / "perceptrond-test-ports", "a+") as turn, contextlib.ExitStack() as stack:
-        fcntl.flock(turn, fcntl.LOCK_EX)
-        turn.seek(0)
-        # Runs that have a directory each begin anywhere.
-        last, ports = int(turn.read() or random.randrange(first, end)), []
-        for _ in range(end - first):
-            last = last + 1 if last + 1 < end else first
-            one = stack.enter_context(socket.socket())
-            with contextlib.suppress(OSError):
-                one.bind(("127.0.0.1", last))
-                ports.append(last)
-            if len(ports) == count:
-                break
-        turn.truncate(0)
-        turn.write(str(last))
-    assert len(ports) == count, f"only {len(ports)} ports are free"
-    return ports
+    """Ports of the loopback address that the system gives to nobody else, whoever runs tests there: this process holds them, bound without
+    listening, until it ends. A program that sets SO_REUSEADDR can listen at one, as OwnPort in tests/support says."""
+    holders = [socket.socket() for _ in range(count)]
+    for holder in holders:
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        holder.bind(("127.0.0.1", 0))
+    HOLDERS.extend(holders)
+    return [holder.getsockname()[1] for holder in holders]
 
 
 @contextlib.contextmanager

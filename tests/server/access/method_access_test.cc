@@ -24,7 +24,7 @@ MethodAccess Access(const std::string& method) {
   return MethodAccess(*found);
 }
 
-grpc::ByteBuffer Bytes(const std::string& text, size_t slice = 1 << 20) {
+grpc::ByteBuffer InSlices(const std::string& text, size_t slice = 1 << 20) {
   std::vector<grpc::Slice> slices;
   for (size_t i = 0; i < text.size(); i += slice) slices.emplace_back(text.substr(i, slice));
   return grpc::ByteBuffer(slices.data(), slices.size());
@@ -32,7 +32,7 @@ grpc::ByteBuffer Bytes(const std::string& text, size_t slice = 1 << 20) {
 
 NamedModels Read(const MethodAccess& access, const std::string& bytes, size_t slice = 1 << 20) {
   NamedModels named;
-  grpc::ByteBuffer buffer = Bytes(bytes, slice);
+  grpc::ByteBuffer buffer = InSlices(bytes, slice);
   EXPECT_TRUE(access.Read(buffer, named));
   EXPECT_EQ(buffer.Length(), bytes.size());
   return named;
@@ -72,7 +72,7 @@ TEST(MethodAccess, OfSeveralNamesTheOneThatTheHandlerTakesIsChecked) {
       if (random() % 8 == 0) bytes += std::string("\x0b\x0c");
     }
     RequestWithExamples<v1::LearnRequest> parsed;
-    grpc::ByteBuffer buffer = Bytes(bytes);
+    grpc::ByteBuffer buffer = InSlices(bytes);
     if (!ParseMessage(buffer, 1 << 20, parsed).ok()) continue;
     EXPECT_EQ(Read(access, bytes, 1 + random() % 40).model, parsed.model());
   }
@@ -95,7 +95,7 @@ TEST(MethodAccess, MalformedBytesAreNotRead) {
   for (const std::string& bytes : {std::string("\x0a\x7f"), std::string("\x0a\x02\x0a\x7f"),
                                    std::string("\xff"), std::string("\x0c")}) {
     NamedModels named;
-    grpc::ByteBuffer buffer = Bytes(bytes);
+    grpc::ByteBuffer buffer = InSlices(bytes);
     EXPECT_FALSE(access.Read(buffer, named));
   }
 }
