@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -131,14 +132,16 @@ TEST_F(RelayTest, ACallToAServerThatIsNoLongerTheWriterEnds) {
 }
 
 TEST_F(RelayTest, TheClientsDeadlineIsTheWritersToo) {
-  method_ = Make<UntilCancel>(counts_);
-  // On a busy machine a call may not reach the writer in a second.
-  for (absl::Duration time = absl::Seconds(1); counts_.begun() == 0; time *= 2) {
-    ClientCall call(front_.Connect(), "/call", time);
-    call.Write("first");
-    EXPECT_EQ(call.Finish().error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
-  }
-  EXPECT_TRUE(counts_.AwaitCancelled(1));
+  std::atomic<bool> has_deadline = false;
+  method_ = [&has_deadline](Call& call) {
+    const auto deadline = call.context().deadline();
+    has_deadline = deadline != deadline.max();
+    call.Bind(std::make_shared<Reactor>());
+    call.Finish(grpc::Status::OK);
+  };
+  ClientCall call(front_.Connect(), "/call");
+  EXPECT_TRUE(call.Finish().ok());
+  EXPECT_TRUE(has_deadline);
 }
 
 TEST_F(RelayTest, ACancelledClientCancelsTheWritersCall) {

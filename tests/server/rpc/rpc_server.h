@@ -88,10 +88,9 @@ class RpcServer {
 // Each method waits until what it starts is done. One thread, but for Cancel.
 class ClientCall {
  public:
-  ClientCall(const std::shared_ptr<grpc::Channel>& channel, const std::string& path,
-             absl::Duration time = kLong)
+  ClientCall(const std::shared_ptr<grpc::Channel>& channel, const std::string& path)
       : stub_(channel) {
-    context_.set_deadline(absl::ToChronoTime(absl::Now() + time));
+    context_.set_deadline(absl::ToChronoTime(absl::Now() + kLong));
     stream_ = stub_.PrepareCall(&context_, path, &queue_);
     stream_->StartCall(this);
   }
