@@ -26,6 +26,12 @@ class ModelChangesTest : public ::testing::Test {
       header.mutable_model()->set_name(name);
       EXPECT_OK(other_->Create(header));
     }
+    other_->Listen([this](absl::string_view message) {
+      ::perceptron::fleet::v1::Heartbeat heartbeat;
+      EXPECT_TRUE(heartbeat.ParseFromString(std::string(message)));
+      EXPECT_THAT(heartbeat.used_models(), ElementsAre(7));
+      if (!told_.HasBeenNotified()) told_.Notify();
+    });
     Fleet::Hooks hooks;
     hooks.drop = [](const auto& /*models*/, bool /*commit*/, const absl::Status& /*why*/) {};
     hooks.on_followed = [](const Model& /*model*/) {};
@@ -67,6 +73,8 @@ class ModelChangesTest : public ::testing::Test {
   MemoryJournal journal_;
   // Another server's.
   const std::unique_ptr<MemoryJournal> other_ = journal_.OpenAgain();
+  // This server has sent its first heartbeat.
+  absl::Notification told_;
   absl::Notification goes_on_;
   Mutex mutex_;
   std::vector<std::string> received_ ABSL_GUARDED_BY(mutex_);
@@ -75,14 +83,7 @@ class ModelChangesTest : public ::testing::Test {
 };
 
 TEST_F(ModelChangesTest, OtherServersAreToldWhichModelsAreUsed) {
-  absl::Notification told;
-  other_->Listen([&](absl::string_view message) {
-    ::perceptron::fleet::v1::Heartbeat heartbeat;
-    EXPECT_TRUE(heartbeat.ParseFromString(std::string(message)));
-    EXPECT_THAT(heartbeat.used_models(), ElementsAre(7));
-    if (!told.HasBeenNotified()) told.Notify();
-  });
-  told.WaitForNotification();
+  told_.WaitForNotification();
   other_->Listen(nullptr);
   ::perceptron::fleet::v1::Heartbeat heartbeat;
   heartbeat.set_server_id("other");
