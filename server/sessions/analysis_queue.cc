@@ -63,7 +63,7 @@ std::shared_ptr<AnalysisQueue::Job> AnalysisQueue::Take() {
   const auto next = FindNext();
   std::shared_ptr<Job> job = *next;
   waiting_.erase(next);
-  if (under_way_.empty()) turn_began_ = Clock::now();
+  if (under_way_.empty()) turn_began_ = options_.now();
   under_way_.push_back(job.get());
   return job;
 }
@@ -88,7 +88,7 @@ void AnalysisQueue::RunAll() {
 }
 
 std::chrono::nanoseconds AnalysisQueue::AwaitTurn(const Job& job) {
-  const Clock::time_point began = Clock::now();
+  const Clock::time_point began = options_.now();
   MutexLock lock(&mutex_);
   if (under_way_.front() == &job) {
     if (under_way_.size() == 1 || began - turn_began_ < kTurn) return {};
@@ -99,18 +99,18 @@ std::chrono::nanoseconds AnalysisQueue::AwaitTurn(const Job& job) {
   };
   while (!job.cancelled() && !mutex_.AwaitWithTimeout(absl::Condition(&has_turn), kCancelInterval))
     continue;
-  return Clock::now() - began;
+  return options_.now() - began;
 }
 
 void AnalysisQueue::PassTurn() {
   under_way_.push_back(under_way_.front());
   under_way_.pop_front();
-  turn_began_ = Clock::now();
+  turn_began_ = options_.now();
 }
 
 void AnalysisQueue::End(const Job& job) {
   MutexLock lock(&mutex_);
-  if (under_way_.front() == &job) turn_began_ = Clock::now();
+  if (under_way_.front() == &job) turn_began_ = options_.now();
   std::erase(under_way_, &job);
 }
 

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -38,6 +39,8 @@ class AnalysisQueue {
     virtual bool small() const = 0;
   };
 
+  using Clock = std::chrono::steady_clock;
+
   // Analyses under way at a time.
   static constexpr size_t kMaxUnderWay = 4;
   // How long one computes while others wait for their turn.
@@ -48,6 +51,8 @@ class AnalysisQueue {
     size_t max_jobs = 64;
     // The longest that one may be under way: its Run sees to it.
     absl::Duration max_time = absl::Minutes(15);
+    // Measures turns; replaceable in tests.
+    std::function<Clock::time_point()> now = Clock::now;
   };
 
   explicit AnalysisQueue(const Options& options);
@@ -62,7 +67,6 @@ class AnalysisQueue {
   std::chrono::nanoseconds AwaitTurn(const Job& job) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  using Clock = std::chrono::steady_clock;
   using Waiting = std::deque<std::shared_ptr<Job>>;
 
   void RunAll() ABSL_LOCKS_EXCLUDED(mutex_);

@@ -15,9 +15,9 @@
 namespace perceptrond::analysis_queue_test {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using Clock = AnalysisQueue::Clock;
 
-// Runs until its end is set, and counts its steps, each of a millisecond of a processor.
+// Runs until its end is set, and counts its steps, each of a millisecond of the queue's clock.
 class FakeJob final : public AnalysisQueue::Job {
  public:
   FakeJob(AnalysisQueue& queue, std::string model, bool small = true, int steps = 1 << 30)
@@ -28,8 +28,7 @@ class FakeJob final : public AnalysisQueue::Job {
     begun.Notify();
     while (!end && !cancelled() && steps < steps_) {
       EXPECT_FALSE(computing.exchange(true)) << "another computes";
-      const Clock::time_point step = Clock::now() + std::chrono::milliseconds(1);
-      while (Clock::now() < step) continue;
+      ++milliseconds;
       ++steps;
       computing = false;
       queue_.AwaitTurn(*this);
@@ -44,6 +43,11 @@ class FakeJob final : public AnalysisQueue::Job {
     for (const int until = steps + more; steps < until;) std::this_thread::yield();
   }
 
+  static Clock::time_point now() {
+    return Clock::time_point(std::chrono::milliseconds(milliseconds));
+  }
+
+  inline static std::atomic<int64_t> milliseconds = 0;
   inline static std::atomic<bool> computing = false;
   absl::Notification begun;
   absl::Notification ended;
@@ -73,7 +77,7 @@ class AnalysisQueueTest : public ::testing::Test {
   }
 
   std::vector<std::shared_ptr<FakeJob>> all_;
-  AnalysisQueue queue_{{.max_jobs = 6}};
+  AnalysisQueue queue_{{.max_jobs = 6, .now = FakeJob::now}};
 };
 
 TEST_F(AnalysisQueueTest, AShortOneIsDoneBesideALongOneThatGoesOn) {
