@@ -57,7 +57,7 @@ TEST(SelfProbeTest, AnAddressThatStopsAnsweringIsReportedAfterThreeFailures) {
     uint64_t accepted = 0;
     SelfProbe probe({{address, socket.address()}},
                     {.interval = absl::Milliseconds(1),
-                     .timeout = absl::Milliseconds(100),
+                     .timeout = absl::Milliseconds(20),
                      .accepted = [&] { return answers ? accepted += 2 : accepted; },
                      .on_failure =
                          [&](const std::string& name, const std::string& error) {
@@ -66,7 +66,8 @@ TEST(SelfProbeTest, AnAddressThatStopsAnsweringIsReportedAfterThreeFailures) {
                            if (!failed.HasBeenNotified()) failed.Notify();
                          }});
     Answerer answerer(socket, probe);
-    answerer.AwaitOwn(5);
+    // One of them, at least, is answered in time, however busy the machine.
+    answerer.AwaitOwn(50);
     EXPECT_FALSE(failed.HasBeenNotified());
     answerer.Stop();
     answers = false;
