@@ -138,9 +138,12 @@ class JournalAwayTest : public StoreTest {
     Store::Options options;
     FleetOptions fleet;
     fleet.address = "server";
+    fleet.now = [this] { return now_.load(); };
     options.fleet = std::make_shared<FleetOptions>(fleet);
     store_ =
         std::make_unique<Store>(std::make_unique<FaultyJournal>(fleet_journal_, plan), options);
+    // Nobody else writes the partition.
+    now_ = now_.load() + absl::ToChronoNanoseconds(fleet.writer_timeout);
     WaitUntil([this] { return store_->fleet()->stats().front().writes; });
   }
   ~JournalAwayTest() override {
@@ -164,6 +167,7 @@ class JournalAwayTest : public StoreTest {
   }
 
   std::atomic<bool> away_ = false;
+  std::atomic<Members::Clock::time_point> now_ = Members::Clock::time_point(std::chrono::hours(1));
   const std::shared_ptr<Journal> fleet_journal_ =
       std::make_shared<MemoryJournal>(MemoryJournal::Options{.tail_bytes = 1 << 20});
 };
