@@ -6,6 +6,7 @@
 // an error that has a reason and names the field that is invalid. The server is as well as before:
 // every model that there is then learns and predicts, has the same settings, weights and counters
 // when it is loaded from the journal, and can be deleted.
+#include <google/protobuf/arena.h>
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/empty.pb.h>
 #include <google/protobuf/message.h>
@@ -205,9 +206,9 @@ const MethodDescriptor& Find(const ApiMethod& method) {
   return *found;
 }
 
-std::unique_ptr<Message> Make(const google::protobuf::Descriptor& type) {
-  return std::unique_ptr<Message>(
-      google::protobuf::MessageFactory::generated_factory()->GetPrototype(&type)->New());
+// On the arena: a message of a million examples is allocated in a few pieces.
+Message& Make(const google::protobuf::Descriptor& type, google::protobuf::Arena& arena) {
+  return *google::protobuf::MessageFactory::generated_factory()->GetPrototype(&type)->New(&arena);
 }
 
 // The detail of this type; an empty one if the error has none.
@@ -440,24 +441,25 @@ class Program {
     const std::string token = input.Below(8) == 7 ? kReader : kAdmin;
     constexpr const char* kNames[] = {"models/a", "models/b", "models/c", "models/new"};
     const std::string name = input.OneOf(kNames);
+    google::protobuf::Arena arena;
     std::vector<std::string> messages;
     for (size_t left = type.client_streaming() ? 1 + input.Below(3) : 1; left > 0; --left) {
-      const std::unique_ptr<Message> message = Make(*type.input_type());
-      Check(google::protobuf::TextFormat::ParseFromString(method.Request(name), message.get()));
-      AddFile(*message);
+      Message& message = Make(*type.input_type(), arena);
+      Check(google::protobuf::TextFormat::ParseFromString(method.Request(name), &message));
+      AddFile(message);
       size_t changes = input.Below(kMostChanges + 2);
       if (changes > kMostChanges) {
         const std::string bytes = input.Bytes(input.Byte());
-        if (!message->MergeFromString(bytes)) {
+        if (!message.MergeFromString(bytes)) {
           messages.push_back(bytes);
           continue;
         }
         changes = input.Below(kMostChanges + 1);
       }
-      for (; changes > 0; --changes) mutator_.Mutate(input, *message);
-      AddTokens(input, *message);
-      AddUid(input, *message);
-      messages.push_back(message->SerializePartialAsString());
+      for (; changes > 0; --changes) mutator_.Mutate(input, message);
+      AddTokens(input, message);
+      AddUid(input, message);
+      messages.push_back(message.SerializePartialAsString());
     }
     // A watch has no end.
     const size_t most_answers = absl::StrContains(method.path, "Watch") ? 1 : SIZE_MAX;
@@ -465,10 +467,10 @@ class Program {
     std::vector<std::string> answers;
     CheckStatus(path, TheService().Call(path, messages, token, most_answers, answers));
     for (const std::string& bytes : answers) {
-      const std::unique_ptr<Message> answer = Make(*type.output_type());
-      Check(answer->ParseFromString(bytes));
-      CheckAnswer(messages.back(), *answer);
-      Remember(*answer);
+      Message& answer = Make(*type.output_type(), arena);
+      Check(answer.ParseFromString(bytes));
+      CheckAnswer(messages.back(), answer);
+      Remember(answer);
     }
   }
 
