@@ -11,6 +11,7 @@
 #include <memory>
 #include <type_traits>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
@@ -52,10 +53,12 @@ level_enum SpdlogLevel(LogLevel level) {
   return level_enum::err;
 }
 
+// Errors of one call, as that its messages are compressed, are for its client, which gets them.
 void LogFromGrpc(gpr_log_func_args* args) {
-  const LogLevel level = args->severity == GPR_LOG_SEVERITY_ERROR  ? LogLevel::kError
-                         : args->severity == GPR_LOG_SEVERITY_INFO ? LogLevel::kDebug
-                                                                   : LogLevel::kTrace;
+  const bool of_a_call = absl::EndsWith(args->file, "/surface/call.cc");
+  const LogLevel level = args->severity == GPR_LOG_SEVERITY_ERROR && !of_a_call ? LogLevel::kError
+                         : args->severity == GPR_LOG_SEVERITY_DEBUG             ? LogLevel::kTrace
+                                                                                : LogLevel::kDebug;
   Log(level, args->message, {{"component", "grpc"}, {"file", args->file}, {"line", args->line}});
 }
 

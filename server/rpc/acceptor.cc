@@ -55,6 +55,11 @@ Acceptor::~Acceptor() {
 }
 
 void Acceptor::AddTo(grpc::ServerBuilder& builder) {
+  // gRPC would decompress a message whatever its size is then. It ends such a call with UNIMPLEMENTED; a message that is
+  // there already stays as it is.
+  for (const grpc_compression_algorithm algorithm : {GRPC_COMPRESS_DEFLATE, GRPC_COMPRESS_GZIP})
+    builder.SetCompressionAlgorithmSupportStatus(algorithm, false);
+  builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
   builder.RegisterAsyncGenericService(&service_);
   queue_ = builder.AddCompletionQueue();
 }

@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -157,6 +158,26 @@ TEST_F(AcceptorTest, FinishWaitsForACallThatIsFinishedLate) {
   late->Finish(grpc::Status::CANCELLED);
   over.WaitForNotification();
   stops.join();
+}
+
+// A few kilobytes may become gigabytes.
+TEST_F(AcceptorTest, ACompressedMessageIsRefusedAndNotDecompressed) {
+  const Call::Method method = Make<EchoOne>(counts_);
+  RpcServer server(All(method));
+  for (const auto& [algorithm, name] :
+       {std::pair{GRPC_COMPRESS_GZIP, "gzip"}, {GRPC_COMPRESS_DEFLATE, "deflate"}}) {
+    grpc::ChannelArguments arguments;
+    arguments.SetCompressionAlgorithm(algorithm);
+    std::string answer;
+    const grpc::Status status =
+        AskBytes(server.Connect(arguments), "/a.B/C", std::string(3 << 20, 'x'), answer);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::UNIMPLEMENTED);
+    EXPECT_NE(status.error_message().find(name), std::string::npos) << status.error_message();
+    EXPECT_EQ(answer, "");
+  }
+  std::string answer;
+  EXPECT_TRUE(AskBytes(server.Connect(), "/a.B/C", "plain", answer).ok());
+  EXPECT_EQ(answer, "plain");
 }
 
 TEST_F(AcceptorTest, TheDrainWaitsForACallFromItsRequestUntilItIsOver) {

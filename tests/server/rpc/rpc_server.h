@@ -36,6 +36,13 @@ inline std::string ToText(const grpc::ByteBuffer& bytes) {
   return text;
 }
 
+// At most so many bytes of fields that no message has, each of which takes sixteen times its two bytes once it is parsed.
+inline std::string UnknownFields(size_t bytes) {
+  std::string fields;
+  while (fields.size() + 2 <= bytes) fields.append("\x78\0", 2);
+  return fields;
+}
+
 // The reason in the ErrorInfo of a call's status; empty if there is none.
 inline std::string ReasonOf(const grpc::Status& status) {
   google::rpc::Status details;
@@ -70,8 +77,7 @@ class RpcServer {
   }
   int port() const { return port_; }
   // A connection of its own.
-  std::shared_ptr<grpc::Channel> Connect() {
-    grpc::ChannelArguments arguments;
+  std::shared_ptr<grpc::Channel> Connect(grpc::ChannelArguments arguments = {}) {
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
     std::shared_ptr<grpc::Channel> channel = grpc::CreateCustomChannel(
         absl::StrCat("127.0.0.1:", port_), grpc::InsecureChannelCredentials(), arguments);
