@@ -240,8 +240,10 @@ struct ModelFileReader::Parts {
   // Whether there is memory for a frame.
   absl::Status HoldFrame(absl::string_view frame) const {
     if (hold == nullptr) return absl::OkStatus();
+    google::protobuf::io::CodedInputStream bytes(reinterpret_cast<const uint8_t*>(frame.data()),
+                                                 static_cast<int>(frame.size()));
     return hold(read_bytes + unread.capacity() +
-                ParsedBytes(*storage::ModelFileFrame::descriptor(), frame));
+                ParsedBytes(*storage::ModelFileFrame::descriptor(), bytes));
   }
 
   const ModelLimits limits;

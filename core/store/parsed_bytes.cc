@@ -1,6 +1,6 @@
 #include "core/store/parsed_bytes.h"
 
-#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/descriptor.pb.h>
 #include <google/protobuf/message.h>
 #include <google/protobuf/unknown_field_set.h>
 #include <google/protobuf/wire_format_lite.h>
@@ -14,81 +14,133 @@ namespace {
 
 using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
+using google::protobuf::UnknownField;
+using google::protobuf::UnknownFieldSet;
 using google::protobuf::internal::WireFormatLite;
 using google::protobuf::io::CodedInputStream;
 
 // Protobuf parses nothing deeper.
 constexpr int kDeepest = 100;
+// Arrays double as they grow.
+constexpr size_t kGrowth = 2;
+// A number that the type does not have, and what a repeated one takes at most.
+constexpr size_t kUnknownBytes = kGrowth * sizeof(UnknownField);
+constexpr size_t kPointerBytes = kGrowth * sizeof(void*);
 
-// Of `size` bytes that are no message: a string, or packed numbers, of which varints grow.
-size_t ValueBytes(const FieldDescriptor* field, size_t size) {
-  if (field == nullptr) return size + sizeof(google::protobuf::UnknownField) + sizeof(std::string);
-  switch (field->cpp_type()) {
-    case FieldDescriptor::CPPTYPE_STRING:
-      return size + sizeof(void*) + sizeof(std::string);
-    case FieldDescriptor::CPPTYPE_FLOAT:
-    case FieldDescriptor::CPPTYPE_DOUBLE:
-      return size;
+// Of an element of a repeated field whose numbers are varints, of a byte or more.
+size_t ElementBytes(const FieldDescriptor& field) {
+  switch (field.cpp_type()) {
+    case FieldDescriptor::CPPTYPE_BOOL:
+      return sizeof(bool);
+    case FieldDescriptor::CPPTYPE_INT64:
+    case FieldDescriptor::CPPTYPE_UINT64:
+      return sizeof(uint64_t);
     default:
-      break;
+      return sizeof(uint32_t);
   }
-  const bool is_fixed = field->type() == FieldDescriptor::TYPE_FIXED32 ||
-                        field->type() == FieldDescriptor::TYPE_FIXED64;
-  return is_fixed ? size : size * sizeof(uint64_t);
+}
+
+bool HasFixedSize(const FieldDescriptor& field) {
+  const WireFormatLite::WireType type =
+      WireFormatLite::WireTypeForFieldType(static_cast<WireFormatLite::FieldType>(field.type()));
+  return type == WireFormatLite::WIRETYPE_FIXED32 || type == WireFormatLite::WIRETYPE_FIXED64;
+}
+
+// Of `size` bytes that are no message: a string, packed numbers, or a field that is unknown, also because the type's field
+// of that number is no such one.
+size_t ValueBytes(const FieldDescriptor* field, size_t size) {
+  if (field != nullptr && field->cpp_type() == FieldDescriptor::CPPTYPE_STRING)
+    return size + sizeof(std::string) + kPointerBytes;
+  if (field == nullptr || !field->is_packable()) return size + sizeof(std::string) + kUnknownBytes;
+  return HasFixedSize(*field) ? size : size * ElementBytes(*field) * kGrowth;
+}
+
+size_t ObjectBytes(const Descriptor& type) {
+  // Of a map's entry key and value are kept, in a node; its prototype does not tell its size.
+  if (type.options().map_entry()) {
+    const Descriptor* const value = type.map_value()->message_type();
+    return sizeof(std::string) + (value == nullptr ? sizeof(std::string) : ObjectBytes(*value));
+  }
+  return google::protobuf::MessageFactory::generated_factory()
+      ->GetPrototype(&type)
+      ->SpaceUsedLong();
+}
+
+// An empty message of the type, and what refers to it.
+size_t EmptyBytes(const Descriptor& type) {
+  thread_local absl::flat_hash_map<const Descriptor*, size_t> known;
+  const auto [found, is_new] = known.try_emplace(&type);
+  if (is_new) found->second = kPointerBytes + ObjectBytes(type);
+  return found->second;
 }
 
 class Measure {
  public:
-  explicit Measure(absl::string_view bytes)
-      : in_(reinterpret_cast<const uint8_t*>(bytes.data()), static_cast<int>(bytes.size())) {}
+  Measure(CodedInputStream& in, const ReadInPlace& in_place) : in_(in), in_place_(in_place) {}
 
-  // Of the message up to the limit.
-  size_t Message(const Descriptor& type, int depth = 0) {
-    size_t bytes = Empty(type);
-    while (const uint32_t tag = in_.ReadTag()) {
-      const FieldDescriptor* const field =
-          type.FindFieldByNumber(WireFormatLite::GetTagFieldNumber(tag));
-      if (WireFormatLite::GetTagWireType(tag) != WireFormatLite::WIRETYPE_LENGTH_DELIMITED) {
-        if (!WireFormatLite::SkipField(&in_, tag)) break;
-        bytes += sizeof(google::protobuf::UnknownField);
-        continue;
-      }
-      uint32_t size = 0;
-      if (!in_.ReadVarint32(&size) || size > INT32_MAX) break;
-      if (field == nullptr || field->message_type() == nullptr || depth >= kDeepest) {
-        bytes += ValueBytes(field, size);
-        if (!in_.Skip(static_cast<int>(size))) break;
-        continue;
-      }
-      const CodedInputStream::Limit limit = in_.PushLimit(static_cast<int>(size));
-      bytes += Message(*field->message_type(), depth + 1);
-      const bool whole = in_.BytesUntilLimit() == 0;
-      in_.PopLimit(limit);
-      if (!whole) break;
-    }
-    return bytes;
+  size_t bytes() const { return bytes_; }
+
+  // Of the message up to the limit. False if it is malformed.
+  bool AddMessage(const Descriptor& type, int depth = 0) {
+    bytes_ += EmptyBytes(type);
+    return AddFields(&type, depth, 0);
   }
 
  private:
-  // An empty message of the type, and what refers to it.
-  size_t Empty(const Descriptor& type) {
-    const auto [found, is_new] = empty_.try_emplace(&type);
-    if (is_new) {
-      found->second = sizeof(void*) + google::protobuf::MessageFactory::generated_factory()
-                                          ->GetPrototype(&type)
-                                          ->SpaceUsedLong();
+  // Up to the limit, or to the end of the group of this number; of an unknown one, without a type.
+  bool AddFields(const Descriptor* type, int depth, int group) {
+    while (const uint32_t tag = in_.ReadTag()) {
+      const int number = WireFormatLite::GetTagFieldNumber(tag);
+      switch (WireFormatLite::GetTagWireType(tag)) {
+        case WireFormatLite::WIRETYPE_LENGTH_DELIMITED: {
+          const FieldDescriptor* const field =
+              type == nullptr ? nullptr : type->FindFieldByNumber(number);
+          if (!AddDelimited(field, depth)) return false;
+          break;
+        }
+        case WireFormatLite::WIRETYPE_START_GROUP:
+          bytes_ += kUnknownBytes + sizeof(UnknownFieldSet);
+          if (depth >= kDeepest || !AddFields(nullptr, depth + 1, number)) return false;
+          break;
+        case WireFormatLite::WIRETYPE_END_GROUP:
+          return number == group && group != 0;
+        default:
+          bytes_ += kUnknownBytes;
+          if (!WireFormatLite::SkipField(&in_, tag)) return false;
+      }
     }
-    return found->second;
+    return group == 0;
   }
 
-  CodedInputStream in_;
-  absl::flat_hash_map<const Descriptor*, size_t> empty_;
+  bool AddDelimited(const FieldDescriptor* field, int depth) {
+    uint32_t size = 0;
+    if (!in_.ReadVarint32(&size) || size > INT32_MAX) return false;
+    const bool is_in_place =
+        depth == 0 && field != nullptr && field->number() == in_place_.field_number;
+    if (is_in_place || field == nullptr || field->message_type() == nullptr) {
+      if (!in_.Skip(static_cast<int>(size))) return false;
+      bytes_ +=
+          is_in_place ? in_place_.object_bytes + in_place_.factor * size : ValueBytes(field, size);
+      return true;
+    }
+    if (depth >= kDeepest) return false;
+    const CodedInputStream::Limit limit = in_.PushLimit(static_cast<int>(size));
+    const bool whole = AddMessage(*field->message_type(), depth + 1) && in_.BytesUntilLimit() == 0;
+    in_.PopLimit(limit);
+    return whole;
+  }
+
+  CodedInputStream& in_;
+  const ReadInPlace& in_place_;
+  size_t bytes_ = 0;
 };
 
 }  // namespace
 
-size_t ParsedBytes(const Descriptor& type, absl::string_view bytes) {
-  return Measure(bytes).Message(type);
+size_t ParsedBytes(const Descriptor& type, CodedInputStream& bytes, const ReadInPlace& in_place) {
+  Measure measure(bytes, in_place);
+  measure.AddMessage(type);
+  return measure.bytes();
 }
 
 }  // namespace perceptrond

@@ -23,8 +23,11 @@ struct SegmentRequest : LearnSession::Request {
   ::perceptron::fleet::v1::Segment segment;
 };
 
-// As for other messages (server/rpc/message.h).
+// As for other messages (server/rpc/message.h, message_work.h). The request inside was measured by the server that sends it.
 absl::Status ParseMessage(grpc::ByteBuffer& bytes, size_t max_bytes, SegmentRequest& request);
+inline size_t ParsedBytesOf(grpc::ByteBuffer& bytes, const SegmentRequest& request) {
+  return ParsedBytesOf(bytes, request.segment);
+}
 
 // The methods are those of LearnSession. Thread contract: as LearnSession's.
 class SegmentSession : public std::enable_shared_from_this<SegmentSession> {

@@ -65,10 +65,6 @@ class InFlightMemory {
   std::thread thread_;
 };
 
-// What a message of N bytes may take while it is parsed and handled: columns are copied once
-// or twice, and an empty string or example, of two bytes, becomes an object of tens of bytes.
-inline constexpr size_t MessageWorkBytes(size_t bytes) { return 16 * bytes; }
-
 // The memory of one call. Holds nothing for up to kFreeBytes, which most calls never exceed, and
 // otherwise multiples of kStepBytes, so that small changes cost nothing.
 //

@@ -90,6 +90,13 @@ absl::Status HoldRequest(Call& call, const Backend& backend, const grpc::ByteBuf
   return MemoryExhausted("the request", request.Length(), backend.memory.budget());
 }
 
+bool HoldParsed(Call& call, const Backend& backend, const MessageWork& work) {
+  if (call.memory().TrySet(MemoryUse::kRequests, work.parsed_bytes)) return true;
+  call.Finish(
+      ToGrpc(MemoryExhausted("the parsed request", work.parsed_bytes, backend.memory.budget())));
+  return false;
+}
+
 absl::Status HoldAnswer(Call& call, const Backend& backend, const grpc::ByteBuffer& answer) {
   if (call.memory().TrySet(MemoryUse::kAnswers, answer.Length())) return absl::OkStatus();
   return MemoryExhausted("the answer", answer.Length(), backend.memory.budget());

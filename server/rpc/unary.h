@@ -17,6 +17,7 @@
 #include "server/rpc/call.h"
 #include "server/rpc/call_memory.h"
 #include "server/rpc/message.h"
+#include "server/rpc/message_work.h"
 #include "server/rpc/revision_wait.h"
 #include "server/rpc/timed_request.h"
 
@@ -32,6 +33,9 @@ Call::Method OnRequest(Drain& drain, std::function<void(Call&, grpc::ByteBuffer&
 
 // Counts a request that was received. RESOURCE_EXHAUSTED (MESSAGE_TOO_LARGE, MEMORY_EXHAUSTED).
 absl::Status HoldRequest(Call& call, const Backend& backend, const grpc::ByteBuffer& request);
+// Counts what a request has become while it waits for a worker or a revision. False, and the call has ended with
+// RESOURCE_EXHAUSTED (MEMORY_EXHAUSTED): it does not fit.
+bool HoldParsed(Call& call, const Backend& backend, const MessageWork& work);
 // Counts an answer until the client has it. RESOURCE_EXHAUSTED (MEMORY_EXHAUSTED).
 absl::Status HoldAnswer(Call& call, const Backend& backend, const grpc::ByteBuffer& answer);
 
@@ -82,51 +86,55 @@ Call::Method OnRequest(const Backend& backend, std::function<void(Call&, const R
     const PlacementRule<Request> placement_of;
     const AwaitRule<Request> awaits;
 
-    // On the thread that has parsed the request, which has `bytes` bytes: handles it there if it
-    // may, else elsewhere.
-    void Handle(Call& call, Request& request, size_t bytes, bool is_polling) const {
+    // On the thread that has parsed the request: handles it there if it may, else elsewhere.
+    void Handle(Call& call, Request& request, const MessageWork& work, bool is_polling) const {
       if (awaits != nullptr) {
         const AwaitedRevision awaited = awaits(backend.store, request);
-        if (awaited.waiters != nullptr) return Await(call, request, bytes, awaited);
-        if (!awaited.unloaded.empty()) return LoadFirst(call, request, bytes, awaited.unloaded);
+        if (awaited.waiters != nullptr) return Await(call, request, work, awaited);
+        if (!awaited.unloaded.empty()) return LoadFirst(call, request, work, awaited.unloaded);
       }
-      Choose(call, request, bytes, is_polling);
+      Choose(call, request, work, is_polling);
     }
-    void LoadFirst(Call& call, Request& request, size_t bytes, const std::string& name) const {
+    void LoadFirst(Call& call, Request& request, const MessageWork& work,
+                   const std::string& name) const {
+      if (!HoldParsed(call, backend, work)) return;
       call.timing().Switch(Part::kQueue);
       const WorkSize size = placement_of(backend.store, request).size;
       const auto own = std::make_shared<Request>(std::move(request));
-      ScheduleCall(backend.workers, size, call, [this, &call, own, bytes, name] {
+      ScheduleCall(backend.workers, size, call, [this, &call, own, work, name] {
         call.timing().Switch(Part::kWork);
         if (absl::Status status = LoadModel(backend.store, name); !status.ok())
           return call.Finish(ToGrpc(status));
         const AwaitedRevision awaited = awaits(backend.store, *own);
-        if (awaited.waiters != nullptr) return Await(call, *own, bytes, awaited);
-        Choose(call, *own, bytes, false);
+        if (awaited.waiters != nullptr) return Await(call, *own, work, awaited);
+        Choose(call, *own, work, false);
       });
     }
-    void Await(Call& call, Request& request, size_t bytes, const AwaitedRevision& awaited) const {
+    void Await(Call& call, Request& request, const MessageWork& work,
+               const AwaitedRevision& awaited) const {
+      if (!HoldParsed(call, backend, work)) return;
       call.timing().Switch(Part::kQueue);
       const auto own = std::make_shared<Request>(std::move(request));
-      AwaitRevision(call, awaited, absl::InfiniteDuration(), [this, &call, own, bytes] {
-        ScheduleCall(backend.workers, WorkSize::kSmall, call, [this, &call, own, bytes] {
+      AwaitRevision(call, awaited, absl::InfiniteDuration(), [this, &call, own, work] {
+        ScheduleCall(backend.workers, WorkSize::kSmall, call, [this, &call, own, work] {
           call.timing().Switch(Part::kWork);
-          Choose(call, *own, bytes, false);
+          Choose(call, *own, work, false);
         });
       });
     }
-    void Choose(Call& call, Request& request, size_t bytes, bool is_polling) const {
+    void Choose(Call& call, Request& request, const MessageWork& work, bool is_polling) const {
       const Placement placement = placement_of(backend.store, request);
       const bool here = is_polling ? placement.can_run_inline : placement.size != WorkSize::kLarge;
       if (here) {
         const CancellationScope scope(&call.cancellation());
         return HandleHere(call, request);
       }
+      if (!HoldParsed(call, backend, work)) return;
       call.timing().Switch(Part::kQueue);
       ScheduleCall(backend.workers, placement.size, call,
-                   [this, &call, bytes, own = std::move(request)] {
+                   [this, &call, work, own = std::move(request)] {
                      call.timing().Switch(Part::kWork);
-                     const WorkMemory::Lease lease(backend.memory.work(), MessageWorkBytes(bytes));
+                     const WorkMemory::Lease lease(backend.memory.work(), work.leased_bytes());
                      HandleHere(call, own);
                    });
     }
@@ -150,12 +158,13 @@ Call::Method OnRequest(const Backend& backend, std::function<void(Call&, const R
       return call.Finish(ToGrpc(status));
     const auto parse = [parsed, &call](grpc::ByteBuffer& own, bool is_polling) {
       const Backend& backend = parsed->backend;
-      const size_t bytes = own.Length();
-      const WorkMemory::Lease lease(backend.memory.work(), MessageWorkBytes(bytes));
       Request request;
+      const absl::StatusOr<MessageWork> work = MeasureWork(backend.memory.budget(), own, request);
+      if (!work.ok()) return call.Finish(ToGrpc(work.status()));
+      const WorkMemory::Lease lease(backend.memory.work(), work->leased_bytes());
       const absl::Status status =
           WithinMemory([&] { return ParseRequest(call, own, backend.max_message_bytes, request); });
-      status.ok() ? parsed->Handle(call, request, bytes, is_polling) : call.Finish(ToGrpc(status));
+      status.ok() ? parsed->Handle(call, request, *work, is_polling) : call.Finish(ToGrpc(status));
     };
     if (bytes.Length() <= kMaxInlineBytes) return parse(bytes, true);
     ScheduleCall(backend.workers, WorkSize::kSmall, call,

@@ -15,6 +15,7 @@
 #include "server/access/admission.h"
 #include "server/rpc/call_memory.h"
 #include "server/rpc/message.h"
+#include "server/rpc/message_work.h"
 #include "server/rpc/unary.h"
 #include "server/sessions/convert.h"
 
@@ -280,8 +281,11 @@ class ImportTransfer final : public Transfer {
     return call_.access() == nullptr ? absl::OkStatus() : call_.access()->denied();
   }
   absl::Status TakePiece() {
-    const WorkMemory::Lease lease(backend_.memory.work(), MessageWorkBytes(incoming_.Length()));
     v1::ImportModelRequest request;
+    const absl::StatusOr<MessageWork> work =
+        MeasureWork(backend_.memory.budget(), incoming_, request);
+    if (!work.ok()) return work.status();
+    const WorkMemory::Lease lease(backend_.memory.work(), work->leased_bytes());
     if (absl::Status status = ParseMessage(incoming_, backend_.max_message_bytes, request);
         !status.ok())
       return status;

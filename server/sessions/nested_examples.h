@@ -16,6 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "server/rpc/message.h"
+#include "server/rpc/message_work.h"
 
 namespace perceptrond {
 
@@ -117,6 +118,15 @@ struct RequestWithExamples {
 // Whether a message has a field of this number that is a string or a message; true also if the
 // message is malformed. O(fields).
 bool MayHaveField(grpc::ByteBuffer& message, int field_number);
+
+// As for other messages (server/rpc/message_work.h). An example of two bytes becomes a NestedExample, and a name of two a
+// view.
+template <typename Message>
+size_t ParsedBytesOf(grpc::ByteBuffer& bytes, const RequestWithExamples<Message>& request) {
+  return ParsedBytes(
+      *request.message.GetDescriptor(), bytes,
+      {Message::kExamplesFieldNumber, sizeof(NestedExample), sizeof(absl::string_view) / 2});
+}
 
 // As for other messages (server/rpc/message.h).
 template <typename Message>

@@ -24,6 +24,7 @@
 #include "server/rpc/call.h"
 #include "server/rpc/call_memory.h"
 #include "server/rpc/message.h"
+#include "server/rpc/message_work.h"
 #include "server/rpc/revision_wait.h"
 #include "server/sessions/message_inbox.h"
 #include "server/sessions/message_timings.h"
@@ -114,6 +115,8 @@ class StreamReactor final : public Reactor,
   static constexpr size_t kMaxSoonAnsweredBytes = 128 << 10;
   // Memory for messages that a stream keeps for the next ones.
   static constexpr size_t kMaxKeptBytes = 256 << 10;
+  // The same as what one has become.
+  static constexpr size_t kMaxKeptParsedBytes = 512 << 10;
   // The messages of one stream that a worker handles, and for how long, before it serves others.
   static constexpr int kMessagesPerTurn = 32;
   static constexpr SteadyClock::duration kTurnTime = std::chrono::milliseconds(1);
@@ -193,7 +196,7 @@ class StreamReactor final : public Reactor,
       }
       grpc::ByteBuffer message;
       bool more = false;
-      if (!parsed_bytes_.has_value()) {
+      if (!work_.has_value()) {
         MutexLock lock(&mutex_);
         if (inbox_.empty() || MustWait()) {
           working_ = false;
@@ -204,15 +207,24 @@ class StreamReactor final : public Reactor,
         more = !inbox_.empty();
       }
       MessageHandling handling(begin - std::exchange(parse_time_, {}));
-      absl::Status status = Parse(message, handling);
+      const bool is_new = !work_.has_value();
+      absl::Status status = is_new ? Measure(message) : absl::OkStatus();
+      // Until the message is handled, or another turn goes on with it.
+      const WorkMemory::Lease lease(backend_.memory.work(), work_->leased_bytes());
+      if (is_new && status.ok()) {
+        status = WithinMemory(
+            [&] { return ParseMessage(message, backend_.max_message_bytes, request_); });
+      }
+      handling.OnParsed(work_->bytes);
+      // If there is no memory for it to wait, this turn handles it.
       if (status.ok() && turn != WorkSize::kLarge && !Stopped() &&
-          session_->SizeOf(request_) == WorkSize::kLarge) {
+          session_->SizeOf(request_) == WorkSize::kLarge && HoldParsed()) {
         parse_time_ = SteadyClock::now() - handling.begin();
         return ScheduleWork(WorkSize::kLarge);
       }
-      if (status.ok() && Awaits(handling)) return;
+      if (status.ok() && Awaits(handling, status)) return;
       if (status.ok()) status = Accept(more);
-      const size_t bytes = *std::exchange(parsed_bytes_, std::nullopt);
+      const MessageWork work = *std::exchange(work_, std::nullopt);
       handling.OnDone();
       begin = handling.end();
       {
@@ -223,30 +235,39 @@ class StreamReactor final : public Reactor,
         PauseIfLimited();
         Pump();
       }
-      DropSpareMemory(bytes, more);
+      DropSpareMemory(work, more);
     }
     ScheduleWork();
   }
 
-  // Parses the message, unless one is parsed already.
-  absl::Status Parse(grpc::ByteBuffer& message, MessageHandling& handling) {
-    absl::Status status;
-    if (!parsed_bytes_.has_value()) {
-      parsed_bytes_ = message.Length();
-      const WorkMemory::Lease lease(backend_.memory.work(), MessageWorkBytes(*parsed_bytes_));
-      status =
-          WithinMemory([&] { return ParseMessage(message, backend_.max_message_bytes, request_); });
-    }
-    handling.OnParsed(*parsed_bytes_);
-    return status;
+  // Sets work_ for a message that is not parsed yet.
+  absl::Status Measure(grpc::ByteBuffer& message) {
+    const absl::StatusOr<MessageWork> work =
+        MeasureWork(backend_.memory.budget(), message, request_);
+    work_ = work.ok() ? *work : MessageWork{message.Length()};
+    return work.status();
+  }
+
+  // Whether there is memory for the parsed message to wait, which is counted then.
+  bool HoldParsed() ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    const size_t before = std::exchange(handled_bytes_, work_->parsed_bytes);
+    if (call_.memory().TrySet(MemoryUse::kRequests, request_bytes())) return true;
+    handled_bytes_ = before;
+    return false;
   }
 
   // Whether the parsed message first waits for its revision: another turn handles it then.
-  bool Awaits(const MessageHandling& handling) {
+  bool Awaits(const MessageHandling& handling, absl::Status& status) {
     if constexpr (requires { session_->Awaits(request_); }) {
       if (std::exchange(has_waited_, false)) return false;
       const AwaitedRevision awaited = session_->Awaits(request_);
       if (awaited.waiters == nullptr) return false;
+      if (!HoldParsed()) {
+        status =
+            MemoryExhausted("the parsed message", work_->parsed_bytes, backend_.memory.budget());
+        return false;
+      }
       has_waited_ = true;
       parse_time_ = SteadyClock::now() - handling.begin();
       AwaitRevision(call_, awaited, kMaxRevisionWait,
@@ -260,14 +281,13 @@ class StreamReactor final : public Reactor,
   absl::Status Accept(bool more) {
     const CountedUsage counted(call_.access() == nullptr ? nullptr : call_.access()->usage());
     const CallScope scope(traceparent_, call_.caller());
-    const WorkMemory::Lease lease(backend_.memory.work(), MessageWorkBytes(*parsed_bytes_));
-    return WithinMemory([&] { return session_->Accept(request_, *parsed_bytes_, more); });
+    return WithinMemory([&] { return session_->Accept(request_, work_->bytes, more); });
   }
 
-  // After a message of this size. A stream of large messages takes the memory again, which costs little
+  // After such a message. A stream of large messages takes the memory again, which costs little
   // beside handling them; thousands of streams that once sent one do not keep it.
-  void DropSpareMemory(size_t bytes, bool more) {
-    if (bytes <= kMaxKeptBytes || more) return;
+  void DropSpareMemory(const MessageWork& work, bool more) {
+    if (more || (work.bytes <= kMaxKeptBytes && work.parsed_bytes <= kMaxKeptParsedBytes)) return;
     request_ = {};
     session_->DropSpareMemory();
   }
@@ -353,10 +373,10 @@ class StreamReactor final : public Reactor,
   uint64_t drain_id_ = 0;
 
   grpc::ByteBuffer incoming_;
-  // The message being handled, and its size if it is parsed and was not handled yet. Used by the
+  // The message being handled, and what it takes if it is parsed and was not handled yet. Used by the
   // thread in HandleInbox.
   typename Session::Request request_;
-  std::optional<size_t> parsed_bytes_;
+  std::optional<MessageWork> work_;
   // What parsing a message took that waits for another turn.
   SteadyClock::duration parse_time_{};
   // The parsed message has waited for its revision.

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "absl/strings/string_view.h"
 #include "perceptron/storage/v1/model_file.pb.h"
 
 namespace perceptrond {
@@ -12,20 +13,28 @@ namespace {
 
 namespace storage = ::perceptron::storage::v1;
 
+size_t Estimate(const std::string& bytes, const ReadInPlace& in_place = {}) {
+  google::protobuf::io::CodedInputStream in(reinterpret_cast<const uint8_t*>(bytes.data()),
+                                            static_cast<int>(bytes.size()));
+  return ParsedBytes(*storage::ModelFileFrame::descriptor(), in, in_place);
+}
 size_t Estimate(const storage::ModelFileFrame& frame) {
-  return ParsedBytes(*storage::ModelFileFrame::descriptor(), frame.SerializeAsString());
+  return Estimate(frame.SerializeAsString());
 }
 
-// The frame as a parser makes it.
-size_t Actual(const storage::ModelFileFrame& frame) {
+// Compared with the frame as a parser makes it.
+void ExpectNear(const std::string& bytes) {
   storage::ModelFileFrame parsed;
-  EXPECT_TRUE(parsed.ParseFromString(frame.SerializeAsString()));
-  return parsed.SpaceUsedLong();
+  ASSERT_TRUE(parsed.ParseFromString(bytes));
+  EXPECT_GE(Estimate(bytes), parsed.SpaceUsedLong() / 4 * 3) << bytes.size();
+  EXPECT_LE(Estimate(bytes), parsed.SpaceUsedLong() * 2) << bytes.size();
 }
+void ExpectNear(const storage::ModelFileFrame& frame) { ExpectNear(frame.SerializeAsString()); }
 
-void ExpectNear(const storage::ModelFileFrame& frame) {
-  EXPECT_GE(Estimate(frame), Actual(frame) / 4 * 3) << frame.ByteSizeLong();
-  EXPECT_LE(Estimate(frame), Actual(frame) * 2) << frame.ByteSizeLong();
+std::string Repeat(absl::string_view part, int times) {
+  std::string bytes;
+  for (int i = 0; i < times; ++i) bytes.append(part.data(), part.size());
+  return bytes;
 }
 
 TEST(ParsedBytesTest, WeightsTakeTheirBytes) {
@@ -54,16 +63,48 @@ TEST(ParsedBytesTest, PartsThatAreEmptyTakeWhatTheirObjectsDo) {
   }
 }
 
+// They are kept, each by itself.
+TEST(ParsedBytesTest, FieldsThatTheTypeDoesNotHaveTakeWhatTheirParserKeeps) {
+  for (
+      const absl::string_view field : {
+          // Of number 15: a number, empty bytes, a group, a group with a number, and two groups in one.
+          absl::string_view("\x78\0", 2),
+          absl::string_view("\x7a\0", 2),
+          absl::string_view("\x7b\x7c", 2),
+          absl::string_view("\x7b\x78\0\x7c", 4),
+          absl::string_view("\x7b\x7b\x7c\x7b\x7c\x7c", 6),
+          // Of number 4, the state, as a number.
+          absl::string_view("\x20\0", 2),
+      }) {
+    const std::string bytes = Repeat(field, 10'000);
+    ExpectNear(bytes);
+    EXPECT_GE(Estimate(bytes), 12 * bytes.size());
+  }
+}
+
+TEST(ParsedBytesTest, AFieldThatIsReadInPlaceTakesWhatIsSaid) {
+  storage::ModelFileFrame frame;
+  for (int i = 0; i < 1000; ++i) frame.mutable_state()->add_rows();
+  const std::string bytes = frame.SerializeAsString();
+  const size_t without = Estimate("");
+  EXPECT_EQ(Estimate(bytes, {storage::ModelFileFrame::kStateFieldNumber, 100, 3}),
+            without + 100 + 3 * frame.state().ByteSizeLong());
+}
+
 TEST(ParsedBytesTest, MalformedBytesEndIt) {
   storage::ModelFileFrame frame;
   for (int i = 0; i < 100; ++i)
     frame.mutable_state()->mutable_stored_rows()->add_rows()->add_indices(7);
   const std::string bytes = frame.SerializeAsString();
-  const google::protobuf::Descriptor& type = *storage::ModelFileFrame::descriptor();
   for (size_t size = 0; size < bytes.size(); ++size)
-    EXPECT_LE(ParsedBytes(type, bytes.substr(0, size)), Estimate(frame)) << size;
-  EXPECT_GT(ParsedBytes(type, ""), 0);
-  EXPECT_GT(ParsedBytes(type, "\xff\xff\xff\xff\xff\xff"), 0);
+    EXPECT_LE(Estimate(bytes.substr(0, size)), Estimate(frame)) << size;
+  const size_t empty = Estimate("");
+  EXPECT_GT(empty, 0);
+  // No field, a string of 2 GB without its bytes, the end of a group that has not begun.
+  for (const char* malformed : {"\xff\xff\xff\xff\xff\xff", "\x7a\xff\xff\xff\xff\x07", "\x7c"})
+    EXPECT_EQ(Estimate(malformed), empty);
+  // Protobuf follows no groups deeper.
+  EXPECT_LT(Estimate(Repeat("\x7b", 100'000)), empty + 100 * 100);
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include "perceptron/v1/model_service.pb.h"
 #include "server/rpc/backend.h"
 #include "tests/server/rpc/rpc_server.h"
+#include "tests/support/wait_until.h"
 
 namespace perceptrond::unary_test {
 namespace {
@@ -182,6 +183,48 @@ TEST_F(UnaryTest, ACallBeyondTheQueueIsRefusedAndSaysWhenToTryAgain) {
     EXPECT_TRUE(FromProto(details).GetPayload(kRetryInfoUrl).has_value());
     go_.Notify();
   }
+}
+
+TEST_F(UnaryTest, ARequestThatWouldTakeMoreThanTheMemoryForItOnceParsedIsRefused) {
+  MemoryBudget budget(1 << 20, 1 << 18);
+  InFlightMemory memory(budget, kLong);
+  const std::map<std::string, Call::Method> methods =
+      Methods(Backend{store_, drain_, workers_, memory, kMostBytes});
+  RpcServer server(
+      [&](const std::string& path) -> const Call::Method& { return methods.at(path); });
+  const auto channel = server.Connect();
+  const int before = bodies;
+  std::string answer;
+  EXPECT_EQ(ReasonOf(AskBytes(channel, "/quick", UnknownFields(kMostBytes), answer)),
+            "MESSAGE_TOO_LARGE");
+  EXPECT_EQ(bodies, before);
+  v1::Model response;
+  EXPECT_TRUE(Ask(channel, "/quick", Request(std::string(kMostBytes - 10, 'x')), response).ok());
+}
+
+TEST_F(UnaryTest, ARequestThatWaitsCountsAsWhatItHasBecome) {
+  absl::Notification begun;
+  workers_.Schedule(WorkSize::kLarge, [&] {
+    begun.Notify();
+    go_.WaitForNotification();
+  });
+  begun.WaitForNotification();
+  {
+    ClientCall call(channel_, "/large");
+    ASSERT_TRUE(call.Write(UnknownFields(kMaxInlineBytes)));
+    ASSERT_TRUE(call.WritesDone());
+    WaitUntil([&] { return budget_.reserved(MemoryUse::kRequests) >= 16 * kMaxInlineBytes; });
+    go_.Notify();
+    std::string answer;
+    EXPECT_TRUE(call.Read(answer));
+    EXPECT_TRUE(call.Finish().ok());
+  }
+  WaitUntil([&] { return budget_.reserved(MemoryUse::kRequests) == 0; });
+  budget_.Reserve(MemoryUse::kAnalyses, budget_.limit());
+  std::string answer;
+  EXPECT_TRUE(AskBytes(channel_, "/large", Request("small").SerializeAsString(), answer).ok());
+  EXPECT_EQ(ReasonOf(AskBytes(channel_, "/large", UnknownFields(kMaxInlineBytes), answer)),
+            "MEMORY_EXHAUSTED");
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include "core/store/store.h"
 #include "perceptron/v1/model_service.pb.h"
 #include "tests/server/rpc/rpc_server.h"
+#include "tests/support/wait_until.h"
 
 namespace perceptrond::stream_reactor_test {
 namespace {
@@ -43,6 +44,8 @@ struct Script {
   std::atomic<size_t> most = 1000;
   bool can_run_inline = true;
   WorkSize size = WorkSize::kSmall;
+  // How often memory for the next messages was released.
+  std::atomic<int> dropped = 0;
   std::vector<std::string> accepted ABSL_GUARDED_BY(mutex);
   std::function<void()> ready;
 
@@ -80,7 +83,7 @@ class ScriptedSession {
   void OnReady(std::function<void()> ready) { script_.ready = std::move(ready); }
   bool CanRunInline() const { return script_.can_run_inline; }
   WorkSize SizeOf(const Request& /*request*/) const { return script_.size; }
-  void DropSpareMemory() {}
+  void DropSpareMemory() { ++script_.dropped; }
   void EndInput() {}
   absl::Status Accept(const Request& request, size_t /*bytes*/, bool /*more*/) {
     MutexLock lock(&script_.mutex);
@@ -248,6 +251,56 @@ TEST_P(StreamReactorTest, BytesThatAreNoMessageEndItWithWhatIsWrong) {
   ASSERT_TRUE(stream_.Write("\x0a\x05x"));
   ExpectAnswers(0, 1);
   EXPECT_EQ(stream_.Finish().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+}
+
+TEST_P(StreamReactorTest, AMessageThatWouldTakeMoreThanTheMemoryForItOnceParsedEndsTheStream) {
+  MemoryBudget budget(1 << 24, 1 << 22);
+  InFlightMemory memory(budget, kLong);
+  const Backend backend{store_, drain_, workers_, memory, 1 << 20};
+  const Call::Method method = [&](Call& call) {
+    StreamReactor<ScriptedSession<false>>::Start(call, backend,
+                                                 std::make_shared<ScriptedSession<false>>(script_));
+  };
+  RpcServer server([&](const std::string&) -> const Call::Method& { return method; }, 2);
+  ClientCall stream(server.Connect(), "/stream");
+  std::string answer;
+  ASSERT_TRUE(stream.Write(Message(0, 900'000).SerializeAsString()));
+  EXPECT_TRUE(stream.Read(answer));
+  ASSERT_TRUE(stream.Write(Message(1).SerializeAsString() + UnknownFields(900'000)));
+  EXPECT_FALSE(stream.Read(answer));
+  EXPECT_EQ(ReasonOf(stream.Finish()), "MESSAGE_TOO_LARGE");
+  EXPECT_EQ(accepted(), 1U);
+}
+
+TEST_P(StreamReactorTest, AMessageThatHasBecomeLargeLeavesNoMemoryForTheNext) {
+  Send(0, 1, 100'000);
+  ExpectAnswers(0, 1);
+  ASSERT_TRUE(stream_.Write(Message(1).SerializeAsString() + UnknownFields(100'000)));
+  ExpectAnswers(1, 1);
+  WaitUntil([&] { return script_.dropped == 1; });
+}
+
+TEST_P(StreamReactorTest, ALargeMessageWaitsForItsTurnWhileThereIsMemoryForIt) {
+  script_.size = WorkSize::kLarge;
+  absl::Notification begun;
+  absl::Notification go;
+  workers_.Schedule(WorkSize::kLarge, [&] {
+    begun.Notify();
+    go.WaitForNotification();
+  });
+  begun.WaitForNotification();
+  const size_t bytes = CallMemory::kFreeBytes - 100;
+  // There is none: it is handled at once.
+  budget_.Reserve(MemoryUse::kAnalyses, budget_.limit());
+  ASSERT_TRUE(stream_.Write(Message(0).SerializeAsString() + UnknownFields(bytes)));
+  ExpectAnswers(0, 1);
+  budget_.Release(MemoryUse::kAnalyses, budget_.limit());
+  ASSERT_TRUE(stream_.Write(Message(1).SerializeAsString() + UnknownFields(bytes)));
+  // Counted as what it has become.
+  WaitUntil([&] { return budget_.reserved(MemoryUse::kRequests) >= 16 * bytes; });
+  EXPECT_EQ(accepted(), 1U);
+  go.Notify();
+  ExpectAnswers(1, 1);
 }
 
 // Has a call's second message arrive after the call is finished.
