@@ -121,6 +121,7 @@ absl::Status InferenceBatch::ReadDense(v1::ExampleColumns& columns) const {
                             absl::StrCat("rows have ", features.size(1), " values; a row has 1 to ",
                                          FeatureSpace::kMaxFeatures));
   }
+  if (absl::Status status = CheckRows(features); !status.ok()) return status;
   columns.set_dense_width(static_cast<uint32_t>(features.size(1)));
   return features.AppendFloats(*columns.mutable_values());
 }
@@ -129,6 +130,7 @@ absl::Status InferenceBatch::ReadTexts(v1::ExampleColumns& columns) const {
   const InferenceTensor& texts = *tensor(Role::kText);
   const bool is_column = texts.rank() == 2 && texts.size(1) == 1;
   absl::Status status = is_column ? absl::OkStatus() : texts.CheckRank(1, "[rows] or [rows, 1]");
+  if (status.ok()) status = CheckRows(texts);
   if (!status.ok()) return status;
   std::vector<absl::string_view> strings;
   if (status = texts.AppendStrings(strings); !status.ok()) return status;
@@ -148,7 +150,9 @@ absl::Status InferenceBatch::CheckWidth(const FeatureSpace& space,
 absl::Status InferenceBatch::ReadRowEnds(
     google::protobuf::RepeatedField<uint32_t>& row_ends) const {
   const InferenceTensor& ends = *tensor(Role::kRowEnds);
-  if (absl::Status status = ends.CheckRank(1, "[rows]"); !status.ok()) return status;
+  absl::Status status = ends.CheckRank(1, "[rows]");
+  if (status.ok()) status = CheckRows(ends);
+  if (!status.ok()) return status;
   return ends.AppendIndices(row_ends);
 }
 
@@ -269,11 +273,14 @@ absl::Status InferenceBatch::CheckNameShapes() const {
                   values->message().shape().end()))
     return values->Invalid("WRONG_SHAPE",
                            "has another shape than names; send one value for each name");
-  // Checked before memory is allocated: rows without names take no bytes of the message.
-  if (!padded() || names.size(0) <= ExampleBatch::kMaxExamples) return absl::OkStatus();
-  return names.Invalid("TOO_MANY_EXAMPLES",
-                       absl::StrCat(names.size(0), " examples; a message can hold at most ",
-                                    ExampleBatch::kMaxExamples));
+  return padded() ? CheckRows(names) : absl::OkStatus();
+}
+
+absl::Status InferenceBatch::CheckRows(const InferenceTensor& tensor) {
+  if (tensor.size(0) <= ExampleBatch::kMaxExamples) return absl::OkStatus();
+  return tensor.Invalid("TOO_MANY_EXAMPLES",
+                        absl::StrCat(tensor.size(0), " examples; a message can hold at most ",
+                                     ExampleBatch::kMaxExamples));
 }
 
 absl::Status InferenceBatch::CheckName(absl::string_view name, size_t position) const {

@@ -8,6 +8,7 @@
 #include "core/learner/catalogue.h"
 #include "core/vector/name.h"
 #include "server/access/principal_usage.h"
+#include "server/rpc/timed_request.h"
 
 namespace perceptrond {
 namespace {
@@ -91,10 +92,8 @@ absl::Status ExampleBatch::ReadForms(const NestedExamples& examples, bool has_co
                                      const ModelSettings& settings, Use use) {
   examples_ = has_columns ? nullptr : &examples;
   if (has_columns) {
-    const auto texts = static_cast<size_t>(columns.texts_size());
-    absl::Status status = CheckExampleCount("columns", texts);
+    absl::Status status = CheckExampleCount("columns", CountRows(columns));
     if (status.ok()) status = ReadColumns(columns, settings, use);
-    if (status.ok()) status = CheckExampleCount("columns", batch_.rows());
     if (!status.ok()) return status;
   } else {
     ReadExamples(examples, settings, use);

@@ -72,6 +72,21 @@ TEST_P(TooManyExamples, AreRefusedToPredict) {
   }
 }
 
+TEST_P(TooManyExamples, AreRefusedInColumnsBeforeThoseAreRead) {
+  RequestWithExamples<v1::PredictRequest> request;
+  request.message.set_model("models/m");
+  v1::ExampleColumns& columns = *request.message.mutable_columns();
+  // Two bytes a value.
+  columns.set_half_values("odd");
+  v1::PredictResponse response;
+  const auto reason = [&] {
+    return testing::ReasonOf(MessagePredictor(store_).Predict(request.model(), request, response));
+  };
+  EXPECT_EQ(reason(), "MALFORMED_COLUMNS");
+  columns.mutable_row_ends()->Resize(static_cast<int>(GetParam()), 0);
+  EXPECT_EQ(reason(), "TOO_MANY_EXAMPLES");
+}
+
 TEST_P(TooManyExamples, AreRefusedToLearnAndTheStreamGoesOn) {
   const auto session = std::make_shared<LearnSession>(store_, StreamLimits());
   session->OnReady([] {});
