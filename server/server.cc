@@ -99,7 +99,7 @@ absl::Status Server::Parts::AddServices() {
   absl::StatusOr<std::unique_ptr<FleetServer>> made =
       FleetServer::Make(backend, router,
                         {options.fleet_address, options.fleet_cert, options.fleet_key,
-                         options.fleet_ca, options.max_message_bytes, access.get()});
+                         options.fleet_ca, access.get()});
   if (!made.ok()) return made.status();
   fleet = *std::move(made);
   return fleet->Listen();

@@ -14,6 +14,7 @@
 #include "server/fleet/relay.h"
 #include "server/fleet/segment_call.h"
 #include "server/fleet/segment_session.h"
+#include "server/rpc/call_memory.h"
 #include "server/rpc/message.h"
 #include "server/sessions/stream_reactor.h"
 
@@ -114,11 +115,9 @@ FleetServer::FleetServer(const Backend& backend, const Router& router, FleetServ
       options_(std::move(options)),
       tls_(std::move(tls)),
       calls_(ClientCredentials(tls_.get()), tls_ == nullptr ? "" : kName,
-             options_.max_message_bytes + kMostSegmentBytes),
-      routing_(backend.store, backend.workers,
-               [this](Call& call, const Destination& to, const RoutedMethod& method) {
-                 RunThere(call, to, method);
-               }),
+             WithSegments(backend).max_message_bytes, backend.memory.budget().limit()),
+      routing_(backend, [this](Call& call, const Destination& to,
+                               const RoutedMethod& method) { RunThere(call, to, method); }),
       prediction_calls_(std::make_shared<PredictionCalls>(backend.store, calls_)),
       segments_(OnStream<SegmentSession>(WithSegments(backend))),
       predictions_(AnswerPredictionCalls(WithSegments(backend))),
@@ -150,7 +149,7 @@ FleetServer::~FleetServer() { Stop(); }
 
 void FleetServer::RunThere(Call& call, const Destination& to, const RoutedMethod& method) {
   if (call.path() != kLearnStream)
-    return RunRelay(calls_, backend_.drain, call, to, KindOf(method), rows_);
+    return RunRelay(calls_, backend_, call, to, KindOf(method), rows_);
   const auto connect = [this, to,
                         origin = CallOrigin(call)](std::weak_ptr<SegmentCall::Receiver> receiver) {
     return SegmentCall::Start(calls_, to.address, to.model_id, to.epoch, origin,
@@ -200,7 +199,7 @@ absl::Status FleetServer::Listen() {
   builder.AddListeningPort(
       options_.address, tls_ == nullptr ? grpc::InsecureServerCredentials() : tls_->credentials(),
       &port);
-  builder.SetMaxReceiveMessageSize(-1);
+  builder.SetMaxReceiveMessageSize(TransportMessageBytes(WithSegments(backend_).max_message_bytes));
   builder.SetMaxSendMessageSize(-1);
   // Other servers ask often whether this one is there.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 1);

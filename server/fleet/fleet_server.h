@@ -32,7 +32,6 @@ struct FleetServerOptions {
   std::string certificate;
   std::string key;
   std::string authority;
-  size_t max_message_bytes = 0;
   // The rules for the principals whose calls other servers pass on; null: they may do everything. Must
   // outlive the calls.
   const AccessControl* access = nullptr;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/error/error.h"
+#include "core/store/memory_budget.h"
 #include "core/sync/mutex.h"
 #include "server/access/admission.h"
 #include "server/fleet/example_count.h"
@@ -22,26 +23,27 @@ constexpr char kLearn[] = "/perceptron.v1.LearningService/Learn";
 // until it is done.
 class Relay final : public Reactor, public WriterCall, public std::enable_shared_from_this<Relay> {
  public:
-  Relay(WriterCalls& calls, Drain& drain, Call& call, const Destination& to, RelayKind kind,
-        FollowedRows& rows)
+  Relay(WriterCalls& calls, const Backend& backend, Call& call, const Destination& to,
+        RelayKind kind, FollowedRows& rows)
       : WriterCall(to.model_id, to.epoch),
         kind_(kind),
         rows_(rows),
         calls_(calls),
-        drain_(drain),
+        backend_(backend),
         call_(call),
         channel_(calls.ChannelTo(to.address)),
         stub_(channel_),
         upstream_(*this) {}
 
   void Start() {
+    call_.UseMemory(backend_.memory);
     call_.timing().Switch(Part::kForward);
     if (const auto deadline = call_.context().deadline(); deadline != deadline.max())
       context_.set_deadline(deadline);
     CallOrigin(call_).AddTo(context_);
     self_ = shared_from_this();
     const std::weak_ptr<Relay> weak = self_;
-    drain_.Add(
+    backend_.drain.Add(
         [weak] {
           if (const std::shared_ptr<Relay> alive = weak.lock()) alive->OnDrain();
         },
@@ -55,7 +57,10 @@ class Relay final : public Reactor, public WriterCall, public std::enable_shared
   }
 
   void OnReadDone(bool ok) override {
-    if (ok) Count();
+    if (ok) {
+      if (absl::Status status = HoldMessages(); !status.ok()) return End(status);
+      Count();
+    }
     MutexLock lock(&mutex_);
     if (ended_) return;
     if (kind_ == RelayKind::kUpload) return PassOnUpload(ok);
@@ -64,14 +69,12 @@ class Relay final : public Reactor, public WriterCall, public std::enable_shared
   void OnWriteDone(bool ok) override {
     if (!ok) context_.TryCancel();
     if (PassOnEnd(ok)) return;
-    // Also for a client that is no longer there: the end of the other call comes with a read that
-    // fails.
-    upstream_.StartRead(&answer_);
+    ReadAnswer();
   }
   void OnCancel() override { context_.TryCancel(); }
   void OnRequestTimeout() override { End(RequestTimeout()); }
   void OnDone() override {
-    drain_.Remove(drain_id_);
+    backend_.drain.Remove(drain_id_);
     calls_.Remove(*this);
   }
 
@@ -131,6 +134,26 @@ class Relay final : public Reactor, public WriterCall, public std::enable_shared
     End(DrainingError());
   }
 
+  // The last message, and of an upload the one before. RESOURCE_EXHAUSTED (MESSAGE_TOO_LARGE, MEMORY_EXHAUSTED).
+  absl::Status HoldMessages() ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    absl::Status status = CheckMessageSize(message_, backend_.max_message_bytes);
+    const size_t bytes = message_.Length() + last_.Length();
+    if (status.ok() && !call_.memory().TrySet(MemoryUse::kRequests, bytes))
+      status = MemoryExhausted("the request", bytes, backend_.memory.budget());
+    return status;
+  }
+  // The last answer is with the client, or is not for it. Also for a client that is no longer there: the end of the other
+  // call comes with a read that fails.
+  void ReadAnswer() ABSL_LOCKS_EXCLUDED(mutex_) {
+    {
+      MutexLock lock(&mutex_);
+      answer_.Clear();
+      call_.memory().Set(MemoryUse::kAnswers, 0);
+    }
+    upstream_.StartRead(&answer_);
+  }
+
   // What the caller's principal is counted for is counted here: the other server knows no limits.
   void Count() {
     call_.timing().bytes = message_.Length();
@@ -143,7 +166,11 @@ class Relay final : public Reactor, public WriterCall, public std::enable_shared
   }
 
   void OnAnswer(bool ok) {
-    if (ok) return call_.StartWrite(answer_);
+    if (ok) {
+      if (HoldAnswer()) return call_.StartWrite(answer_);
+      End(MemoryExhausted("the answer", answer_.Length(), backend_.memory.budget()));
+      return ReadAnswer();
+    }
     call_.timing().Switch(Part::kWrite);
     MutexLock lock(&mutex_);
     // No answer is being sent to the client: it is read only once the one before was. Nothing more
@@ -151,8 +178,14 @@ class Relay final : public Reactor, public WriterCall, public std::enable_shared
     ended_ = true;
     upstream_.RemoveHold();
   }
+  bool HoldAnswer() ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    return call_.memory().TrySet(MemoryUse::kAnswers, answer_.Length());
+  }
   void OnPassedOn(bool ok) {
     MutexLock lock(&mutex_);
+    message_.Clear();
+    call_.memory().Set(MemoryUse::kRequests, last_.Length());
     // If it failed, the end comes.
     if (!ok || ended_) return;
     if (kind_ != RelayKind::kUpload) return call_.StartRead(&message_);
@@ -177,7 +210,7 @@ class Relay final : public Reactor, public WriterCall, public std::enable_shared
   const RelayKind kind_;
   FollowedRows& rows_;
   WriterCalls& calls_;
-  Drain& drain_;
+  const Backend backend_;
   Call& call_;
   uint64_t drain_id_ = 0;
   const std::shared_ptr<grpc::Channel> channel_;
@@ -204,15 +237,15 @@ class Relay final : public Reactor, public WriterCall, public std::enable_shared
 
 }  // namespace
 
-void RunRelay(WriterCalls& calls, Drain& drain, Call& call, const Destination& to, RelayKind kind,
-              FollowedRows& rows) {
+void RunRelay(WriterCalls& calls, const Backend& backend, Call& call, const Destination& to,
+              RelayKind kind, FollowedRows& rows) {
   if (const absl::Status limited =
           call.access() == nullptr ? absl::OkStatus() : call.access()->CheckLimit();
       !limited.ok()) {
     call.Bind(std::make_shared<Reactor>());
     return call.Finish(ToGrpc(limited));
   }
-  const auto relay = std::make_shared<Relay>(calls, drain, call, to, kind, rows);
+  const auto relay = std::make_shared<Relay>(calls, backend, call, to, kind, rows);
   calls.Add(relay);
   call.Bind(relay);
   relay->Start();

@@ -1,12 +1,12 @@
 // Runs calls on other servers of the fleet: each message is passed on as it is, in both directions,
-// one at a time, so that a slow side holds the other back.
+// one at a time, so that a slow side holds the other back. Meanwhile it is bounded and counted as one that stays here.
 #pragma once
 
 #include <cstdint>
 
 #include "server/fleet/writer_calls.h"
+#include "server/rpc/backend.h"
 #include "server/rpc/call.h"
-#include "server/rpc/drain.h"
 
 namespace perceptrond {
 
@@ -26,7 +26,7 @@ enum class RelayKind : uint8_t {
 // Runs the call there. Examples to learn
 // count as forwarded in `rows`, and for the caller's principal, which may be above its limit:
 // RESOURCE_EXHAUSTED (RATE_LIMITED). Everything must outlive the call.
-void RunRelay(WriterCalls& calls, Drain& drain, Call& call, const Destination& to, RelayKind kind,
-              FollowedRows& rows);
+void RunRelay(WriterCalls& calls, const Backend& backend, Call& call, const Destination& to,
+              RelayKind kind, FollowedRows& rows);
 
 }  // namespace perceptrond

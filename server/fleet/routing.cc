@@ -8,6 +8,7 @@
 #include "core/store/store.h"
 #include "core/sync/mutex.h"
 #include "server/rpc/message.h"
+#include "server/rpc/unary.h"
 
 namespace perceptrond {
 namespace {
@@ -30,6 +31,7 @@ class RoutingReactor final : public Reactor, public std::enable_shared_from_this
     // Messages of streams are timed one by one.
     if (!method_.names.is_stream() && call_.slow_calls().enabled())
       call_.timing().Start(Part::kReceive, EventTime());
+    call_.UseMemory(routing_.backend_.memory);
     call_.StartReadRequest(&first_);
   }
 
@@ -37,6 +39,8 @@ class RoutingReactor final : public Reactor, public std::enable_shared_from_this
     if (const std::shared_ptr<Reactor> bound = this->bound()) return bound->OnReadDone(ok);
     if (decided_.exchange(true)) return;
     if (!ok) return call_.Finish(ToGrpc(MissingRequest()));
+    if (absl::Status status = HoldRequest(call_, routing_.backend_, first_); !status.ok())
+      return call_.Finish(ToGrpc(status));
     call_.timing().SwitchAt(Part::kQueue, EventTime());
     NamedModels named;
     // A malformed message, or one without a model, is for the method to refuse.
@@ -49,10 +53,10 @@ class RoutingReactor final : public Reactor, public std::enable_shared_from_this
     call_.timing().model = named.model.substr(0, CallTiming::kMaxNameBytes);
     if (std::optional<Destination> known = routing_.FindLoaded(named.model, method_.without_writer))
       return Go(*known);
-    routing_.workers_.Schedule(WorkSize::kManagement,
-                               [self = shared_from_this(), model = std::move(named.model)] {
-                                 self->Go(self->routing_.Find(model, self->method_.without_writer));
-                               });
+    routing_.backend_.workers.Schedule(
+        WorkSize::kManagement, [self = shared_from_this(), model = std::move(named.model)] {
+          self->Go(self->routing_.Find(model, self->method_.without_writer));
+        });
   }
   void OnRequestTimeout() override {
     if (const std::shared_ptr<Reactor> bound = this->bound()) return bound->OnRequestTimeout();
@@ -144,13 +148,13 @@ Call::Method Routing::Wrap(const RoutedMethod& method) {
 
 std::optional<Destination> Routing::FindLoaded(const std::string& model,
                                                Without without_writer) const {
-  const std::shared_ptr<Model> loaded = store_.GetIfLoaded(model);
+  const std::shared_ptr<Model> loaded = backend_.store.GetIfLoaded(model);
   if (loaded == nullptr) return std::nullopt;
   return FindById(loaded->id(), model, without_writer);
 }
 
 Destination Routing::Find(const std::string& model, Without without_writer) const {
-  const absl::StatusOr<storage::ModelHeader> header = store_.catalogue().Find(model);
+  const absl::StatusOr<storage::ModelHeader> header = backend_.store.catalogue().Find(model);
   // The method says what is wrong with the name.
   if (absl::IsNotFound(header.status())) return {};
   if (!header.ok()) return Nowhere(header.status());
@@ -158,13 +162,13 @@ Destination Routing::Find(const std::string& model, Without without_writer) cons
 }
 
 Destination Routing::FindAnyWriter() const {
-  if (store_.fleet()->WritesAny()) return {};
+  if (backend_.store.fleet()->WritesAny()) return {};
   // That of the first partition.
   return FindById(0, "", Without::kFail);
 }
 
 Destination Routing::FindById(uint64_t id, const std::string& model, Without without_writer) const {
-  Fleet& fleet = *store_.fleet();
+  Fleet& fleet = *backend_.store.fleet();
   if (fleet.Writes(id)) return {};
   // One that was silent for long may be gone, or alone without the journal.
   if (without_writer == Without::kHere && !fleet.HasOtherWriter(id)) return {};

@@ -8,12 +8,10 @@
 #include <string>
 
 #include "server/access/method_access.h"
+#include "server/rpc/backend.h"
 #include "server/rpc/call.h"
-#include "server/rpc/workers.h"
 
 namespace perceptrond {
-
-class Store;
 
 // Where a call goes.
 struct Destination {
@@ -58,8 +56,7 @@ class Routing {
   // Runs a call on another server.
   using Relay = std::function<void(Call& call, const Destination& to, const RoutedMethod& method)>;
 
-  Routing(Store& store, Workers& workers, Relay relay)
-      : store_(store), workers_(workers), relay_(std::move(relay)) {}
+  Routing(const Backend& backend, Relay relay) : backend_(backend), relay_(std::move(relay)) {}
 
   // A method that reads the first message and then does as it says. `method` must outlive its
   // calls.
@@ -77,8 +74,7 @@ class Routing {
 
   Destination FindById(uint64_t id, const std::string& model, Without without_writer) const;
 
-  Store& store_;
-  Workers& workers_;
+  const Backend backend_;
   const Relay relay_;
 };
 

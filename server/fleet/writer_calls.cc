@@ -40,7 +40,9 @@ std::shared_ptr<grpc::Channel> WriterCalls::ChannelTo(const std::string& address
   std::shared_ptr<grpc::Channel>& channel = channels_[address];
   if (channel == nullptr) {
     grpc::ChannelArguments arguments;
-    arguments.SetMaxReceiveMessageSize(-1);
+    arguments.SetMaxReceiveMessageSize(static_cast<int>(max_answer_bytes_));
+    // Other servers compress nothing.
+    arguments.SetInt(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
     arguments.SetMaxSendMessageSize(TransportMessageBytes(max_message_bytes_));
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
     // gRPC 1.51 may hang a call that it sends again because its server ended, even once it is

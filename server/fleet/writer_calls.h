@@ -4,6 +4,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -13,6 +14,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "core/sync/mutex.h"
+#include "server/rpc/message.h"
 
 namespace perceptrond {
 
@@ -45,11 +47,13 @@ class WriterCall {
 // Thread contract: safe for any number of threads.
 class WriterCalls {
  public:
-  // `name`: in the other servers' certificates; empty: that of their address.
+  // `name`: in the other servers' certificates; empty: that of their address. `max_answer_bytes`: of one answer, which is
+  // held here.
   WriterCalls(std::shared_ptr<grpc::ChannelCredentials> credentials, std::string name,
-              size_t max_message_bytes)
+              size_t max_message_bytes, size_t max_answer_bytes)
       : name_(std::move(name)),
         max_message_bytes_(max_message_bytes),
+        max_answer_bytes_(std::min(max_answer_bytes, kMaxSerializedBytes)),
         credentials_(std::move(credentials)) {}
 
   // From now on new calls are made with these.
@@ -70,6 +74,7 @@ class WriterCalls {
 
   const std::string name_;
   const size_t max_message_bytes_;
+  const size_t max_answer_bytes_;
   Mutex mutex_;
   std::shared_ptr<grpc::ChannelCredentials> credentials_ ABSL_GUARDED_BY(mutex_);
   // By address. Servers that are gone are dropped once there are many.

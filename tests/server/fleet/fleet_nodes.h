@@ -41,7 +41,7 @@ struct Node {
     AddHistoryService(router, backend);
     AddLearningService(router, backend);
     AddPredictionService(router, backend);
-    auto made = FleetServer::Make(backend, router, {address, "", "", "", kMostBytes});
+    auto made = FleetServer::Make(backend, router, {address, "", "", ""});
     EXPECT_OK(made.status());
     fleet = *std::move(made);
     EXPECT_OK(fleet->Listen());

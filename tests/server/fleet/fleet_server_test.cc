@@ -197,6 +197,9 @@ TEST_F(FleetServerTest, ASegmentMayBeLargerThanAMessageButNotWithoutLimit) {
   EXPECT_EQ(ReasonOf(SendSegments(node_, {segment.SerializeAsString()})), "MALFORMED_MESSAGE");
   segment.mutable_evaluated()->mutable_stream_names(0)->set_text(std::string(5 << 20, 'x'));
   EXPECT_EQ(ReasonOf(SendSegments(node_, {segment.SerializeAsString()})), "MESSAGE_TOO_LARGE");
+  // By gRPC itself.
+  segment.mutable_evaluated()->mutable_stream_names(0)->set_text(std::string(20 << 20, 'x'));
+  EXPECT_EQ(Outcome(SendSegments(node_, {segment.SerializeAsString()})), "RESOURCE_EXHAUSTED");
 }
 
 TEST_F(FleetServerTest, AServerThatDoesNotWriteTheModelTakesNoSegmentsOfIt) {
@@ -222,8 +225,8 @@ TEST_F(FleetServerTest, IdsAndComponentsAreThoseOfThePrincipalThatAnotherServerS
   const auto access = AccessControl::Load(dir.path() + "/access");
   ASSERT_OK(access.status());
   const std::string address = OwnAddress();
-  const auto server = FleetServer::Make(node_.backend, node_.router,
-                                        {address, "", "", "", kMostBytes, access->get()});
+  const auto server =
+      FleetServer::Make(node_.backend, node_.router, {address, "", "", "", access->get()});
   ASSERT_OK(server.status());
   ASSERT_OK((*server)->Listen());
   const auto channel = grpc::CreateChannel(address, grpc::InsecureChannelCredentials());
@@ -255,16 +258,14 @@ TEST_F(FleetServerTest, IdsAndComponentsAreThoseOfThePrincipalThatAnotherServerS
 }
 
 TEST_F(FleetServerTest, AnAddressInUseAndMissingFilesAreNamed) {
-  const auto second =
-      FleetServer::Make(node_.backend, node_.router, {node_.address, "", "", "", kMostBytes});
+  const auto second = FleetServer::Make(node_.backend, node_.router, {node_.address, "", "", ""});
   ASSERT_OK(second.status());
   const absl::Status used = (*second)->Listen();
   EXPECT_TRUE(absl::IsUnavailable(used)) << used;
   EXPECT_THAT(used.message(), HasSubstr(node_.address));
   const absl::Status missing =
-      FleetServer::Make(
-          node_.backend, node_.router,
-          {node_.address, "/no/such/cert.pem", "/no/such/key.pem", "/no/such/ca.pem", kMostBytes})
+      FleetServer::Make(node_.backend, node_.router,
+                        {node_.address, "/no/such/cert.pem", "/no/such/key.pem", "/no/such/ca.pem"})
           .status();
   EXPECT_THAT(missing.message(), HasSubstr("/no/such/cert.pem"));
 }

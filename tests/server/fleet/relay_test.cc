@@ -11,9 +11,12 @@
 #include <utility>
 
 #include "core/error/error.h"
+#include "core/journal/memory_journal.h"
+#include "core/store/store.h"
 #include "server/fleet/follower_learn_session.h"
 #include "server/fleet/routing.h"
 #include "tests/server/rpc/reactors.h"
+#include "tests/support/wait_until.h"
 
 namespace perceptrond::relay_test {
 namespace {
@@ -21,6 +24,7 @@ namespace {
 using namespace ::perceptrond::testing;
 
 constexpr size_t kMostBytes = 64 << 10;
+constexpr size_t kMostAnswerBytes = kMostBytes / 2;
 constexpr int64_t kEpoch = 3;
 
 // Sends one answer, then the end, once the first message came.
@@ -78,13 +82,18 @@ class RelayTest : public ::testing::Test {
   CallCounts counts_;
   Call::Method method_ = Make<Echo>(counts_);
   RpcServer writer_{All(method_), /*threads=*/2};
-  WriterCalls calls_{grpc::InsecureChannelCredentials(), "", kMostBytes};
+  WriterCalls calls_{grpc::InsecureChannelCredentials(), "", kMostBytes, kMostAnswerBytes};
+  Store store_{std::make_unique<MemoryJournal>(), Store::Options()};
+  MemoryBudget budget_{1 << 30, 1 << 28};
+  InFlightMemory memory_{budget_, kLong};
+  Workers workers_{1};
   Drain drain_;
+  const Backend backend_{store_, drain_, workers_, memory_, kMostBytes};
   Destination to_{absl::StrCat("127.0.0.1:", writer_.port()), 7, kEpoch, absl::OkStatus()};
   RelayKind kind_ = RelayKind::kStream;
   FollowedRows rows_;
   const Call::Method relayed_ = [this](Call& call) {
-    RunRelay(calls_, drain_, call, to_, kind_, rows_);
+    RunRelay(calls_, backend_, call, to_, kind_, rows_);
   };
   // Ends before what its calls use.
   RpcServer front_{All(relayed_), /*threads=*/2};
@@ -203,20 +212,44 @@ TEST_F(RelayTest, AnUploadThatWasSentWholeIsAnsweredDuringTheDrain) {
   EXPECT_TRUE(drain_.AwaitAllRemoved(kLong));
 }
 
-TEST_F(RelayTest, AMessageThatTheOtherServerWouldNotTakeEndsTheCallAndALargeAnswerPasses) {
-  const std::string large(static_cast<size_t>(TransportMessageBytes(kMostBytes)) + 1, 'x');
-  Answer(large, grpc::Status::OK);
-  {
-    ClientCall call(front_.Connect(), "/call");
-    call.Write(large);
-    EXPECT_EQ(call.Finish().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
-  }
+TEST_F(RelayTest, AMessageThatNoServerWouldTakeEndsTheCallWithWords) {
   ClientCall call(front_.Connect(), "/call");
-  call.Write("first");
+  call.Write(std::string(kMostBytes + 1, 'x'));
+  EXPECT_EQ(ReasonOf(call.Finish()), "MESSAGE_TOO_LARGE");
+}
+
+TEST_F(RelayTest, AnAnswerMayBeAsLargeAsTheMemoryForItAndNoLarger) {
+  // Its echo.
+  std::string message(kMostAnswerBytes, 'x');
   std::string answer;
-  EXPECT_TRUE(call.Read(answer));
+  EXPECT_TRUE(AskBytes(front_.Connect(), "/call", message, answer).ok());
+  EXPECT_EQ(answer, message);
+  message += 'x';
+  EXPECT_EQ(AskBytes(front_.Connect(), "/call", message, answer).error_code(),
+            grpc::StatusCode::RESOURCE_EXHAUSTED);
+}
+
+TEST_F(RelayTest, WhatIsHeldOfAnUploadCounts) {
+  kind_ = RelayKind::kUpload;
+  {
+    // Kept until the next one comes.
+    ClientCall call(front_.Connect(), "/call");
+    EXPECT_TRUE(call.Write(std::string(kMostBytes, 'x')));
+    WaitUntil([&] { return budget_.reserved(MemoryUse::kRequests) == kMostBytes; });
+  }
+  WaitUntil([&] { return budget_.reserved(MemoryUse::kRequests) == 0; });
+}
+
+TEST_F(RelayTest, WithoutMemoryALargeMessageAndALargeAnswerAreRefused) {
+  const std::string large(kMostAnswerBytes, 'x');
+  Answer(large, grpc::Status::OK);
+  budget_.Reserve(MemoryUse::kAnalyses, budget_.limit());
+  std::string answer;
+  for (const std::string& request : {large, std::string("first")})
+    EXPECT_EQ(ReasonOf(AskBytes(front_.Connect(), "/call", request, answer)), "MEMORY_EXHAUSTED");
+  budget_.Release(MemoryUse::kAnalyses, budget_.limit());
+  EXPECT_TRUE(AskBytes(front_.Connect(), "/call", large, answer).ok());
   EXPECT_EQ(answer, large);
-  EXPECT_TRUE(call.Finish().ok());
 }
 
 }  // namespace

@@ -18,6 +18,7 @@ using namespace ::perceptrond::testing;
 namespace v1 = ::perceptron::v1;
 
 constexpr char kModel[] = "models/m";
+constexpr size_t kMostBytes = 64 << 10;
 
 std::string Request(const std::string& model) {
   v1::GetModelRequest request;
@@ -56,12 +57,15 @@ class RoutingTest : public ::testing::Test {
 
   FleetMember member_;
   const uint64_t id_ = member_.Create(kModel);
+  MemoryBudget budget_{1 << 30, 1 << 28};
+  InFlightMemory memory_{budget_, kLong};
+  Drain drain_;
   Workers workers_{1};
   CallCounts ran_here_;
   CallCounts ran_there_;
   Call::Method here_ = Make<Echo>(ran_here_);
   Destination destination_;
-  Routing routing_{member_.store(), workers_,
+  Routing routing_{{member_.store(), drain_, workers_, memory_, kMostBytes},
                    [this](Call& call, const Destination& to, const RoutedMethod& /*method*/) {
                      destination_ = to;
                      Make<Echo>(ran_there_)(call);
@@ -117,6 +121,16 @@ TEST_F(RoutingTest, UnknownModelsMissingNamesAndMalformedMessagesAreForTheMethod
   EXPECT_TRUE(Echoed("\xff\xff\xff").ok());
   EXPECT_EQ(ran_here_.begun(), 3);
   EXPECT_EQ(ran_there_.begun(), 0);
+}
+
+TEST_F(RoutingTest, AMessageIsBoundedAndCountedBeforeItsModelIsLookedUp) {
+  member_.WriteAt("writer:7602");
+  const std::string large = Request(std::string(kMostBytes / 2, 'x'));
+  EXPECT_EQ(ReasonOf(Echoed(Request(std::string(kMostBytes, 'x')))), "MESSAGE_TOO_LARGE");
+  EXPECT_TRUE(Echoed(large).ok());
+  budget_.Reserve(MemoryUse::kAnalyses, budget_.limit());
+  EXPECT_EQ(ReasonOf(Echoed(large)), "MEMORY_EXHAUSTED");
+  EXPECT_EQ(ran_here_.begun() + ran_there_.begun(), 1);
 }
 
 TEST_F(RoutingTest, ACallWithoutAMessageIsInvalid) {
