@@ -19,11 +19,11 @@ inline int WorkerThreads() {
   return std::max(4, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
-// Memory of the process without its open streams, above which the transport closes the connection
-// that holds the most without finishing it: what docs/operate.md says that it needs, and of a large
-// budget less.
+// Memory of the process without its open streams, above which the transport closes the connections
+// that hold the most without finishing it: what docs/operate.md says that it needs, less a quarter of the budget for what
+// arrives until that is noticed, and of a large budget less.
 inline uint64_t MostResidentBytes(uint64_t memory_budget) {
-  return memory_budget + std::min<uint64_t>(memory_budget / 2 + 100'000'000, uint64_t{512} << 20);
+  return memory_budget + std::min<uint64_t>(memory_budget / 4 + 100'000'000, uint64_t{512} << 20);
 }
 
 }  // namespace perceptrond

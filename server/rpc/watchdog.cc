@@ -19,6 +19,7 @@
 #include "absl/time/clock.h"
 #include "core/sync/thread_name.h"
 #include "server/config/logging.h"
+#include "server/rpc/freed_memory.h"
 
 namespace perceptrond {
 namespace {
@@ -26,13 +27,14 @@ namespace {
 // The time between two checks of the connections while bytes arrive, and otherwise.
 constexpr absl::Duration kCheckInterval = absl::Milliseconds(50);
 constexpr absl::Duration kQuietCheckInterval = absl::Milliseconds(500);
-// Checking takes at most one part in this many of one processor.
+// Checking takes at most one part in this many of one processor, unless that would make it rarer than quiet connections are
+// checked: on a machine that is short of processors a check takes long, and connections fill the memory meanwhile.
 constexpr int kCheckShare = 50;
 // A connection is closed for memory only without progress for this long, and with this much.
 constexpr absl::Duration kMinStall = absl::Milliseconds(200);
 constexpr uint64_t kMinHeldBytes = 1 << 20;
-// How long the allocator may keep what a closed connection held.
-constexpr absl::Duration kReleaseTime = absl::Seconds(10);
+// How long gRPC may take to free what closed connections held.
+constexpr absl::Duration kReleaseTime = absl::Milliseconds(250);
 // How long a refused client may take to make a call.
 constexpr absl::Duration kRefusalTime = absl::Seconds(5);
 
@@ -110,7 +112,9 @@ void Watchdog::Run() {
     const absl::Time start = absl::Now();
     const bool busy = CheckAll(start);
     const absl::Time end = absl::Now();
-    next = end + std::max((end - start) * kCheckShare, busy ? kCheckInterval : kQuietCheckInterval);
+    next =
+        end + (busy ? std::clamp((end - start) * kCheckShare, kCheckInterval, kQuietCheckInterval)
+                    : kQuietCheckInterval);
   }
 }
 
@@ -156,15 +160,14 @@ bool Watchdog::CheckAll(absl::Time now) {
     if (open.connection->refusal().has_value()) EndRefused(handle, open, now);
   }
   for (const auto& [handle, reason] : condemned) Close(handle, reason);
-  if (options_.max_resident_bytes > 0 && ResidentBytes() > MostResidentBytes(now))
-    CloseForMemory(now);
+  if (options_.max_resident_bytes > 0) CloseForMemory(now);
   return busy;
 }
 
-uint64_t Watchdog::MostResidentBytes(absl::Time now) {
-  if (now >= released_until_) released_bytes_ = 0;
-  return options_.max_resident_bytes + connections_.stats().streams * options_.stream_bytes +
-         released_bytes_;
+uint64_t Watchdog::ExcessBytes() const {
+  const uint64_t most =
+      options_.max_resident_bytes + connections_.stats().streams * options_.stream_bytes;
+  return std::max(ResidentBytes(), most) - most;
 }
 
 void Watchdog::EndRefused(int handle, Open& open, absl::Time now) {
@@ -176,19 +179,23 @@ void Watchdog::EndRefused(int handle, Open& open, absl::Time now) {
 }
 
 void Watchdog::CloseForMemory(absl::Time now) {
-  int worst = -1;
-  uint64_t most = kMinHeldBytes;
-  for (const auto& [handle, open] : open_) {
-    const uint64_t held = open.watch.held_bytes();
-    if (held <= most || now - open.watch.progress_time() < kMinStall) continue;
-    most = held;
-    worst = handle;
+  if (now - memory_close_time_ < kReleaseTime || ExcessBytes() == 0) return;
+  // What connections held that were closed before, too.
+  ReturnFreedMemory();
+  for (uint64_t excess = ExcessBytes(); excess > 0;) {
+    int worst = -1;
+    uint64_t most = kMinHeldBytes;
+    for (const auto& [handle, open] : open_) {
+      const uint64_t held = open.watch.held_bytes();
+      if (held <= most || now - open.watch.progress_time() < kMinStall) continue;
+      most = held;
+      worst = handle;
+    }
+    if (worst < 0) return;
+    memory_close_time_ = now;
+    excess -= std::min(excess, most);
+    Close(worst, CloseReason::kMemory);
   }
-  if (worst < 0) return;
-  // From the first of several on, so that who connects again and again gains nothing.
-  if (released_bytes_ == 0) released_until_ = now + kReleaseTime;
-  released_bytes_ += most;
-  Close(worst, CloseReason::kMemory);
 }
 
 void Watchdog::Close(int handle, CloseReason reason) {

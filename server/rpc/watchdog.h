@@ -27,7 +27,7 @@ class Watchdog {
  public:
   struct Options {
     WatchLimits limits;
-    // Resident memory above which the connection that holds the most unfinished bytes is closed, and
+    // Resident memory above which those connections are closed that hold the most unfinished bytes, and
     // what each call in flight adds to it; 0: no bound.
     uint64_t max_resident_bytes = 0;
     uint64_t stream_bytes = 0;
@@ -69,7 +69,8 @@ class Watchdog {
   // Ends a refused connection once its client has had an answer, or too long to ask.
   static void EndRefused(int handle, Open& open, absl::Time now);
   void CloseForMemory(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  uint64_t MostResidentBytes(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Of resident memory above the bound.
+  uint64_t ExcessBytes() const;
   void Close(int handle, CloseReason reason) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Connections& connections_;
@@ -80,9 +81,8 @@ class Watchdog {
   Mutex mutex_;
   // By handle.
   absl::flat_hash_map<int, Open> open_ ABSL_GUARDED_BY(mutex_);
-  // What connections held that were closed for memory, until then.
-  uint64_t released_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
-  absl::Time released_until_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
+  // When connections were last closed for memory.
+  absl::Time memory_close_time_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
   std::thread thread_;
 };
 

@@ -14,25 +14,16 @@
 #include "perceptron/v1/history_service.pb.h"
 #include "server/access/admission.h"
 #include "server/rpc/call_memory.h"
+#include "server/rpc/freed_memory.h"
 #include "server/rpc/message.h"
 #include "server/rpc/message_work.h"
 #include "server/rpc/unary.h"
 #include "server/sessions/convert.h"
 
-// jemalloc's; null with another allocator.
-extern "C" int mallctl(const char* name, void* value, size_t* size, void* new_value,
-                       size_t new_size) __attribute__((weak));
-
 namespace perceptrond {
 namespace {
 
 namespace v1 = ::perceptron::v1;
-
-// Returns what large transfers have freed to the system, of all arenas: jemalloc would keep it for seconds, while the next
-// files come on top.
-void ReturnFreedMemory() {
-  if (mallctl != nullptr) mallctl("arena.4096.purge", nullptr, nullptr, nullptr, 0);
-}
 
 // How fast the client of a transfer is: see Backend::transfer_time.
 class TransferRate {
