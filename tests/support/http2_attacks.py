@@ -28,14 +28,22 @@ def frame(kind, flags=0, stream=0, payload=b""):
 
 def _string(text):
     raw = text.encode()
-    assert len(raw) < 127
-    return bytes([len(raw)]) + raw
+    if len(raw) < 127:
+        return bytes([len(raw)]) + raw
+    rest, length = len(raw) - 127, b"\x7f"
+    while rest > 127:
+        length += bytes([rest & 127 | 128])
+        rest >>= 7
+    return length + bytes([rest]) + raw
 
 
-def call_headers(path, scheme=b"\x86"):
+def header(name, value, indexing=b"\x00"):
+    return indexing + _string(name) + _string(value)
+
+
+def call_headers(path, scheme=b"\x86", encoding="identity"):
     """A gRPC request's header block, which leaves nothing in the table."""
-    literal = b"".join(b"\x00" + _string(name) + _string(value) for name, value in
-                       (("content-type", "application/grpc"), ("te", "trailers")))
+    literal = b"".join(header(*one) for one in (("content-type", "application/grpc"), ("te", "trailers"), ("grpc-encoding", encoding)))
     return b"\x83" + scheme + b"\x04" + _string(path) + b"\x01" + _string("localhost") + literal
 
 
@@ -96,11 +104,15 @@ class Connection:
         finally:
             self.socket.settimeout(timeout)
 
-    def open_stream(self, path, flags=END_HEADERS):
+    def open_stream(self, path, flags=END_HEADERS, **headers):
         stream = self.next_stream
         self.next_stream += 2
-        self.send(frame(HEADERS, flags, stream, call_headers(path)))
+        self.send(frame(HEADERS, flags, stream, call_headers(path, **headers)))
         return stream
+
+    def ask(self, path, message):
+        """A call with this one small message."""
+        self.send(frame(DATA, END_STREAM, self.open_stream(path), struct.pack(">BI", 0, len(message)) + message))
 
     def read_frame(self):
         """(kind, stream, payload)"""
@@ -132,7 +144,7 @@ class Connection:
         return False
 
 
-def _flood(connection, chunk, seconds, limit):
+def flood(connection, chunk, seconds, limit=3 << 30):
     end = time.monotonic() + seconds
     try:
         while time.monotonic() < end and connection.sent < limit:
@@ -149,7 +161,7 @@ def continuation_flood(connection, seconds, limit=3 << 30):
         connection.send(frame(HEADERS, 0, 1, call_headers(HEALTH)[:4] + huge))
     except Closed:
         return connection.sent
-    return _flood(connection, frame(CONTINUATION, 0, 1, b"x" * MAX_FRAME) * 16, seconds, limit)
+    return flood(connection, frame(CONTINUATION, 0, 1, b"x" * MAX_FRAME) * 16, seconds, limit)
 
 
 def small_continuation_flood(connection, seconds, limit=3 << 30):
@@ -159,7 +171,7 @@ def small_continuation_flood(connection, seconds, limit=3 << 30):
         connection.send(frame(HEADERS, 0, 1, call_headers(HEALTH)))
     except Closed:
         return connection.sent
-    return _flood(connection, frame(CONTINUATION, 0, 1, one * 150) * 16, seconds, limit)
+    return flood(connection, frame(CONTINUATION, 0, 1, one * 150) * 16, seconds, limit)
 
 
 def rapid_reset(connection, seconds, limit=3 << 30, path=HEALTH):
@@ -181,58 +193,54 @@ def rapid_reset(connection, seconds, limit=3 << 30, path=HEALTH):
 
 
 def ping_flood(connection, seconds, limit=3 << 30):
-    return _flood(connection, frame(PING, 0, 0, b"12345678") * 1000, seconds, limit)
+    return flood(connection, frame(PING, 0, 0, b"12345678") * 1000, seconds, limit)
 
 
 def settings_flood(connection, seconds, limit=3 << 30):
     setting = struct.pack(">HI", 4, 65535)
-    return _flood(connection, frame(SETTINGS, 0, 0, setting) * 1000, seconds, limit)
+    return flood(connection, frame(SETTINGS, 0, 0, setting) * 1000, seconds, limit)
 
 
 def unfinished_messages(connection, streams, size, path=LEARN_STREAM, message=64 << 20, seconds=20):
-    """Opens streams and sends `size` bytes of a message of `message` bytes on each, as the flow control lets it; then nothing
-    more. Returns the bytes sent. The connection must not ignore answers."""
+    """Opens streams and sends `size` bytes of a message of `message` bytes on each; then nothing more."""
+    return send_bodies(connection, streams, struct.pack(">BI", 0, message) + b"\x0a" * (size - 5), path, seconds)
+
+
+def send_bodies(connection, streams, body, path=LEARN_STREAM, seconds=20, **headers):
+    """Opens streams and sends these bytes on each, as the flow control lets it; ends none. Returns the bytes sent. The connection must
+    not ignore answers."""
     assert not connection.ignore_answers
     connection.send(frame(WINDOW_UPDATE, 0, 0, struct.pack(">I", 1 << 30)))
-    ids = [connection.open_stream(path) for _ in range(streams)]
-    left = {one: size for one in ids}
+    ids = [connection.open_stream(path, **headers) for _ in range(streams)]
+    body = memoryview(body)
+    left = {one: len(body) for one in ids}
     windows = {0: 65535, **{one: 65535 for one in ids}}
     initial = 65535
-    started = set()
     buffer = b""
     end = time.monotonic() + seconds
-    connection.socket.settimeout(0.2)
+    timeout = connection.socket.gettimeout()
     try:
         while any(left.values()) and time.monotonic() < end:
             progress = False
             for one in ids:
                 room = min(windows[0], windows[one], left[one], MAX_FRAME)
-                if room < 6 and room < left[one] or room <= 0:
+                if room <= 0:
                     continue
-                body = b"\x00" * room
-                if one not in started:
-                    started.add(one)
-                    body = b"\x00" + struct.pack(">I", message) + b"\x0a" * (room - 5)
-                connection.send(frame(DATA, 0, one, body))
+                at = len(body) - left[one]
+                connection.send(frame(DATA, 0, one, bytes(body[at:at + room])))
                 windows[0] -= room
                 windows[one] -= room
                 left[one] -= room
                 progress = True
-            if not progress:
-                try:
-                    more = connection.socket.recv(1 << 16)
-                except TimeoutError:
-                    continue
+            connection.socket.settimeout(0 if progress else 0.2)
+            try:
+                more = connection.socket.recv(1 << 16)
                 if more == b"":
                     break
                 buffer += more
-            else:
-                connection.socket.settimeout(0)
-                try:
-                    buffer += connection.socket.recv(1 << 16)
-                except (BlockingIOError, ssl.SSLWantReadError):
-                    pass
-                connection.socket.settimeout(0.2)
+            except (TimeoutError, BlockingIOError, ssl.SSLWantReadError):
+                pass
+            connection.socket.settimeout(timeout)
             while len(buffer) >= 9:
                 length = int.from_bytes(buffer[:3], "big")
                 if len(buffer) < 9 + length:
