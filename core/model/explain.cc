@@ -267,6 +267,21 @@ absl::StatusOr<Explanation> ExplainRow(const ModelCore& core, const Learner& lea
   return explanation;
 }
 
+size_t BytesOf(const Explanation& explanation) {
+  size_t bytes = explanation.support.size() * sizeof(SupportContribution);
+  for (const Contribution& one : explanation.contributions)
+    bytes += sizeof(Contribution) + one.part.name.size();
+  return bytes;
+}
+
+absl::Status TooManyContributions(size_t max_bytes) {
+  return MakeError(absl::StatusCode::kResourceExhausted, "ANSWER_TOO_LARGE",
+                   absl::StrCat("the contributions take more than ", max_bytes,
+                                " bytes: explain fewer examples at once, or list fewer features "
+                                "of each (max_features)"),
+                   {{"max_bytes", absl::StrCat(max_bytes)}});
+}
+
 }  // namespace
 
 absl::Status ExplainBatch(const ModelCore& core, const Batch& batch,
@@ -300,6 +315,7 @@ absl::Status ExplainBatch(const ModelCore& core, const Batch& batch,
   const SupportContext context{learner,         core.settings.learner, age,
                                state->revision, replacement_revision,  stored.keeps_updates(),
                                updates};
+  size_t bytes = 0;
   for (size_t i = 0; i < batch.rows(); ++i) {
     if (!row_errors.empty() && row_errors.front().row == i) {
       outcome.row_errors.push_back(row_errors.front());
@@ -317,6 +333,8 @@ absl::Status ExplainBatch(const ModelCore& core, const Batch& batch,
     if (!explanation.ok()) return explanation.status();
     ExplainBySupport(context, mapper.Map(i), options.max_features, *explanation);
     if (Stopped()) return StoppedError();
+    bytes += BytesOf(*explanation);
+    if (bytes > options.max_bytes) return TooManyContributions(options.max_bytes);
     outcome.explanations.push_back(*std::move(explanation));
   }
   return absl::OkStatus();

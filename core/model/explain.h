@@ -70,6 +70,9 @@ struct ExplainOptions {
   size_t max_features = 20;
   // Of several classes: the class whose score is explained. Absent: the predicted class.
   std::optional<int32_t> label;
+  // The most bytes that the listed contributions of all rows may take, with their names: above it RESOURCE_EXHAUSTED
+  // (ANSWER_TOO_LARGE).
+  size_t max_bytes = size_t{16} << 20;
 };
 
 struct ExplainOutcome {

@@ -68,6 +68,8 @@ absl::Status WatchReactor::ReadRequest() {
 void WatchReactor::ScheduleCheck() {
   const WorkSize size = PlacementOfReport(backend_.store, name_).size;
   backend_.workers.Schedule(size, [self = shared_from_this(), name = name_] {
+    // The call is over, or is being ended.
+    if (self->token_.reason() != StopReason::kNone) return;
     const CancellationScope scope(&self->token_);
     absl::StatusOr<ModelSummary> summary = absl::UnknownError("");
     const absl::Status status = WithinMemory([&] {
@@ -93,11 +95,16 @@ void WatchReactor::OnSummary(absl::StatusOr<ModelSummary> summary) {
   // Starting weights are as large as the model.
   if (summary->settings.learner().has_starting_weights())
     summary->settings.mutable_learner()->clear_starting_weights();
-  *response_.mutable_model() = ToProto(*summary);
-  std::string now = response_.model().etag() + response_.model().report().SerializeAsString();
+  ::perceptron::v1::WatchModelResponse response;
+  *response.mutable_model() = ToProto(*summary);
+  std::string now = response.model().etag() + response.model().report().SerializeAsString();
   if (now == last_sent_) return WaitForInterval();
   last_sent_ = std::move(now);
-  writer_.Write(response_);
+  // Of many clients that do not read, each would keep an answer as large as the names of the model.
+  if (const size_t bytes = response.ByteSizeLong();
+      !call_.memory().TrySet(MemoryUse::kAnswers, bytes))
+    return End(MemoryExhausted("the report", bytes, backend_.memory.budget()));
+  writer_.Write(response);
 }
 
 void WatchReactor::Subscribe(const std::string& uid) {

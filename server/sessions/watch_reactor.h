@@ -58,7 +58,6 @@ class WatchReactor final : public Reactor, public std::enable_shared_from_this<W
   std::unique_ptr<OpenStreams::Ticket> ticket_ ABSL_GUARDED_BY(mutex_);
   absl::Duration interval_ ABSL_GUARDED_BY(mutex_) = absl::Seconds(1);
   bool alarm_pending_ ABSL_GUARDED_BY(mutex_) = false;
-  ::perceptron::v1::WatchModelResponse response_ ABSL_GUARDED_BY(mutex_);
   // Etag and serialized report of the last response.
   std::string last_sent_ ABSL_GUARDED_BY(mutex_);
   StreamWriter writer_ ABSL_GUARDED_BY(mutex_);

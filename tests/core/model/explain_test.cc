@@ -335,6 +335,17 @@ TEST(Explain, NamesAreTheRequestsOrThoseThatTheMapDerives) {
   EXPECT_EQ(Names(numbered, row.unlabelled()), (List{"0", "0*0", "0*2", "2", "2*2"}));
 }
 
+TEST(Explain, ContributionsOfMoreBytesThanAskedForAreRefused) {
+  LoneModel lone(testing::NamedSettings("m"));
+  const std::string name(1000, 'n');
+  const NamedColumns rows({{{{name, 1}}, 1}, {{{name, 2}}, 1}});
+  lone.Learn(rows.batch());
+  ExplainOutcome outcome;
+  EXPECT_OK(lone.model->Explain(rows.batch(), {}, {.max_bytes = 3000}, outcome));
+  EXPECT_EQ(testing::ReasonOf(lone.model->Explain(rows.batch(), {}, {.max_bytes = 2000}, outcome)),
+            "ANSWER_TOO_LARGE");
+}
+
 TEST(Explain, EndsAtTheFirstBadRowAndSaysWhich) {
   const LoneModel lone = Given();
   const Columns columns = Columns().Add({0}, {1}, 1).Add({9}, {1}, 1);
