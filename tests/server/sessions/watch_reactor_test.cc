@@ -54,7 +54,7 @@ TEST_F(WatchReactorTest, AReportThatDoesNotFitTheBudgetEndsTheStream) {
   EXPECT_TRUE(fits.Read(report));
   EXPECT_GT(report.size(), 40'000);
 
-  budget_.Reserve(MemoryUse::kModels, budget_.limit());
+  budget_.ChangeModels(0, budget_.limit());
   budget_.Reserve(MemoryUse::kRequests, budget_.share());
   ClientCall call(server_.Connect(), "/watch");
   ASSERT_TRUE(call.Write(Request()) && call.WritesDone());
