@@ -71,7 +71,7 @@ constexpr char kFour[] = "ipv4:";
 constexpr char kSix[] = "ipv6:";
 constexpr absl::string_view kDefaultPort = "7600";
 
-// Whether a character is of no host's name and of no zone.
+// Whether it has a character that neither a host's name nor a zone has.
 bool HasOtherCharacter(absl::string_view host) {
   return absl::c_any_of(
       host, [](unsigned char c) { return c <= ' ' || c == '/' || c == ']' || c == '\x7f'; });

@@ -27,7 +27,7 @@ constexpr size_t kGrowth = 2;
 constexpr size_t kUnknownBytes = kGrowth * sizeof(UnknownField);
 constexpr size_t kPointerBytes = kGrowth * sizeof(void*);
 
-// Of an element of a repeated field whose numbers are varints, of a byte or more.
+// Returns what an element of a repeated field takes whose numbers are varints, of a byte or more on the wire.
 size_t ElementBytes(const FieldDescriptor& field) {
   switch (field.cpp_type()) {
     case FieldDescriptor::CPPTYPE_BOOL:
@@ -46,8 +46,8 @@ bool HasFixedSize(const FieldDescriptor& field) {
   return type == WireFormatLite::WIRETYPE_FIXED32 || type == WireFormatLite::WIRETYPE_FIXED64;
 }
 
-// Of `size` bytes that are no message: a string, packed numbers, or a field that is unknown, also because the type's field
-// of that number is no such one.
+// Returns what `size` bytes take that are no message: a string, packed numbers, or an unknown field, as one is whose wire
+// type is not that of the type's field.
 size_t ValueBytes(const FieldDescriptor* field, size_t size) {
   if (field != nullptr && field->cpp_type() == FieldDescriptor::CPPTYPE_STRING)
     return size + sizeof(std::string) + kPointerBytes;
@@ -56,7 +56,7 @@ size_t ValueBytes(const FieldDescriptor* field, size_t size) {
 }
 
 size_t ObjectBytes(const Descriptor& type) {
-  // Of a map's entry key and value are kept, in a node; its prototype does not tell its size.
+  // A map keeps key and value of an entry in a node, of which the entry's prototype does not tell the size.
   if (type.options().map_entry()) {
     const Descriptor* const value = type.map_value()->message_type();
     return sizeof(std::string) + (value == nullptr ? sizeof(std::string) : ObjectBytes(*value));
@@ -80,14 +80,14 @@ class Measure {
 
   size_t bytes() const { return bytes_; }
 
-  // Of the message up to the limit. False if it is malformed.
+  // Adds what the message up to the limit takes. False if it is malformed.
   bool AddMessage(const Descriptor& type, int depth = 0) {
     bytes_ += EmptyBytes(type);
     return AddFields(&type, depth, 0);
   }
 
  private:
-  // Up to the limit, or to the end of the group of this number; of an unknown one, without a type.
+  // Adds what the fields take up to the limit, or up to the end of the group of this number. An unknown group has no type.
   bool AddFields(const Descriptor* type, int depth, int group) {
     while (const uint32_t tag = in_.ReadTag()) {
       const int number = WireFormatLite::GetTagFieldNumber(tag);

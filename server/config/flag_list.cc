@@ -57,7 +57,7 @@ std::string Quoted(absl::string_view value) {
 }
 
 std::string NotValid(std::string value, absl::string_view wrong) {
-  // What stands before an '@' after "//" is a URL's user and password.
+  // A URL has its user and password between "//" and '@'.
   for (size_t at = value.rfind('@'); at != std::string::npos && at > 0;) {
     const size_t begin = value.rfind("//", at);
     if (begin == std::string::npos) break;

@@ -180,7 +180,7 @@ void Watchdog::EndRefused(int handle, Open& open, absl::Time now) {
 
 void Watchdog::CloseForMemory(absl::Time now) {
   if (now - memory_close_time_ < kReleaseTime || ExcessBytes() == 0) return;
-  // What connections held that were closed before, too.
+  // Connections that were closed before have left freed memory, too.
   ReturnFreedMemory();
   for (uint64_t excess = ExcessBytes(); excess > 0;) {
     int worst = -1;

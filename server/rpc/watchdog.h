@@ -69,7 +69,7 @@ class Watchdog {
   // Ends a refused connection once its client has had an answer, or too long to ask.
   static void EndRefused(int handle, Open& open, absl::Time now);
   void CloseForMemory(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Of resident memory above the bound.
+  // Returns how much resident memory is above the bound.
   uint64_t ExcessBytes() const;
   void Close(int handle, CloseReason reason) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

@@ -61,7 +61,7 @@ class InferenceBatch {
   };
   absl::Status ReadNamed(::perceptron::v1::ExampleColumns& columns);
   absl::Status CheckNameShapes() const;
-  // Whether the first dimension, of the examples, is in bounds: before memory is taken for them.
+  // Checks the first dimension, that of the examples, before memory is taken for them.
   static absl::Status CheckRows(const InferenceTensor& tensor);
   absl::Status CheckName(absl::string_view name, size_t position) const;
   absl::Status ReadNameRows(SentNames& sent) const;
