@@ -3,6 +3,7 @@
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "core/sync/current_call.h"
+#include "core/vector/name.h"
 #include "google/rpc/error_details.pb.h"
 
 namespace perceptrond {
@@ -18,8 +19,9 @@ absl::Status MakeError(absl::StatusCode code, absl::string_view reason, absl::st
   google::rpc::ErrorInfo info;
   info.set_reason(std::string(reason));
   info.set_domain(std::string(kErrorDomain));
-  for (const auto& [key, value] : metadata) (*info.mutable_metadata())[std::string(key)] = value;
-  absl::Status status(code, message);
+  for (const auto& [key, value] : metadata)
+    (*info.mutable_metadata())[std::string(key)] = ToValidUtf8(value);
+  absl::Status status(code, ToValidUtf8({message.data(), message.size()}));
   status.SetPayload(kErrorInfoUrl, absl::Cord(info.SerializeAsString()));
   return status;
 }
@@ -29,8 +31,8 @@ absl::Status FieldError(absl::StatusCode code, absl::string_view reason, absl::s
   absl::Status status = MakeError(code, reason, absl::StrCat(field, ": ", description));
   google::rpc::BadRequest bad_request;
   google::rpc::BadRequest::FieldViolation& violation = *bad_request.add_field_violations();
-  violation.set_field(std::string(field));
-  violation.set_description(std::string(description));
+  violation.set_field(ToValidUtf8({field.data(), field.size()}));
+  violation.set_description(ToValidUtf8({description.data(), description.size()}));
   status.SetPayload(kBadRequestUrl, absl::Cord(bad_request.SerializeAsString()));
   return status;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <string_view>
 
 namespace perceptrond {
@@ -39,6 +40,18 @@ inline bool IsValidUtf8(std::string_view text) {
     text.remove_prefix(length);
   }
   return true;
+}
+
+// The text with U+FFFD for each byte that is not part of well-formed UTF-8: what Protobuf takes as a string. O(text).
+inline std::string ToValidUtf8(std::string_view text) {
+  std::string valid;
+  valid.reserve(text.size());
+  while (!text.empty()) {
+    const size_t length = Utf8Length(text);
+    valid.append(length == 0 ? "\xEF\xBF\xBD" : text.substr(0, length));
+    text.remove_prefix(length == 0 ? 1 : length);
+  }
+  return valid;
 }
 
 }  // namespace perceptrond

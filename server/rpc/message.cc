@@ -58,7 +58,8 @@ void TruncateDetail(absl::string_view url, std::string& detail) {
 
 void ToProto(const absl::Status& status, google::rpc::Status& proto) {
   proto.set_code(static_cast<int>(status.code()));
-  proto.set_message(Truncate(status.message(), kMaxMessageBytes));
+  const absl::string_view message = status.message();
+  proto.set_message(Truncate(ToValidUtf8({message.data(), message.size()}), kMaxMessageBytes));
   status.ForEachPayload([&](absl::string_view url, const absl::Cord& payload) {
     google::protobuf::Any& detail = *proto.add_details();
     detail.set_type_url(std::string(url));

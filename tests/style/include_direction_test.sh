@@ -42,7 +42,7 @@ BEGIN {
   allowed["learner"] = "sync vector features"
   allowed["convergence"] = "sync vector learner records messages"
   allowed["journal"] = "file sync records"
-  allowed["error"] = "sync messages"
+  allowed["error"] = "sync vector messages"
   allowed["settings"] = "error vector features learner messages records"
   allowed["ledger"] = "error settings sync vector features learner convergence journal records messages"
   allowed["model"] = allowed["ledger"] " ledger"

@@ -121,6 +121,28 @@ TEST_P(LongErrors, AreTruncatedBetweenCharactersToFitTrailersAndKeepTheirDetails
   }
 }
 
+// Names are looked up before a request is parsed, and repeated in errors: Protobuf reads no message whose strings are not UTF-8.
+TEST(Errors, RepeatBytesThatAreNotUtf8SoThatTheirDetailsCanBeRead) {
+  const std::string bytes = "a\xff\xc3(\xed\xa0\x80z";
+  const std::string shown = "a\uFFFD\uFFFD(\uFFFD\uFFFD\uFFFDz";
+  for (const absl::Status& error :
+       {InvalidField("INVALID_FIELD", bytes, bytes), absl::InternalError(bytes),
+        MakeError(absl::StatusCode::kNotFound, "MODEL_NOT_FOUND", bytes, {{"model", bytes}})}) {
+    google::rpc::Status details;
+    ASSERT_TRUE(details.ParseFromString(ToGrpc(error).error_details()));
+    EXPECT_THAT(details.message(), ::testing::HasSubstr(shown));
+    for (const google::protobuf::Any& detail : details.details()) {
+      google::rpc::ErrorInfo info;
+      google::rpc::BadRequest request;
+      ASSERT_TRUE(detail.Is<google::rpc::ErrorInfo>() ? detail.UnpackTo(&info)
+                                                      : detail.UnpackTo(&request));
+      for (const auto& [key, value] : info.metadata()) EXPECT_EQ(value, shown);
+      for (const auto& violation : request.field_violations())
+        EXPECT_EQ(violation.description(), shown);
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Offsets, LongErrors, ::testing::Values(0, 1));
 
 }  // namespace
