@@ -410,6 +410,13 @@ class Program {
     model.clear_stored_examples();
     model.mutable_report()->mutable_drift()->clear_window_examples();
     model.mutable_report()->mutable_drift()->clear_window_error();
+    // Correct examples that were sampled after the last snapshot are lost, and then an analysis is not of all data.
+    if (model.report().has_analysis()) {
+      model.mutable_report()->mutable_analysis()->clear_current();
+      model.mutable_report()->clear_margin_floor();
+      model.mutable_report()->clear_update_bound();
+      model.mutable_report()->clear_updates_left();
+    }
     return model.DebugString();
   }
   // One that has another name is loaded from the journal, unless it is used.
