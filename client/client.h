@@ -71,7 +71,7 @@ class Client {
   // meanwhile, several times; freeze it then.
   absl::StatusOr<v1::Model> GetModel(std::string_view name,
                                      v1::ModelView view = v1::MODEL_VIEW_BASIC) const;
-  // Lists all models. The result has no page token; `unreachable` has those that cannot be read.
+  // Lists all models, without label names. The result has no page token; `unreachable` has those that cannot be read.
   absl::StatusOr<v1::ListModelsResponse> ListModels() const;
   // Changes the fields in `paths` ("description", "margin_of_interest") of the model model.name.
   // With a non-empty model.etag only if it still matches, else ABORTED (ETAG_MISMATCH). NOT_FOUND.
@@ -111,7 +111,7 @@ class Client {
   // The health of one service, or with an empty name of the whole server.
   absl::StatusOr<Health> CheckHealth(const std::string& service = "") const;
 
-  // Calls `on_model` with the model now and whenever it has changed, at most once per
+  // Calls `on_model` with the model, without label names, now and whenever it has changed, at most once per
   // `min_interval`, until it returns false (OK) or the watch ends with an error. No deadline, no
   // retry. `context` may be null; else TryCancel() on it, from any thread, ends the watch
   // (CANCELLED).

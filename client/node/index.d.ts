@@ -324,7 +324,7 @@ export class Client {
   /** NOT_FOUND (MODEL_NOT_FOUND). */
   get(model: string): Promise<Model>;
   report(model: string): Promise<ConvergenceReport>;
-  /** In the order of their names. */
+  /** In the order of their names, without labelNames. */
   list(): AsyncIterableIterator<Model>;
   /** Changes what is given: expireAfter undefined: the model stays. etag: of the model that is to be changed, else ABORTED. */
   update(model: string, changes: { description?: string; marginOfInterest?: number; expireAfter?: Duration; etag?: string }): Promise<Model>;
@@ -353,9 +353,9 @@ export class Client {
   /** What each feature contributes to the scores of at most 100 examples; maxFeatures: 1 to 10,000, default 20. */
   explain(model: string, examples: Examples, options?: { maxFeatures?: number }): Promise<{ explanations: Record<string, unknown>[]; revision: number }>;
 
-  /** The model now and whenever its report has changed, until it is deleted (NOT_FOUND) or the timeout in seconds is over (DEADLINE_EXCEEDED). interval: at least 0.05 s, default 1. */
+  /** The model, without labelNames, now and whenever its report has changed, until it is deleted (NOT_FOUND) or the timeout in seconds is over (DEADLINE_EXCEEDED). interval: at least 0.05 s, default 1. */
   watch(model: string, options?: { interval?: number; timeout?: number }): AsyncIterableIterator<Model>;
-  /** The model once it has converged. An Error when the timeout in seconds is over. */
+  /** The model, as watch yields it, once it has converged. An Error when the timeout in seconds is over. */
   waitUntilConverged(model: string, options?: { timeout?: number }): Promise<Model>;
   /**
    * The largest margin that any separator has on the stored examples, or a proof that none exists, or why neither was found; it enters the report. Sent once. replaceWeights: by

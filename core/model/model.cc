@@ -88,6 +88,8 @@ void Model::Change(const ::perceptron::v1::Model& settings) {
   if (time < gate->settings_time) return;
   gate->settings_time = time;
   gate->frozen = settings.state() == ::perceptron::v1::MODEL_STATE_FROZEN;
+  *Guarded<std::shared_ptr<const ::perceptron::v1::Model>>::Writer(core_->listed_settings) =
+      std::make_shared<const ::perceptron::v1::Model>(ListedSettings(settings));
   Guarded<ModelState>::Writer(core_->state)->margin_of_interest = settings.margin_of_interest();
 }
 

@@ -53,6 +53,13 @@ absl::Time UpdateTime(const ::perceptron::v1::Model& settings) {
          absl::Nanoseconds(settings.update_time().nanos());
 }
 
+::perceptron::v1::Model ListedSettings(::perceptron::v1::Model settings) {
+  settings.clear_label_names();
+  if (settings.learner().has_starting_weights())
+    settings.mutable_learner()->clear_starting_weights();
+  return settings;
+}
+
 ModelCore::ModelCore(const storage::ModelHeader& header, ModelSettings read,
                      const ModelLimits& limits, const CommittedState& committed)
     : id(header.id()),
@@ -66,6 +73,8 @@ ModelCore::ModelCore(const storage::ModelHeader& header, ModelSettings read,
       documents(settings.space.text.has_value() && settings.space.text->inverse_document_frequency
                     ? std::make_unique<DocumentCounter>(settings.space.size)
                     : nullptr),
+      listed_settings(
+          std::make_shared<const ::perceptron::v1::Model>(ListedSettings(header.model()))),
       gate(header.model().state() == ::perceptron::v1::MODEL_STATE_FROZEN,
            UpdateTime(header.model())),
       state(MakeInitialState(settings, header.model().margin_of_interest())),

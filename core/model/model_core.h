@@ -88,6 +88,10 @@ struct LearningGate {
 // Model.update_time.
 absl::Time UpdateTime(const ::perceptron::v1::Model& settings);
 
+// Settings as ListModels and WatchModel answer them: without label names and starting weights, which may be as large as
+// the model.
+::perceptron::v1::Model ListedSettings(::perceptron::v1::Model settings);
+
 // What a model takes up in the journal.
 struct JournalUse {
   // Bytes of records that a load would replay.
@@ -147,6 +151,8 @@ struct ModelCore {
   // Null unless the space has inverse document frequencies. Added to with the state locked.
   const std::unique_ptr<DocumentCounter> documents;
 
+  // ListedSettings of those that Model::Change was given last.
+  Guarded<std::shared_ptr<const ::perceptron::v1::Model>> listed_settings;
   Guarded<LearningGate> gate;
   Guarded<ModelState> state;
   const LearningPlan plan;

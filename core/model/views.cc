@@ -313,45 +313,66 @@ TheoremContext StoredTheoremContext(const storage::ModelHeader& header,
   return context;
 }
 
+ModelSummary SummarizeLoaded(const Model& model, ::perceptron::v1::Model settings,
+                             ComponentAccess access) {
+  ModelSummary summary;
+  summary.id = model.id();
+  summary.settings = std::move(settings);
+  {
+    const ModelReader reader(model, access);
+    summary.report = MakeReport(reader);
+    AddMembers(*reader.state().learner, summary.settings);
+  }
+  summary.journal = *Guarded<JournalUse>::Reader(model.core().journal_use);
+  summary.stored_examples = model.core().ledger.stored_examples().statistics();
+  summary.in_memory = true;
+  summary.epoch = model.core().epoch.load(std::memory_order_acquire);
+  summary.revision = summary.report.updates();
+  return summary;
+}
+
+absl::StatusOr<ModelSummary> SummarizeStored(const storage::ModelHeader& header,
+                                             ::perceptron::v1::Model settings, Journal& journal) {
+  absl::StatusOr<storage::Counters> counters = journal.LoadCounters(header.id());
+  if (!counters.ok()) return JournalError(counters.status(), header.model().name());
+  ModelSummary summary;
+  summary.id = header.id();
+  summary.settings = std::move(settings);
+  summary.report = Progress(*counters).MakeStoredReport(StoredTheoremContext(header, *counters));
+  summary.revision = summary.report.updates();
+  return summary;
+}
+
 }  // namespace
+
+ModelSummary Summarize(const Model& model, ComponentAccess access) {
+  using Settings = std::shared_ptr<const ::perceptron::v1::Model>;
+  const Settings settings = *Guarded<Settings>::Reader(model.core().listed_settings);
+  return SummarizeLoaded(model, *settings, access);
+}
 
 absl::StatusOr<ModelSummary> Summarize(const storage::ModelHeader& header,
                                        const std::shared_ptr<const Model>& loaded, Journal& journal,
                                        ComponentAccess access) {
-  ModelSummary summary;
-  summary.id = header.id();
-  summary.settings = header.model();
-  if (loaded != nullptr && loaded->id() == header.id()) {
-    {
-      const ModelReader reader(*loaded, access);
-      summary.report = MakeReport(reader);
-      AddMembers(*reader.state().learner, summary.settings);
-    }
-    summary.journal = *Guarded<JournalUse>::Reader(loaded->core().journal_use);
-    summary.memory_bytes = MeasureMemory(*loaded).total;
-    summary.stored_examples = loaded->core().ledger.stored_examples().statistics();
-    summary.in_memory = true;
-    summary.epoch = loaded->core().epoch.load(std::memory_order_acquire);
-    if (loaded->settings().new_classes == NewClasses::kNamed) {
-      const std::vector<std::string> names = LabelNames(*loaded);
-      summary.settings.mutable_label_names()->Assign(names.begin(), names.end());
-    }
-  } else {
-    absl::StatusOr<storage::Counters> counters = journal.LoadCounters(header.id());
-    if (!counters.ok()) return JournalError(counters.status(), header.model().name());
-    summary.report = Progress(*counters).MakeStoredReport(StoredTheoremContext(header, *counters));
+  if (loaded == nullptr || loaded->id() != header.id())
+    return SummarizeStored(header, header.model(), journal);
+  ModelSummary summary = SummarizeLoaded(*loaded, header.model(), access);
+  if (loaded->settings().new_classes == NewClasses::kNamed) {
+    const std::vector<std::string> names = LabelNames(*loaded);
+    summary.settings.mutable_label_names()->Assign(names.begin(), names.end());
   }
-  summary.revision = summary.report.updates();
   return summary;
 }
 
 absl::StatusOr<ModelSummary> SummarizeForList(const storage::ModelHeader& header,
                                               const std::shared_ptr<const Model>& loaded,
                                               Journal& journal) {
-  absl::StatusOr<ModelSummary> summary =
-      Summarize(header, loaded, journal, ComponentAccess::kOnlyInMemory);
-  if (summary.ok() && summary->settings.learner().has_starting_weights())
-    summary->settings.mutable_learner()->clear_starting_weights();
+  ::perceptron::v1::Model settings = ListedSettings(header.model());
+  if (loaded == nullptr || loaded->id() != header.id())
+    return SummarizeStored(header, std::move(settings), journal);
+  ModelSummary summary =
+      SummarizeLoaded(*loaded, std::move(settings), ComponentAccess::kOnlyInMemory);
+  summary.memory_bytes = MeasureMemory(*loaded).total;
   return summary;
 }
 

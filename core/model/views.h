@@ -189,6 +189,7 @@ struct ModelSummary {
   int64_t epoch = 0;
   // Absent: not in memory, and so not known.
   std::optional<JournalUse> journal;
+  // Of a list alone: O(classes).
   size_t memory_bytes = 0;
   // Absent: not in memory, and so not known.
   std::optional<StoredExamplesStatistics> stored_examples;
@@ -201,13 +202,14 @@ struct ModelSummary {
   std::optional<absl::Time> expire_time;
 };
 
+// The summary of a model in memory, with its ListedSettings and without an expire_time. Reads no journal.
+ModelSummary Summarize(const Model& model, ComponentAccess access);
 // The summary of `header`, from the model in memory, or from the journal's counters if `loaded` is
 // null or another model of that name. Errors of the journal.
 absl::StatusOr<ModelSummary> Summarize(const storage::ModelHeader& header,
                                        const std::shared_ptr<const Model>& loaded, Journal& journal,
                                        ComponentAccess access);
-// Summarize for lists: asks only components in memory, and leaves out starting weights, which are
-// as large as the model.
+// The same for lists: with ListedSettings, and asks only components in memory.
 absl::StatusOr<ModelSummary> SummarizeForList(const storage::ModelHeader& header,
                                               const std::shared_ptr<const Model>& loaded,
                                               Journal& journal);

@@ -257,21 +257,32 @@ absl::StatusOr<ModelSummary> Store::Get(absl::string_view name) {
   if (!header.ok()) return header.status();
   absl::StatusOr<ModelSummary> summary =
       Summarize(*header, InMemory(name), *journal_, ComponentAccess::kLoad);
-  if (summary.ok()) CompleteSummary(*header, *summary);
+  if (!summary.ok()) return summary;
+  summary->expire_time = expiry_->ExpireTime(*header);
+  AddWriter(*summary);
   return summary;
 }
 
-void Store::CompleteSummary(const storage::ModelHeader& header, ModelSummary& summary) {
-  summary.expire_time = expiry_->ExpireTime(header);
+absl::StatusOr<ModelSummary> Store::GetReport(absl::string_view name) {
+  const absl::StatusOr<std::shared_ptr<const Model>> model = AcquireToPredict(name, 0);
+  if (!model.ok()) return model.status();
+  ModelSummary summary = Summarize(**model, ComponentAccess::kLoad);
+  AddWriter(summary);
+  return summary;
+}
+
+void Store::AddWriter(ModelSummary& summary) {
   if (fleet_ == nullptr) return;
-  if (!summary.in_memory) summary.epoch = fleet_->WriterOf(header.id()).epoch;
-  if (!fleet_->WritesNow(header.id())) summary.stale_since = fleet_->StateTimeOf(header.id());
+  if (!summary.in_memory) summary.epoch = fleet_->WriterOf(summary.id).epoch;
+  if (!fleet_->WritesNow(summary.id)) summary.stale_since = fleet_->StateTimeOf(summary.id);
 }
 
 absl::StatusOr<ModelSummary> Store::ListedSummary(const storage::ModelHeader& header) {
   absl::StatusOr<ModelSummary> summary =
       SummarizeForList(header, InMemory(header.model().name()), *journal_);
-  if (summary.ok()) CompleteSummary(header, *summary);
+  if (!summary.ok()) return summary;
+  summary->expire_time = expiry_->ExpireTime(header);
+  AddWriter(*summary);
   return summary;
 }
 

@@ -137,6 +137,9 @@ class Store {
 
   // The summary of a model, which it loads. NOT_FOUND.
   absl::StatusOr<ModelSummary> Get(absl::string_view name);
+  // The same with ListedSettings, and without expire_time: of a model in memory it reads no journal, so that it costs as
+  // much however long the label names are.
+  absl::StatusOr<ModelSummary> GetReport(absl::string_view name);
   // The summary of a model as lists give it. Loads nothing, and does not count as a use. NOT_FOUND.
   absl::StatusOr<ModelSummary> GetSummary(absl::string_view name);
   // Models in the order of their names.
@@ -207,8 +210,8 @@ class Store {
   void Drop(const std::vector<std::shared_ptr<Model>>& models, bool commit,
             const absl::Status& why);
   void OnModelChanged(const storage::ModelHeader& header, bool deleted);
-  // Adds what the model's own state does not say.
-  void CompleteSummary(const storage::ModelHeader& header, ModelSummary& summary);
+  // Adds which server's state it is.
+  void AddWriter(ModelSummary& summary);
   absl::StatusOr<ModelSummary> ListedSummary(const storage::ModelHeader& header);
   // Takes a closed model out of memory; that of a fleet goes on predicting until it is loaded again. `why`: its journal
   // is known to be out of reach, for this reason.

@@ -155,6 +155,7 @@ absl::StatusOr<page::ModelDetail> ModelAnswers::Detail(const ModelDetailQuery& q
   answer.set_in_memory(summary->in_memory);
   const std::shared_ptr<Model> model = store_.GetIfLoaded(name);
   if (model != nullptr && model->uid() == proto.uid()) {
+    for (const std::string& label : LabelNames(*model)) proto.add_label_names(label);
     LearningCurve curves = MakeLearningCurve(*model, ComponentAccess::kOnlyInMemory);
     DropUpTo(query.after_revision, curves);
     ToProto(curves, proto);
@@ -162,6 +163,8 @@ absl::StatusOr<page::ModelDetail> ModelAnswers::Detail(const ModelDetailQuery& q
       DescribeWeights(*model, std::min(query.features, kMaxFeatures),
                       *answer.mutable_top_features());
     }
+  } else if (auto header = store_.catalogue().Find(name); header.ok()) {
+    proto.mutable_label_names()->Swap(header->mutable_model()->mutable_label_names());
   }
   answer.set_convergence(StateName(proto.report().state()));
   for (const std::string& line : FormatReport(proto.report())) answer.add_report(line);

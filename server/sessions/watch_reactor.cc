@@ -18,8 +18,8 @@ constexpr absl::Duration kMinInterval = absl::Milliseconds(50);
 
 // UNAVAILABLE (WRITER_CHANGED) once another server has the current state: the client comes again, and its
 // call goes there.
-absl::StatusOr<ModelSummary> GetSummary(Store& store, const std::string& name) {
-  absl::StatusOr<ModelSummary> summary = store.Get(name);
+absl::StatusOr<ModelSummary> GetReport(Store& store, const std::string& name) {
+  absl::StatusOr<ModelSummary> summary = store.GetReport(name);
   if (!summary.ok() || !summary->stale_since.has_value()) return summary;
   if (store.fleet()->HasOtherWriter(summary->id)) return WriterChangedError();
   return summary;
@@ -73,7 +73,7 @@ void WatchReactor::ScheduleCheck() {
     const CancellationScope scope(&self->token_);
     absl::StatusOr<ModelSummary> summary = absl::UnknownError("");
     const absl::Status status = WithinMemory([&] {
-      summary = GetSummary(self->backend_.store, name);
+      summary = GetReport(self->backend_.store, name);
       return summary.status();
     });
     if (!status.ok()) summary = status;
@@ -92,15 +92,12 @@ void WatchReactor::OnSummary(absl::StatusOr<ModelSummary> summary) {
   }
   // Another model may have the name now.
   if (summary->settings.uid() != uid_) return End(ModelNotFound(name_));
-  // Starting weights are as large as the model.
-  if (summary->settings.learner().has_starting_weights())
-    summary->settings.mutable_learner()->clear_starting_weights();
   ::perceptron::v1::WatchModelResponse response;
   *response.mutable_model() = ToProto(*summary);
   std::string now = response.model().etag() + response.model().report().SerializeAsString();
   if (now == last_sent_) return WaitForInterval();
   last_sent_ = std::move(now);
-  // Of many clients that do not read, each would keep an answer as large as the names of the model.
+  // Of many clients that do not read, each would keep an answer, which has up to 10,000 class weights or 1,024 inputs.
   if (const size_t bytes = response.ByteSizeLong();
       !call_.memory().TrySet(MemoryUse::kAnswers, bytes))
     return End(MemoryExhausted("the report", bytes, backend_.memory.budget()));

@@ -18,12 +18,14 @@ class CtlRunTest : public CtlTest {
   // A run whose input the test writes, piece by piece.
   class Run {
    public:
-    Run(const CtlRunTest& test, const std::string& arguments) : path_(test.dir_.path() + "/run") {
+    Run(const CtlRunTest& test, const std::string& arguments)
+        : Run(test.Command(arguments), test.dir_.path() + "/run") {}
+    Run(const std::string& command, const std::string& path) : path_(path) {
       for (const char* of_last_run : {".pid", ".out", ".err"})
         std::filesystem::remove(path_ + of_last_run);
       // Servers that the test starts must not hold the input open.
-      input_ = popen(absl::StrCat("echo $$ > ", path_, ".pid; exec ", test.Command(arguments),
-                                  " > ", path_, ".out 2> ", path_, ".err")
+      input_ = popen(absl::StrCat("echo $$ > ", path_, ".pid; exec ", command, " > ", path_,
+                                  ".out 2> ", path_, ".err")
                          .c_str(),
                      "we");
       while (pid() == 0) {
@@ -172,15 +174,22 @@ TEST_F(CtlRunTest, PredictionsByAnAliasAreNamedByTheModelThatAnsweredOrEndWhereT
   }
 }
 
-TEST_F(CtlRunTest, OnATerminalDeleteAsksAndPredictionsHaveAHeader) {
+TEST_F(CtlRunTest, OnATerminalDeleteAsksPredictionsHaveAHeaderAndAWatchNamesTheLabels) {
+  const auto terminal = [&](const std::string& arguments) {
+    return "script -qec '" + Command(arguments) + "' /dev/null";
+  };
   const auto on_terminal = [&](const std::string& arguments, const std::string& typed) {
-    return RunCommand("script -qec '" + Command(arguments) + "' /dev/null", typed);
+    return RunCommand(terminal(arguments), typed);
   };
   if (on_terminal("--version", "").exit_code != 0) GTEST_SKIP() << "no pseudo-terminals here";
   Expect(0, "create m --dimension 2 --learner logistic-regression --labels ham,spam");
   const std::string file = Write("rows.svm", "1:1\n");
   EXPECT_THAT(on_terminal("predict m --index-base 1 " + file, "").out,
               HasSubstr("LABEL\tSCORE\tDISTANCE\tP(spam)"));
+  Run watch(terminal("watch m"), dir_.path() + "/watch");
+  WaitUntil([&] { return absl::StrContains(watch.out(), "-1 ham, +1 spam"); });
+  watch.Write("\x03");
+  EXPECT_EQ(watch.Wait(), 0);
   EXPECT_EQ(on_terminal("delete m", "n\n").exit_code, 130);
   Expect(0, "get m");
   EXPECT_EQ(on_terminal("delete m", "y\n").exit_code, 0);

@@ -151,7 +151,8 @@ int RunDelete(const Globals& globals, const ModelOptions& options) {
 
 void AddList(CLI::App* app, const Globals* globals, Action* action) {
   CLI::App* command = app->add_subcommand("list", "List all models");
-  command->footer("Example:\n  perceptronctl list -o json");
+  command->footer(
+      "The JSON has no label names; get shows them.\n\nExample:\n  perceptronctl list -o json");
   command->callback([=] { *action = [=] { return RunList(*globals); }; });
 }
 
@@ -267,11 +268,20 @@ std::string OneLine(const v1::Model& model) {
 }
 
 // Returns false once nothing can be shown any more.
-bool ShowReport(const Globals& globals, const v1::Model& model, RedrawnText* picture) {
+// `named` is the model as it was asked for last: a watch answers without label names.
+bool ShowReport(const Globals& globals, const Client& client, v1::Model model, v1::Model* named,
+                RedrawnText* picture) {
   const std::optional<WindowSize> window = SizeOfWindow(STDOUT_FILENO);
   if (globals.json()) {
     Print(ToJson(model, false) + "\n");
   } else if (window.has_value()) {
+    const bool grows = model.learner().classes().new_classes() == v1::Classes::NEW_CLASSES_NAMED;
+    if (named->uid() != model.uid() || grows) {
+      // If they cannot be had, the watch's next answer says why.
+      absl::StatusOr<v1::Model> whole = client.GetModel(model.name());
+      if (whole.ok()) *named = *std::move(whole);
+    }
+    if (named->uid() == model.uid()) *model.mutable_label_names() = named->label_names();
     WriteBytes(stdout, picture->Draw(DescribeModel(model), *window));
   } else {
     Print(OneLine(model) + "\n");
@@ -287,6 +297,7 @@ absl::Status Follow(const Globals& globals, const WatchOptions& options, Redrawn
   Connectivity connectivity;
   auto answered = retry.now();
   std::string name = options.name;
+  v1::Model named;
   while (true) {
     grpc::ClientContext context;
     absl::Status status;
@@ -303,7 +314,7 @@ absl::Status Follow(const Globals& globals, const WatchOptions& options, Redrawn
             name = model.name();
             backoff.Reset();
             connectivity.OnAnswer();
-            return ShowReport(globals, model, picture) && !Interrupted();
+            return ShowReport(globals, client, model, &named, picture) && !Interrupted();
           },
           &context);
     }
@@ -342,7 +353,7 @@ void AddWatch(CLI::App* app, const Globals* globals, Action* action) {
       ->capture_default_str();
   command->footer(
       R"(Redraws the report on a terminal; elsewhere prints one line per report, or with -o json
-one JSON object (perceptron.v1.Model) per line.
+one JSON object (perceptron.v1.Model, without label names) per line.
 
 Examples:
   perceptronctl watch spam --interval 0.5

@@ -96,7 +96,8 @@ class Client:
         return self.get(model).report
 
     def list(self) -> Iterator[model_pb2.Model]:
-        """Yields the models in the order of their names. Those that cannot be read are left out."""
+        """Yields the models in the order of their names, without label_names, which get() returns. Those that cannot be read
+        are left out."""
         request = model_service_pb2.ListModelsRequest(page_size=1000)
         while True:
             page = self._call(self._models.ListModels, request)
@@ -207,8 +208,9 @@ class Client:
     # ---- Convergence ----
 
     def watch(self, model: str, interval: float = 1, timeout: Optional[float] = None) -> Iterator[model_pb2.Model]:
-        """Yields the model now and whenever its report has changed, across restarts of the server, until it is deleted
-        (NOT_FOUND) or the time is over (DEADLINE_EXCEEDED). interval: the shortest time between two, at least 0.05 s."""
+        """Yields the model, without label_names, now and whenever its report has changed, across restarts of the server, until
+        it is deleted (NOT_FOUND) or the time is over (DEADLINE_EXCEEDED). interval: the shortest time between two, at least
+        0.05 s."""
         request, deadline, backoff = calls.watch_request(model, interval), calls.Deadline(timeout), Backoff(self._give_up_after)
         while True:
             try:
@@ -249,8 +251,8 @@ class Client:
         raise calls.ended_early()
 
     def wait_until_converged(self, model: str, timeout: Optional[float] = None) -> model_pb2.Model:
-        """Returns the model once its state is CONVERGED. Raises TimeoutError with its state when the time is over, and
-        PerceptrondError when it is deleted."""
+        """Returns the model, as watch() yields it, once its state is CONVERGED. Raises TimeoutError with its state when the time
+        is over, and PerceptrondError when it is deleted."""
         state = "unknown"
         try:
             for now in self.watch(model, 0.05, timeout):

@@ -336,6 +336,27 @@ TEST(StoreReports, MemberVotesAreOfTheModelsWithMembersAloneAndNotTakenFromReque
   }
 }
 
+TEST_F(StoreTest, ListsAndReportsLeaveOutWhatMayBeAsLargeAsTheModel) {
+  v1::Model settings = DenseSettings("a", 1);
+  settings.add_label_names("ham");
+  settings.add_label_names("spam");
+  v1::WeightVector& start = *settings.mutable_learner()->mutable_starting_weights()->add_vectors();
+  start.add_indices(0);
+  start.add_values(1);
+  ASSERT_OK(store_->Create(settings, "", false).status());
+  const auto has = [](const absl::StatusOr<ModelSummary>& summary) {
+    EXPECT_OK(summary.status());
+    const bool starts = summary->settings.learner().has_starting_weights();
+    EXPECT_EQ(summary->settings.label_names_size(), starts ? 2 : 0);
+    return starts;
+  };
+  // Not in memory, then in memory.
+  EXPECT_FALSE(has(store_->GetSummary("a")));
+  EXPECT_TRUE(has(store_->Get("a")));
+  EXPECT_FALSE(has(store_->GetSummary("a")));
+  EXPECT_FALSE(has(store_->GetReport("a")));
+}
+
 bool All(const v1::Model&) { return true; }
 bool Even(const v1::Model& model) { return (model.name().back() - '0') % 2 == 0; }
 

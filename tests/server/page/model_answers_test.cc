@@ -122,6 +122,7 @@ TEST_F(StatusPageTest, AParameterThatIsUnknownOrMalformedIsRefusedWithWords) {
 TEST_F(StatusPageTest, AModelHasItsCurrentSettingsReportAndState) {
   v1::Model settings = DenseSettings("models/m", 2);
   settings.set_description("<script>alert(1)</script>");
+  for (const char* label : {"ham", "spam"}) settings.add_label_names(label);
   Create(settings);
   LearnNoise("models/m", 300);
   const page::ModelDetail detail = Detail("m");
@@ -138,6 +139,9 @@ TEST_F(StatusPageTest, AModelHasItsCurrentSettingsReportAndState) {
               curves.points[i].revision());
   }
   EXPECT_FALSE(detail.has_top_features());
+  EXPECT_THAT(detail.model().label_names(), ElementsAre("ham", "spam"));
+  Open();
+  EXPECT_THAT(Detail("m").model().label_names(), ElementsAre("ham", "spam"));
   EXPECT_EQ(detail.server().models(), 1U);
   EXPECT_FALSE(detail.server().draining());
 }
