@@ -35,7 +35,7 @@ absl::StatusOr<FormatKind> ChooseFormat(const InputOptions& options, const std::
       file == "-" ? "the format of standard input is unknown"
                   : absl::StrCat("the extension of ", file, " does not tell its format"),
       ": give --format svmlight, vw, csv, jsonl or text (known extensions: .svm, .svmlight, .vw, "
-      ".csv, .jsonl, .tsv)"));
+      ".csv, .jsonl, .json, .tsv)"));
 }
 
 absl::StatusOr<char> Delimiter(const std::string& text) {
@@ -126,7 +126,7 @@ absl::Status CheckColumns(const InputOptions& options, bool takes_texts, bool re
 
 }  // namespace
 
-absl::StatusOr<std::string> ReadWhole(const std::string& file) {
+absl::StatusOr<std::string> ReadWhole(const std::string& file, size_t most_bytes) {
   absl::StatusOr<std::unique_ptr<ByteSource>> source =
       OpenFile(file, [](int descriptor) { return WaitReadable(descriptor); });
   if (!source.ok()) return source.status();
@@ -137,6 +137,11 @@ absl::StatusOr<std::string> ReadWhole(const std::string& file) {
     if (!count.ok()) return count.status();
     if (Interrupted()) return absl::CancelledError(absl::StrCat(NameOf(file), ": interrupted"));
     if (*count == 0) return content;
+    if (*count > most_bytes - content.size())
+      return absl::ResourceExhaustedError(
+          absl::StrCat(NameOf(file), " has more than ", most_bytes,
+                       " bytes, the most that several passes keep in memory; give a file, "
+                       "which is read once for each pass"));
     content.append(buffer.data(), *count);
   }
 }
@@ -205,8 +210,16 @@ absl::StatusOr<std::unique_ptr<Input>> Input::Make(const InputOptions& options,
     input->kinds_.push_back(*kind);
     input->sizes_.push_back(SizeOf(file));
   }
-  if (!options.text_column.empty() && !input->Has(FormatKind::kCsv))
-    return absl::InvalidArgumentError("--text-column is for --format csv");
+  // In other formats a column that is to be left out would be learned.
+  const std::pair<const char*, bool> csv_flags[] = {
+      {"--label-column", !options.label_column.empty()},
+      {"--text-column", !options.text_column.empty()},
+      {"--ignore-column", !options.ignored_columns.empty()},
+      {"--header and --no-header", options.header != 0}};
+  for (const auto& [flag, given] : csv_flags) {
+    if (given && !input->Has(FormatKind::kCsv))
+      return absl::InvalidArgumentError(absl::StrCat(flag, ": no file has the format csv"));
+  }
   return input;
 }
 

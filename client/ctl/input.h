@@ -51,9 +51,12 @@ struct InputOptions {
   bool check_dimension = false;
 };
 
-// The whole content of a file; "-" is standard input. NOT_FOUND and others: it cannot be opened or
-// read, or an interrupt ended it (CANCELLED).
-absl::StatusOr<std::string> ReadWhole(const std::string& file);
+// What is kept of an input that can be read only once.
+inline constexpr size_t kMostKeptBytes = size_t{2} << 30;
+
+// Returns the whole content of a file; "-" is standard input. RESOURCE_EXHAUSTED: it has more than `most_bytes`.
+// NOT_FOUND and others: it cannot be opened or read, or an interrupt ended it (CANCELLED).
+absl::StatusOr<std::string> ReadWhole(const std::string& file, size_t most_bytes = kMostKeptBytes);
 
 void AddInputOptions(CLI::App* command, InputOptions* options);
 

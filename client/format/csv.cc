@@ -324,8 +324,8 @@ class Csv final : public Format {
     if (!IsWord(field)) {
       return refuse(field.find_first_of(" \t\r\n") == std::string_view::npos
                         ? NumberProblem(field)
-                        : "has blanks, and so is neither a number nor a word; models created with "
-                          "--text take texts");
+                        : "has blanks, and so is neither a number nor a word; --ignore-column "
+                          "leaves the column out, and models created with --text take texts");
     }
     if (options_.dense)
       return refuse("is not a number; models created with --named read words as features");

@@ -210,7 +210,8 @@ absl::StatusOr<int> Labels::ReadSign(std::string_view text) const {
   }
   const std::string label = absl::StrCat("label ", Quoted(text));
   if (rule_.names.empty())
-    return absl::InvalidArgumentError(absl::StrCat(label, " is neither -1 nor +1"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        label, " is neither -1 nor +1; models created with --labels or --classes have others"));
   std::string names;
   for (const std::string& name : rule_.names) absl::StrAppend(&names, "\"", name, "\", ");
   return absl::InvalidArgumentError(
@@ -231,7 +232,7 @@ absl::StatusOr<int> Labels::ReadClass(std::string_view text) const {
       absl::StrCat("label ", Quoted(text),
                    " is not a class of the model: ", rule_.names.empty() ? "" : "its label names",
                    named                 ? ", which are numbers themselves"
-                   : rule_.names.empty() ? numbers
+                   : rule_.names.empty() ? numbers + "; 'create --labels' gives classes names"
                                          : ", or " + numbers));
 }
 
@@ -309,6 +310,7 @@ std::optional<FormatKind> FormatByExtension(std::string_view path) {
   const std::string_view extension = path.substr(dot + 1);
   if (extension == "svm") return FormatKind::kSvmlight;
   if (extension == "tsv") return FormatKind::kText;
+  if (extension == "json") return FormatKind::kJsonl;
   return extension == "text" || extension == "ids" ? std::nullopt : FormatByName(extension);
 }
 

@@ -166,7 +166,7 @@ absl::StatusOr<std::unique_ptr<Format>> MakeFormat(const FormatOptions& options)
 // The format named "svmlight", "vw", "csv", "jsonl", "text" or "ids"; absent for other names.
 std::optional<FormatKind> FormatByName(std::string_view name);
 
-// The format by extension: .svm and .svmlight, .vw, .csv, .jsonl, .tsv (text); absent for others.
+// The format by extension: .svm and .svmlight, .vw, .csv, .jsonl and .json, .tsv (text); absent for others.
 // A .gz or .zst after it is left out.
 std::optional<FormatKind> FormatByExtension(std::string_view path);
 

@@ -417,7 +417,8 @@ class Jsonl final : public Format {
     } else if (object_.has_label()) {
       status = ReadLabel(object_.label(), row);
     } else if (require_label()) {
-      status = absl::InvalidArgumentError("there is no \"label\"");
+      status = absl::InvalidArgumentError(
+          "there is no \"label\"; jsonl has the label in the field of that name");
     }
     if (!status.ok()) return status;
     return LineKind::kExample;

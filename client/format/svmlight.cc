@@ -28,13 +28,14 @@ class Svmlight final : public Format {
     while (p != end && !IsBlank(*p)) ++p;
     const std::string_view first(token, static_cast<size_t>(p - token));
     if (first.find(':') == std::string_view::npos) {
-      if (absl::Status status = ReadLabel(first, row); !status.ok()) return status;
-    } else if (require_label()) {
-      return absl::InvalidArgumentError("no label before the first feature");
-    } else {
-      p = token;
+      const absl::Status label = ReadLabel(first, row);
+      // What is no feature says more of the file than a label does.
+      const absl::StatusOr<LineKind> kind = ParseFeatures(p, end, row);
+      if (!label.ok() && kind.ok()) return label;
+      return kind;
     }
-    return ParseFeatures(p, end, row);
+    if (require_label()) return absl::InvalidArgumentError("no label before the first feature");
+    return ParseFeatures(token, end, row);
   }
 
   absl::StatusOr<LineKind> ParseFeatures(const char* p, const char* end, Row* row) const {

@@ -590,6 +590,7 @@ TEST(Formats, AreGuessedFromFewExtensionsOnly) {
                                          {"b.svmlight", FormatKind::kSvmlight},
                                          {"b.tsv", FormatKind::kText},
                                          {"b.jsonl", FormatKind::kJsonl},
+                                         {"b.json", FormatKind::kJsonl},
                                          {"b.csv", FormatKind::kCsv},
                                          {"b.vw.gz", FormatKind::kVw},
                                          {"b.tsv.zst", FormatKind::kText}})

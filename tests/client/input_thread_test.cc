@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <functional>
 #include <string>
 #include <tuple>
 
@@ -39,6 +40,30 @@ class InputThreadTest : public ::testing::Test {
  private:
   const testing::TempDir dir_;
 };
+
+TEST_F(InputThreadTest, WhatCanBeReadOnlyOnceIsKeptUpToALimit) {
+  const std::string path = WriteFile("a", "12345");
+  EXPECT_EQ(*ReadWhole(path, 5), "12345");
+  EXPECT_TRUE(absl::IsResourceExhausted(ReadWhole(path, 4).status()));
+}
+
+// A column that is to be left out would be learned.
+TEST_F(InputThreadTest, FlagsOfCsvAreRefusedWhereNoFileHasThatFormat) {
+  perceptron::v1::Model model;
+  model.mutable_feature_space()->mutable_named();
+  const std::function<void(InputOptions&)> flags[] = {
+      [](InputOptions& options) { options.label_column = "y"; },
+      [](InputOptions& options) { options.ignored_columns = {"id"}; },
+      [](InputOptions& options) { options.header = 1; }};
+  for (const auto& set : flags) {
+    InputOptions options;
+    set(options);
+    options.files = {WriteFile("a.jsonl", "{\"id\":1,\"y\":1}\n")};
+    EXPECT_TRUE(absl::IsInvalidArgument(Input::Make(options, model, false, false).status()));
+    options.files.push_back(WriteFile("b.csv", "id,y\n1,1\n"));
+    EXPECT_TRUE(Input::Make(options, model, false, false).ok());
+  }
+}
 
 TEST_F(InputThreadTest, ReadsEachFileInTheFormatOfItsName) {
   InputOptions options;
