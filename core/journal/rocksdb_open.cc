@@ -12,12 +12,12 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <optional>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "core/file/read_file.h"
 #include "core/journal/data_directory.h"
 #include "core/journal/disk_reserve.h"
 #include "core/journal/rocksdb_journal.h"
@@ -90,17 +90,16 @@ rocksdb::Options DatabaseOptions(const RocksDbJournal::Options& options, rocksdb
   return db;
 }
 
-// What RocksDB noted of damage in its logs, which its status does not name; "" if nothing.
+// Returns the name of the damaged log that RocksDB's notes name, which its status does not; "" if they name none, or
+// are longer than those of one start.
 std::string DamagedLog(const std::string& directory) {
-  std::ifstream notes(directory + "/LOG");
-  std::string found;
-  for (std::string line; std::getline(notes, line);) {
-    const size_t end = line.find(".log: dropping ");
-    if (end == std::string::npos) continue;
-    const size_t begin = line.find_last_of(" /", end) + 1;
-    found = line.substr(begin, end + 4 - begin);
-  }
-  return found;
+  constexpr size_t kMaxBytes = 1 << 20;
+  const absl::StatusOr<std::string> notes =
+      ReadFileUpTo(directory + "/LOG", kMaxBytes, FileKind::kRegular);
+  const size_t end = notes.ok() ? notes->rfind(".log: dropping ") : std::string::npos;
+  if (end == std::string::npos) return "";
+  const size_t begin = notes->find_last_of(" /\n", end) + 1;
+  return notes->substr(begin, end + 4 - begin);
 }
 
 // Adds to DATA_LOSS where the damage is and what to do about it. Returns other statuses unchanged.

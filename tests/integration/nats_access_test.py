@@ -198,6 +198,7 @@ class NatsAccessTest(unittest.TestCase):
         right = ("--nats-credentials", self.credentials(f"u:{PASSWORD}"))
         self.assertIn("Authorization Violation", self.ended(*self.flags("--nats-credentials", self.credentials("u:hunter2", "wrong")), nats=nats))
         self.ended(*self.flags("--nats-credentials", self.credentials("hunter2", "form")), nats=nats)
+        self.ended(*self.flags("--nats-credentials", self.credentials(f"u:{PASSWORD}" + 70_000 * "\n", "long")), nats=nats)
         self.ended(*self.flags(*right, certificate=None), nats=nats)
         Authority(self.directory, "stranger")
         self.ended("--nats-ca", self.directory / "stranger.pem", *right, nats=nats)

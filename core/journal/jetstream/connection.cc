@@ -3,7 +3,6 @@
 #include <nats/nats.h>
 #include <sys/stat.h>
 
-#include <fstream>
 #include <iterator>
 #include <map>
 #include <utility>
@@ -14,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
+#include "core/file/read_file.h"
 #include "core/sync/thread_name.h"
 
 namespace perceptrond::jetstream {
@@ -51,15 +51,15 @@ absl::Status Unusable(absl::string_view path, absl::string_view why) {
 // libnats reads a JWT's file by itself, each time that it connects. What the file holds is in no
 // error.
 absl::Status SetCredentials(const std::string& path, natsOptions* options) {
-  std::ifstream file(path, std::ios::binary);
-  std::string content(kMaxCredentialsBytes, '\0');
-  content.resize(static_cast<size_t>(file.read(content.data(), kMaxCredentialsBytes - 1).gcount()));
-  if (content.empty()) return Unusable(path, "cannot be read, or is empty");
+  const absl::StatusOr<std::string> content =
+      ReadFileUpTo(path, kMaxCredentialsBytes, FileKind::kAny);
+  if (!content.ok())
+    return absl::FailedPreconditionError(absl::StrCat("NATS: ", content.status().message()));
   natsStatus status = NATS_OK;
-  if (absl::StrContains(content, kJwt)) {
+  if (absl::StrContains(*content, kJwt)) {
     status = natsOptions_SetUserCredentialsFromFiles(options, path.c_str(), nullptr);
   } else {
-    const std::string line(absl::StripTrailingAsciiWhitespace(content));
+    const std::string line(absl::StripTrailingAsciiWhitespace(*content));
     const size_t colon = line.find(':');
     if (colon == 0 || colon == std::string::npos || colon + 1 == line.size() ||
         absl::StrContains(line, '\n')) {

@@ -182,6 +182,17 @@ TEST_F(OnDisk, DamageIsReportedWithItsPathAndWhatToDo) {
                                HasSubstr("backup"), HasSubstr("docs/journal.md")));
 }
 
+TEST_F(OnDisk, NoMoreOfALogsNotesIsReadThanOneStartWrites) {
+  fs::remove(home() + "/WATERMARK");
+  const auto refused = [this](size_t bytes_before) {
+    std::ofstream(home() + "/LOG")
+        << std::string(bytes_before, 'x') << " 000012.log: dropping 1 bytes\n";
+    return std::string(Open(home()).status().message());
+  };
+  EXPECT_THAT(refused(1000), HasSubstr("000012.log"));
+  EXPECT_THAT(refused(1 << 20), ::testing::Not(HasSubstr("000012.log")));
+}
+
 // The way out that docs/journal.md describes.
 TEST_F(OnDisk, WithoutTheDamagedLogAndTheLaterOnesEverythingIsAsItWasBeforeThem) {
   MoveToTable();
