@@ -23,8 +23,8 @@ void AnalysisFlags::AddTo(CLI::App* command, const std::string& prefix, CLI::Opt
       "Stop when the bounds of the margin are this close, relative to the upper one");
   add("max-rounds", max_rounds_, CLI::Range(1U, 1'000'000U), "Most scans of all examples");
   add("max-support-vectors", max_support_vectors_, CLI::Range(1U, 20'000U),
-      "Most support vectors; if more are needed the bounds do not meet. Memory grows with the "
-      "square: 4000 take 64 MB");
+      "Most examples that the bounds are refined with; if more are needed they may not meet. "
+      "Memory grows with the square: 4000 take 64 MB");
   add("max-certificate-examples", max_certificate_examples_, CLI::Range(1U, 2'000U),
       "Most examples in a proof of inseparability; if more are needed the result is undecided. "
       "Time "

@@ -8,6 +8,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "core/convergence/analysis/bounds.h"
 #include "core/convergence/analysis/certificate.h"
+#include "core/convergence/analysis/descent.h"
 #include "core/convergence/analysis/nearest_point.h"
 #include "core/convergence/analysis/scaled_rows.h"
 #include "core/convergence/analysis/signed_rows.h"
@@ -16,7 +17,7 @@ namespace perceptrond {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-// The first working rows, and the most that are added in one round.
+// The first working rows, and the most that are added in one round of search or refinement.
 constexpr size_t kFirstRows = 256;
 constexpr size_t kRowsPerRound = 256;
 // LIBSVM cannot be interrupted: more rows than this would take it over 0.1 s.
@@ -25,6 +26,8 @@ constexpr size_t kMaxSvmRows = 1024;
 // of R.
 constexpr double kRoughTolerance = 1e-2;
 constexpr double kRoughMargin = 1e-3;
+// A combination of more rows than this is shortened by descent: a step of the refinement takes the square of their number.
+constexpr size_t kManyRows = 500;
 // A ceiling below this part of R is worth a try to prove that nothing separates.
 constexpr double kVanishingMargin = 1e-7;
 // Passes of the search for some separator: few where the margin's own search has found none yet, and
@@ -49,7 +52,7 @@ class MarginSolver {
     } else {
       analysis_.radius = std::sqrt(rows_.squared_radius());
       ChooseFirst();
-      if (Search() && Separate(kQuickPasses)) Refine();
+      if (Search() && Separate(kQuickPasses) && Descend()) Refine();
     }
     return Finish();
   }
@@ -75,16 +78,16 @@ class MarginSolver {
   void AddRow(size_t row) {
     if (in_work_.insert(row).second) working_.push_back(row);
   }
-  // Adds the rows that w_ violates most, at most one of each example: of those whose scores are
+  // Adds the rows that w_ violates most, at most one of each example and `most` of all: of those whose scores are
   // below `threshold`. Returns whether there were any.
-  bool AddRowsBelow(double threshold) {
+  bool AddRowsBelow(double threshold, size_t most = kRowsPerRound) {
     std::vector<std::pair<double, size_t>> violated;
     for (const RowScore& one : lowest_) {
       if (!(one.score < threshold)) continue;
       const RowScore row = in_work_.contains(one.row) ? FindLowestOutside(one.row) : one;
       if (row.score < threshold) violated.emplace_back(row.score, row.row);
     }
-    const size_t count = std::min(violated.size(), kRowsPerRound);
+    const size_t count = std::min(violated.size(), most);
     std::partial_sort(violated.begin(), violated.begin() + static_cast<std::ptrdiff_t>(count),
                       violated.end());
     for (size_t k = 0; k < count; ++k) AddRow(violated[k].second);
@@ -156,6 +159,23 @@ class MarginSolver {
     if (found.floor == 0) return true;
     monitor_.progress.margin_floor = found.floor;
     best_ = std::move(found.w);
+    return !Finished();
+  }
+
+  // Brings the bounds together where many rows support the margin. True: few do, or the refinement is to bring them
+  // closer, from combination_.
+  bool Descend() {
+    monitor_.progress.stage = AnalysisStage::kRefining;
+    const double least = options_.relative_gap / 4;
+    double tolerance = kRoughTolerance;
+    while (monitor_.progress.margin_floor > 0 && combination_.size() > kManyRows) {
+      combination_ = ShortenByDescent(rows_, working_, combination_, tolerance, monitor_);
+      if (monitor_.stopped()) return EndStopped();
+      if (!MeasureBounds(combination_)) return false;
+      if (AddRowsBelow(ceiling_ * ceiling_ * (1 - tolerance), working_.size())) continue;
+      if (tolerance <= least) return true;
+      tolerance = std::max(least, tolerance / 10);
+    }
     return true;
   }
 
@@ -277,7 +297,7 @@ const char* ToString(AnalysisEnd end) {
     case AnalysisEnd::kOutOfTime:
       return "the time limit is reached";
     case AnalysisEnd::kTooManySupportRows:
-      return "more examples support the margin than the limit allows";
+      return "more examples support the margin than the refinement may combine";
     case AnalysisEnd::kCertificateTooLarge:
       return "nothing seems to separate the examples, but the proof combines more of them than the "
              "limit allows";

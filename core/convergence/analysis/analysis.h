@@ -109,7 +109,7 @@ struct AnalysisOptions {
   double relative_gap = 1e-6;
   // Passes over all examples. More rounds, a smaller gap.
   size_t max_rounds = 1000;
-  // Rows that may support the margin. Memory grows with the square: 4000 take 64 MB.
+  // Rows that the refinement may combine. Memory grows with the square: 4000 take 64 MB.
   size_t max_support_rows = 4000;
   // Rows that a proof of inseparability may combine. Time grows with the cube and more: 500 take
   // seconds.
@@ -217,7 +217,7 @@ struct Analysis {
 // A pure function, but for the deadline: any number of threads may call it at once, and equal
 // arguments give equal results, bit for bit. Between two calls of the callback lies work for at most about 0.1 s, for
 // examples of up to a thousand nonzero values. Memory: 12 bytes a nonzero value and 28 an example;
-// 40 bytes a weight (AnalysisOptions::max_weights); 4 n^2 for n rows of the support. The K - 1 rows
+// 40 bytes a weight (AnalysisOptions::max_weights); 4 n^2 for n rows of the refinement. The K - 1 rows
 // of an example are never stored. A round costs O(nonzeros K).
 Analysis Analyze(std::span<const LabelledRow> examples, const AnalysisOptions& options,
                  AnalysisCallback keep_going);

@@ -3,6 +3,8 @@
 // limited, cancelled and watched.
 #include <cmath>
 #include <limits>
+#include <random>
+#include <set>
 #include <string>
 
 #include "tests/core/convergence/separation_checks.h"
@@ -300,6 +302,37 @@ TEST(Separation, SmallSetsWhoseFeaturesDifferInScaleAreDecidedSoon) {
         Analyze(RowsOf(examples), options, [&](const AnalysisProgress&) { return ++calls <= 20; });
     testing::ExpectDecided(examples, problem, analysis);
   }
+}
+
+// Texts of words by Zipf's law, labelled by a hidden separator: most have rare words, and support the margin.
+Examples Texts(size_t count) {
+  constexpr uint32_t kWords = 20'000;
+  std::mt19937 random(1);
+  std::normal_distribution<double> normal;
+  std::uniform_real_distribution<double> uniform;
+  std::vector<double> separator(kWords);
+  for (double& weight : separator) weight = normal(random);
+  Examples examples(count);
+  for (SvmExample& one : examples) {
+    std::set<uint32_t> words;
+    while (words.size() < 20)
+      words.insert(static_cast<uint32_t>(std::pow(kWords, uniform(random))) - 1);
+    double score = 0;
+    for (const uint32_t word : words) score += separator[word];
+    one = {score > 0 ? 1 : -1, {words.begin(), words.end()}, std::vector<float>(words.size(), 1)};
+  }
+  return examples;
+}
+
+// As many of the stretches of work after which an analysis asks whether to go on, not of their square.
+TEST(Separation, AMarginThatThousandsOfRowsSupportIsFoundInWorkByTheirNumber) {
+  const Examples texts = Texts(4000);
+  int calls = 0;
+  const Analysis analysis = Analyze(RowsOf(texts), AnalysisOptions(),
+                                    [&](const AnalysisProgress&) { return ++calls <= 100; });
+  EXPECT_EQ(analysis.end, AnalysisEnd::kGapReached);
+  EXPECT_GT(analysis.support.size(), 1500U);
+  ExpectSolved(texts, 1, analysis);
 }
 
 TEST(Limits, EndWithTheBoundsProvenByThen) {
