@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 namespace perceptrond {
 namespace {
@@ -121,6 +122,17 @@ class Cutter {
   size_t bytes_ = 0;
 };
 
+// Appends the elements themselves: millions of small ones, copied, would be there twice.
+template <typename Element>
+void MoveAll(google::protobuf::RepeatedPtrField<Element>& from,
+             google::protobuf::RepeatedPtrField<Element>& to) {
+  if (to.empty()) return to.Swap(&from);
+  std::vector<Element*> elements(from.size());
+  from.ExtractSubrange(0, from.size(), elements.data());
+  to.Reserve(to.size() + static_cast<int>(elements.size()));
+  for (Element* const element : elements) to.AddAllocated(element);
+}
+
 }  // namespace
 
 absl::Status ForEachPart(const storage::Snapshot& snapshot, size_t part_bytes, const Write& write) {
@@ -163,6 +175,13 @@ absl::Status AppendPart(storage::Snapshot part, storage::Snapshot& whole) {
     last->mutable_values()->MergeFrom(array.values());
   }
   part.clear_arrays();
+  MoveAll(*part.mutable_rows(), *whole.mutable_rows());
+  MoveAll(*part.mutable_names(), *whole.mutable_names());
+  MoveAll(*part.mutable_class_names(), *whole.mutable_class_names());
+  if (part.has_stored_rows()) {
+    MoveAll(*part.mutable_stored_rows()->mutable_rows(),
+            *whole.mutable_stored_rows()->mutable_rows());
+  }
   whole.MergeFrom(part);
   return absl::OkStatus();
 }

@@ -131,6 +131,20 @@ TEST(SnapshotRows, AreCutIntoPartsAndPutTogether) {
   EXPECT_EQ(whole.SerializeAsString(), snapshot.SerializeAsString());
 }
 
+// A copy of millions of small rows, as a hostile file has, would take the memory twice.
+TEST(SnapshotRows, OfAPartAreMovedToTheWhole) {
+  storage::Snapshot whole;
+  for (int i = 0; i < 2; ++i) {
+    storage::Snapshot part;
+    std::vector<const void*> elements = {part.add_rows(), part.add_names(), part.add_class_names(),
+                                         part.mutable_stored_rows()->add_rows()};
+    ASSERT_OK(AppendPart(std::move(part), whole));
+    EXPECT_EQ(elements,
+              (std::vector<const void*>{&whole.rows(i), &whole.names(i), &whole.class_names(i),
+                                        &whole.stored_rows().rows(i)}));
+  }
+}
+
 TEST(SnapshotRows, ThatContradictThemselvesAreDataLoss) {
   const auto read = [](const std::function<void(storage::StateRows&)>& change) {
     RowStore rows;
