@@ -349,50 +349,56 @@ bool Mapper::AddUnknownNames(size_t i, uint32_t cap, Dictionary& dictionary,
 
 // For explanations, so not on the path of learning.
 constexpr size_t kPartWork = 100;
-void Mapper::Parts(size_t i, const FeatureSpace& space, std::vector<FeaturePart>& parts) {
-  parts.clear();
+void Mapper::Parts(size_t i, const FeatureSpace& space,
+                   absl::FunctionRef<void(FeaturePart)> on_part) {
   if (expansion_ == nullptr && !batch_.texts.empty())
-    return PartsOfText(batch_.texts[i], space, parts);
-  if (expansion_ == nullptr) return PartsAsSent(batch_.row(i), parts);
-  const bool products = kind_ == Kind::kDense && space.map.kind == FeatureMap::Kind::kPolynomial;
-  const Row row = Map(i);
+    return PartsOfText(batch_.texts[i], space, on_part);
+  const bool as_sent = expansion_ == nullptr;
+  const Row row = as_sent ? batch_.row(i) : Map(i);
   for (size_t j = 0; j < row.size; ++j) {
     if (!KeepGoing(kPartWork)) return;
-    FeaturePart& part = parts.emplace_back();
-    part.index = row.index(j);
-    part.value = row.value(j);
-    if (mapped_kind_ == Kind::kNamed) part.name = std::string(mapped_.names[j]);
-    if (products) part.name = ProductName(part.index, space);
+    const bool by_name = as_sent && batch_.names != nullptr;
+    on_part({"", by_name ? batch_.names->Index(row.index(j)) : row.index(j), row.value(j), j});
   }
 }
 
 void Mapper::PartsOfText(absl::string_view text, const FeatureSpace& space,
-                         std::vector<FeaturePart>& parts) const {
-  TextReader reader;
+                         absl::FunctionRef<void(FeaturePart)> on_part) {
   std::vector<uint32_t> indices;
   std::vector<float> values;
   // The row was made from it: it has no error.
-  (void)reader.Read(text, *space.text, space.size, kMaxBatchGrams, indices, values);
+  (void)text_.Read(text, *space.text, space.size, kMaxBatchGrams, indices, values);
   if (Stopped()) return;
   const Row row{indices.data(), values.data(), indices.size()};
   const bool keep = keeps_norm_ || !has_frequencies_;
   const double norm = ScaleText(row, frequencies_.get(), keep, values.data());
-  for (TextFeature& feature : reader.Features(*space.text, space.size)) {
+  text_.ForEachFeature(*space.text, space.size, [&](const TextFeature& feature) {
     const float frequency = frequencies_ == nullptr ? 1.0F : frequencies_->of(feature.slot);
     const auto value = static_cast<float>(static_cast<double>(feature.value * frequency) / norm);
-    parts.push_back({std::move(feature.name), feature.slot, value});
-  }
+    on_part({"", feature.slot, value, feature.key});
+  });
 }
 
-void Mapper::PartsAsSent(const Row& row, std::vector<FeaturePart>& parts) {
-  NameTable* const names = batch_.names;
-  for (size_t j = 0; j < row.size; ++j) {
-    FeaturePart& part = parts.emplace_back();
-    part.index = row.index(j);
-    part.value = row.value(j);
-    if (names == nullptr) continue;
-    part.index = names->Index(row.index(j));
-    part.name = std::string(names->name(row.index(j)));
+void Mapper::NameParts(size_t i, const FeatureSpace& space, std::span<FeaturePart* const> parts) {
+  if (expansion_ == nullptr && !batch_.texts.empty()) {
+    absl::flat_hash_map<uint64_t, std::string> names;
+    for (const FeaturePart* const part : parts) names.try_emplace(part->id);
+    text_.FindNames(*space.text, space.size, names);
+    for (FeaturePart* const part : parts) part->name = std::move(names[part->id]);
+    return;
+  }
+  if (expansion_ != nullptr) Prepare(i);
+  const bool products = kind_ == Kind::kDense && space.map.kind == FeatureMap::Kind::kPolynomial;
+  const Row sent = batch_.row(i);
+  for (FeaturePart* const part : parts) {
+    if (expansion_ == nullptr) {
+      if (batch_.names != nullptr)
+        part->name = std::string(batch_.names->name(sent.index(part->id)));
+    } else if (mapped_kind_ == Kind::kNamed) {
+      part->name = std::string(mapped_.names[part->id]);
+    } else if (products) {
+      part->name = ProductName(part->index, space);
+    }
   }
 }
 

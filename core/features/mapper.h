@@ -11,12 +11,14 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
 #include "core/features/document_frequencies.h"
 #include "core/features/expansion.h"
 #include "core/features/feature_space.h"
 #include "core/features/name_table.h"
 #include "core/features/names.h"
+#include "core/features/text.h"
 #include "core/vector/check.h"
 #include "core/vector/row.h"
 
@@ -24,13 +26,15 @@ namespace perceptrond {
 
 // One feature of a mapped row, with the name a person knows it by (Mapper::Parts). A plain value.
 struct FeaturePart {
-  // The name that was sent, or that Phi derives: "x1*x2", in a dense space "0*1" by the factors'
+  // Set by Mapper::NameParts: the name that was sent, or that Phi derives: "x1*x2", in a dense space "0*1" by the factors'
   // indices.
   // Empty where features have numbers only: dense rows and slots, products of slots, Fourier's.
   std::string name;
   // Where its weight lies. In a named space Dictionary::kUnknown for a name that has none.
   uint32_t index = 0;
   float value = 0;
+  // Tells it from the row's others.
+  uint64_t id = 0;
 };
 
 // Maps the rows of one batch at a time: Begin, Resolve, and for each row Check and Map; or, where
@@ -94,10 +98,13 @@ class Mapper {
   bool AddUnknownNames(size_t i, uint32_t cap, Dictionary& dictionary,
                        std::vector<std::string>& added);
 
-  // The features of mapped row i, one by one with their names; `space` is the mapper's. In a hashed
-  // space names that share a slot are parts of their own, whose values Map adds up. After Resolve.
-  // Asks KeepGoing. O(row, or what Phi makes of it).
-  void Parts(size_t i, const FeatureSpace& space, std::vector<FeaturePart>& parts);
+  // Calls on_part for the features of mapped row i, which have no names yet; `space` is the mapper's.
+  // In a hashed space names that share a slot are parts of their own, whose values Map adds up. After
+  // Resolve. Asks KeepGoing. O(row, or what Phi makes of it).
+  void Parts(size_t i, const FeatureSpace& space, absl::FunctionRef<void(FeaturePart)> on_part);
+  // Gives parts of row i their names: those few that are wanted, since the names of all may take
+  // hundreds of times the row. After Parts, before another row is checked or mapped.
+  void NameParts(size_t i, const FeatureSpace& space, std::span<FeaturePart* const> parts);
 
  private:
   static constexpr size_t kNoRow = std::numeric_limits<size_t>::max();
@@ -124,9 +131,8 @@ class Mapper {
   // The row with its names in the order of their bytes, as maps take it.
   Source SortByName(const Row& row);
   Row ByProductNumber();
-  void PartsAsSent(const Row& row, std::vector<FeaturePart>& parts);
   void PartsOfText(absl::string_view text, const FeatureSpace& space,
-                   std::vector<FeaturePart>& parts) const;
+                   absl::FunctionRef<void(FeaturePart)> on_part);
 
   const FeatureSpace::Kind kind_;
   const bool takes_texts_;
@@ -164,6 +170,8 @@ class Mapper {
   Mapped mapped_;
   // Of product names.
   std::vector<uint32_t> numbers_;
+  // The text of the last Parts.
+  TextReader text_;
   // What SortByName returns views of.
   std::vector<std::pair<absl::string_view, size_t>> by_name_;
   std::vector<absl::string_view> sorted_names_;

@@ -5,7 +5,6 @@
 #include <bit>
 #include <cmath>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "core/features/names.h"
 #include "core/sync/cancellation.h"
@@ -40,6 +39,8 @@ double ValueOf(TextOptions::Value value, size_t count) {
   return 1;
 }
 
+uint32_t SlotOf(uint64_t key, int bits) { return static_cast<uint32_t>(key >> (64 - bits)); }
+
 // How many n-grams of `shortest` to `longest` parts `parts` have.
 size_t Grams(size_t parts, uint32_t shortest, uint32_t longest) {
   size_t grams = 0;
@@ -63,6 +64,12 @@ void TextReader::JoinWords() {
 size_t TextReader::CountGrams(const TextOptions& options) const {
   return Grams(word_ends_.size(), 1, options.max_words) +
          Grams(character_ends_.size(), options.min_characters, options.max_characters);
+}
+
+size_t TextReader::EndOfRun(size_t i) const {
+  size_t end = i + 1;
+  while (end < keys_.size() && keys_[end] == keys_[i]) ++end;
+  return end;
 }
 
 template <typename OnGram>
@@ -107,9 +114,8 @@ ValidationCode TextReader::Read(absl::string_view text, const TextOptions& optio
   std::sort(keys_.begin(), keys_.end());
   sums_.clear();
   for (size_t i = 0; i < keys_.size();) {
-    size_t next = i + 1;
-    while (next < keys_.size() && keys_[next] == keys_[i]) ++next;
-    const auto slot = static_cast<uint32_t>(keys_[i] >> (64 - bits));
+    const size_t next = EndOfRun(i);
+    const uint32_t slot = SlotOf(keys_[i], bits);
     const double value = ValueOf(options.value, next - i);
     if (sums_.empty() || sums_.back().first != slot) {
       sums_.emplace_back(slot, value);
@@ -129,21 +135,26 @@ ValidationCode TextReader::Read(absl::string_view text, const TextOptions& optio
   return ValidationCode::kNone;
 }
 
-std::vector<TextFeature> TextReader::Features(const TextOptions& options, uint32_t slots) {
-  std::vector<TextFeature> features;
-  std::vector<size_t> counts;
-  absl::flat_hash_map<std::string, size_t> positions;
+void TextReader::ForEachFeature(const TextOptions& options, uint32_t slots,
+                                absl::FunctionRef<void(const TextFeature&)> on_feature) const {
+  const int bits = std::countr_zero(slots);
+  for (size_t i = 0; i < keys_.size();) {
+    if (!KeepGoing(kGramWork)) return;
+    const size_t next = EndOfRun(i);
+    on_feature({keys_[i], SlotOf(keys_[i], bits),
+                static_cast<float>(ValueOf(options.value, next - i) / norm_)});
+    i = next;
+  }
+}
+
+void TextReader::FindNames(const TextOptions& options, uint32_t slots,
+                           absl::flat_hash_map<uint64_t, std::string>& names) {
+  if (!KeepGoing(grams_ * kGramWork)) return;
+  const int bits = std::countr_zero(slots);
   ForEachGram(options, [&](absl::string_view name) {
-    const auto [known, is_new] = positions.try_emplace(std::string(name), features.size());
-    if (is_new) {
-      features.push_back({std::string(name), NameSlot(name, slots), 0});
-      counts.push_back(0);
-    }
-    ++counts[known->second];
+    const auto wanted = names.find(std::rotr(HashName(name), bits));
+    if (wanted != names.end()) wanted->second.assign(name.data(), name.size());
   });
-  for (size_t i = 0; i < features.size(); ++i)
-    features[i].value = static_cast<float>(ValueOf(options.value, counts[i]) / norm_);
-  return features;
 }
 
 ValidationError DescribeText(absl::string_view text, ValidationCode code) {

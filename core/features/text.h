@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
 #include "core/features/feature_space.h"
 #include "core/features/words.h"
@@ -19,10 +21,11 @@ namespace perceptrond {
 // The most n-grams of the texts of one batch: a byte may be in 55 n-grams.
 inline constexpr size_t kMaxBatchGrams = 1 << 23;
 
-// An n-gram of a text: its name, its slot, and its value in the text's row, where the values of
-// n-grams of one slot are added.
+// An n-gram of a text: its slot, and its value in the text's row, where the values of n-grams of one
+// slot are added.
 struct TextFeature {
-  std::string name;
+  // Tells it from the text's others.
+  uint64_t key = 0;
   uint32_t slot = 0;
   float value = 0;
 };
@@ -37,9 +40,13 @@ class TextReader {
   // the row is any row.
   ValidationCode Read(absl::string_view text, const TextOptions& options, uint32_t slots,
                       size_t most, std::vector<uint32_t>& indices, std::vector<float>& values);
-  // The n-grams of the text that Read read last, in the order of their first occurrence. `options`
-  // and `slots` are Read's.
-  std::vector<TextFeature> Features(const TextOptions& options, uint32_t slots);
+  // Calls on_feature for each n-gram of the text that Read read last, by slot. `options` and `slots`
+  // are Read's. Asks KeepGoing.
+  void ForEachFeature(const TextOptions& options, uint32_t slots,
+                      absl::FunctionRef<void(const TextFeature&)> on_feature) const;
+  // Fills in the names of those n-grams whose keys are in `names`. Asks KeepGoing.
+  void FindNames(const TextOptions& options, uint32_t slots,
+                 absl::flat_hash_map<uint64_t, std::string>& names);
   // The n-grams that Read counted, repeated ones included.
   size_t grams() const { return grams_; }
 
@@ -50,6 +57,8 @@ class TextReader {
   // How many n-grams there are.
   size_t CountGrams(const TextOptions& options) const;
   void JoinWords();
+  // The position after the last key that equals key i.
+  size_t EndOfRun(size_t i) const;
 
   TextSplitter splitter_;
   size_t grams_ = 0;
@@ -60,7 +69,7 @@ class TextReader {
   std::vector<uint32_t> word_ends_;
   std::string characters_;
   std::vector<uint32_t> character_ends_;
-  // The n-grams' hashes with the bits of the slot in front.
+  // The n-grams' hashes with the bits of the slot in front, ascending.
   std::vector<uint64_t> keys_;
   // By slot, before the norm.
   std::vector<std::pair<uint32_t, double>> sums_;

@@ -17,22 +17,34 @@
 namespace perceptrond {
 namespace {
 
-// Keeps the `limit` contributions of largest magnitude, largest first. The others are summed and
-// counted.
+// Keeps the `limit` contributions of largest magnitude of those offered, and sums and counts the
+// others.
 template <typename T>
-void KeepLargest(size_t limit, std::vector<T>& all, double& other_sum, uint32_t& other_count) {
-  const auto larger = [](const T& a, const T& b) {
-    return std::abs(a.contribution) > std::abs(b.contribution);
-  };
-  Top<T, decltype(larger)> largest(limit, larger);
-  for (T& one : all) {
-    const std::optional<T> other = largest.Offer(std::move(one));
-    if (!other.has_value()) continue;
-    other_sum += other->contribution;
-    ++other_count;
+class Largest {
+ public:
+  Largest(size_t limit, double& other_sum, uint32_t& other_count)
+      : top_(limit), other_sum_(other_sum), other_count_(other_count) {}
+
+  void Offer(T one) {
+    const std::optional<T> other = top_.Offer(std::move(one));
+    if (!other.has_value()) return;
+    other_sum_ += other->contribution;
+    ++other_count_;
   }
-  all = largest.Take();
-}
+  // Largest first. Nothing may be offered afterwards.
+  std::vector<T> Take() { return top_.Take(); }
+
+ private:
+  struct IsLarger {
+    bool operator()(const T& a, const T& b) const {
+      return std::abs(a.contribution) > std::abs(b.contribution);
+    }
+  };
+
+  Top<T, IsLarger> top_;
+  double& other_sum_;
+  uint32_t& other_count_;
+};
 
 // The model at the revision at which a row is scored. In its dual form a score is a sum over the
 // examples that caused updates: the perceptron's weights are eta times the sum of y (x, b) over its
@@ -197,8 +209,10 @@ void ExplainBySupport(const SupportContext& context, const Row& row, size_t limi
         context.settings.is_multiclass() ? static_cast<size_t>(explanation.label) : size_t{0};
     AddStoredSupport(context, k, row, explanation);
   }
-  KeepLargest(limit, explanation.support, explanation.other_support,
-              explanation.other_support_count);
+  Largest<SupportContribution> largest(limit, explanation.other_support,
+                                       explanation.other_support_count);
+  for (const SupportContribution& one : explanation.support) largest.Offer(one);
+  explanation.support = largest.Take();
 }
 
 // FAILED_PRECONDITION (NOT_LINEAR) if the score is not one sum, over features or support examples.
@@ -252,18 +266,18 @@ absl::StatusOr<Explanation> ExplainRow(const ModelCore& core, const Learner& lea
   }
   predictor.Score(Row{kNoIndices, nullptr, 0}, age, scores);
   explanation.bias = scores[*k];
-  std::vector<FeaturePart> parts;
-  mapper.Parts(i, core.settings.space, parts);
-  if (Stopped()) return StoppedError();
-  for (FeaturePart& part : parts) {
+  Largest<Contribution> largest(options.max_features, explanation.other_contributions,
+                                explanation.other_features);
+  mapper.Parts(i, core.settings.space, [&](FeaturePart part) {
     const double weight = weights->FeatureWeight(*k, part.index, age);
     const double contribution = weight * static_cast<double>(part.value);
-    explanation.contributions.push_back({std::move(part), weight, contribution});
-  }
-  std::erase_if(explanation.contributions,
-                [](const Contribution& c) { return c.contribution == 0; });
-  KeepLargest(options.max_features, explanation.contributions, explanation.other_contributions,
-              explanation.other_features);
+    if (contribution != 0) largest.Offer({std::move(part), weight, contribution});
+  });
+  if (Stopped()) return StoppedError();
+  explanation.contributions = largest.Take();
+  std::vector<FeaturePart*> parts;
+  for (Contribution& one : explanation.contributions) parts.push_back(&one.part);
+  mapper.NameParts(i, core.settings.space, parts);
   return explanation;
 }
 

@@ -15,6 +15,7 @@ import contextlib
 import itertools
 import os
 import pathlib
+import random
 import re
 import resource
 import signal
@@ -577,6 +578,21 @@ def explanations_of_large_rows(target):
         text="".join(f"{i:01000}" for i in range(12000)), lengths=[1000] * 12000))
     request = prediction_service_pb2.ExplainRequest(model="models/m", columns=one, max_features=10000)
     return target.call(EXPLAIN, [request] * 40)
+
+
+@attack(40)
+def explanations_of_many_features(target):
+    """Rows of 600,000 products, and texts of seven million n-grams, of which the largest contributions are listed."""
+    products = model_settings("named")
+    products.feature_space.map.polynomial.degree = 4
+    target.must(CREATE, model_service_pb2.CreateModelRequest(model_id="products", model=products),
+                create("texts", "text", feature_options={"max_words": 5, "min_characters": 1, "max_characters": 10}))
+    named = example_pb2.Example(named={"names": [f"{i:02}" for i in range(60)]}, label=1)
+    text = "".join(random.Random(1).choices("abcdefghijklmnopqrstuvwxyz ", k=650_000))
+    target.must(LEARN, learn("products", examples=[named]), learn("texts", columns=example_pb2.ExampleColumns(texts=[text], labels=[1])))
+    named.ClearField("label")
+    return target.call(EXPLAIN, [prediction_service_pb2.ExplainRequest(model="models/products", examples=[named]),
+                                 prediction_service_pb2.ExplainRequest(model="models/texts", columns=example_pb2.ExampleColumns(texts=[text]))] * 20)
 
 
 @attack(40)

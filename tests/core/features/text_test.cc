@@ -14,7 +14,10 @@
 namespace perceptrond {
 namespace {
 
+using ::testing::_;
 using ::testing::ElementsAre;
+using ::testing::Pair;
+using ::testing::UnorderedElementsAre;
 using Value = TextOptions::Value;
 
 constexpr uint32_t kSlots = 1U << 20;
@@ -117,13 +120,15 @@ TEST(Text, NamesItsFeatures) {
   options.value = Value::kCount;
   ASSERT_EQ(reader.Read("a a b", options, kSlots, kMaxBatchGrams, indices, values),
             ValidationCode::kNone);
-  std::vector<std::string> names;
+  absl::flat_hash_map<uint64_t, std::string> names;
   std::map<uint32_t, float> row;
-  for (const TextFeature& feature : reader.Features(options, kSlots)) {
-    names.push_back(feature.name);
+  reader.ForEachFeature(options, kSlots, [&](const TextFeature& feature) {
+    names.try_emplace(feature.key);
     row[feature.slot] += feature.value;
-  }
-  EXPECT_THAT(names, ElementsAre("a", "a a", "a b", "b"));
+  });
+  reader.FindNames(options, kSlots, names);
+  EXPECT_THAT(names,
+              UnorderedElementsAre(Pair(_, "a"), Pair(_, "a a"), Pair(_, "a b"), Pair(_, "b")));
   EXPECT_EQ(row, ReadRow("a a b", options));
 }
 
