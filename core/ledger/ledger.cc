@@ -53,6 +53,7 @@ Ledger::Applied Ledger::Apply(Producer& producer, const Segment& segment, const 
   MutexLock lock(&mutex_);
   const TornByException torn(*this);
   on_locked();
+  const size_t pending_bytes = pending_.memory_bytes();
   const ProducerTable::Mutable moved = producers_.Move(producer);
   auto unchanged = segment.unchanged.begin();
   for (const UpdateRow& update : segment.updates) {
@@ -70,6 +71,7 @@ Ledger::Applied Ledger::Apply(Producer& producer, const Segment& segment, const 
                               segment.predictions.end());
   moved.position.next_offset += segment.rows;
   Applied applied;
+  applied.pending_bytes = pending_.memory_bytes() - pending_bytes;
   if (segment.completed_pass > 0) applied.pass = EndPass(producer, segment);
   applied.next_offset = moved.position.next_offset;
   return applied;

@@ -88,6 +88,8 @@ class Ledger {
   struct Applied {
     int64_t next_offset = 0;
     std::optional<PassSummary> pass;
+    // What the segment's updates take while they wait for the journal.
+    size_t pending_bytes = 0;
   };
   // Calls `on_locked` once this is locked. It may release the state's lock if the segment has no
   // sample: this lock alone then keeps segments in order. A thread that locks the state and then

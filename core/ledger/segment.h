@@ -101,6 +101,10 @@ absl::StatusOr<DocumentCounts> FromStorage(const storage::DocumentFrequencies& s
 // Thread contract: not thread-safe; the ledger guards it.
 class PendingRecords {
  public:
+  // How often an update is in memory while it is written: as a record, and in RocksDB's batch and
+  // table.
+  static constexpr size_t kCopies = 3;
+
   // Adds an update. Revisions ascend by one from call to call.
   void Add(const UpdateRow& update);
   // Adds an update without a row that replaced all weights by `vectors`.

@@ -89,6 +89,20 @@ uint64_t CostBound(const ModelCore& core, const BatchShape& shape) {
   return cost;
 }
 
+size_t UncommittedBytes(const ModelCore& core, size_t bytes) {
+  const bool stored = core.ledger.stored_examples().keeps_updates();
+  return bytes * (PendingRecords::kCopies + (stored ? 1 : 0));
+}
+
+uint64_t UncommittedBound(const ModelCore& core, const Batch& batch) {
+  uint64_t features = core.expansion == nullptr ? FeaturesOf(batch) : 0;
+  for (size_t i = 0; core.expansion != nullptr && i < batch.rows(); ++i)
+    features +=
+        core.expansion->CostOf(batch.row(i).size, core.limits.max_example_features).features;
+  const uint64_t bytes = features * (sizeof(uint32_t) + sizeof(float));
+  return UncommittedBytes(core, bytes) + (core.ledger.stored_examples().samples() ? bytes : 0);
+}
+
 LargeWork::LargeWork(const ModelCore& core, uint64_t cost)
     : counter_(cost > kLargeCost ? &core.large_work : nullptr) {
   if (counter_ != nullptr) counter_->fetch_add(1, std::memory_order_relaxed);

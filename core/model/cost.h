@@ -41,6 +41,13 @@ struct BatchShape {
 // O(1) for one weight vector without a feature map.
 uint64_t CostBound(const ModelCore& core, const BatchShape& shape);
 
+// Bytes that updates, which take `bytes` as they wait for the journal, take until they are written:
+// with their copies in the journal and, where the model stores them, in its stored examples.
+size_t UncommittedBytes(const ModelCore& core, size_t bytes);
+// The same for all rows of the batch, as if each were an update and new to the sample. O(rows); O(1)
+// where Phi is the identity.
+uint64_t UncommittedBound(const ModelCore& core, const Batch& batch);
+
 // Marks the model as working on a batch of this cost for as long as it exists, if that is large.
 class LargeWork {
  public:

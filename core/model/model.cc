@@ -44,6 +44,7 @@ void LearnOutcome::Clear() {
   examples = mistakes = duplicates = revision = 0;
   epoch = 0;
   next_offset = 0;
+  uncommitted_bytes = 0;
   scores.clear();
   predicted.clear();
   updated_rows.clear();

@@ -73,6 +73,8 @@ struct LearnOutcome {
   std::vector<uint64_t> update_revisions;
   std::vector<RowError> row_errors;
   std::optional<PassSummary> pass;
+  // What the batch has added to memory that the model's own counts only once it is written.
+  size_t uncommitted_bytes = 0;
   // Of a composition, one an input: the revision of the component that computed it.
   std::vector<uint64_t> component_revisions;
 
@@ -174,7 +176,7 @@ class Model {
   //   outcome.row_errors says which; OUT_OF_RANGE (OFFSET_GAP, PASS_GAP): rows or passes between
   //   the producer's position and this batch are missing; FAILED_PRECONDITION (MODEL_FROZEN): the
   //   batch has rows or passes that are not a replay.
-  // RESOURCE_EXHAUSTED (MESSAGE_TOO_COSTLY, see EstimateCost). Two errors come when rows may be
+  // RESOURCE_EXHAUSTED (MESSAGE_TOO_COSTLY, see EstimateCost; MEMORY_EXHAUSTED). Two errors come when rows may be
   // learned, which the producer's position counts, all rows before one and none after it:
   // StoppedError (core/error/stopped.h), once the thread's work was stopped, and any other code,
   // which says that the model is closed: acquire it again. What was learned is durable once a

@@ -21,6 +21,7 @@
 #include "core/journal/journal.h"
 #include "core/learner/learner.h"
 #include "core/ledger/ledger.h"
+#include "core/memory/memory_budget.h"
 #include "core/model/learning_plan.h"
 #include "core/model/revision_waiters.h"
 #include "core/settings/settings.h"
@@ -52,6 +53,8 @@ struct ModelLimits {
   // The most bytes that weights and names may take, and that the rows of a rule may that keeps
   // some: a row whose update needs more gets the error kFeatureCap.
   size_t max_model_bytes = std::numeric_limits<size_t>::max();
+  // What all models share. It must outlive them; null: without a limit.
+  MemoryBudget* memory = nullptr;
 };
 
 // What a model has learned. Every field is of the same revision.

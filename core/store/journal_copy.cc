@@ -17,7 +17,6 @@
 namespace perceptrond {
 namespace {
 
-constexpr size_t kHeadersAtOnce = 256;
 // What is hashed at once, besides what cannot be cut.
 constexpr size_t kPartBytes = 8 << 20;
 // Models that are created and deleted all the time.
@@ -46,6 +45,7 @@ bool LearnedNothing(const CommittedState& state) {
 
 absl::Status ForEachModel(Journal& journal,
                           const std::function<absl::Status(const storage::ModelHeader&)>& visit) {
+  constexpr size_t kHeadersAtOnce = 256;
   std::string after;
   while (true) {
     const absl::StatusOr<std::vector<storage::ModelHeader>> page =

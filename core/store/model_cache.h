@@ -14,8 +14,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "core/memory/memory_budget.h"
 #include "core/model/model.h"
-#include "core/store/memory_budget.h"
 #include "core/sync/mutex.h"
 
 namespace perceptrond {

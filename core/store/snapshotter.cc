@@ -87,7 +87,7 @@ absl::Status Snapshotter::Take(const std::shared_ptr<Model>& model) {
   Guarded<JournalUse>& journal_use = model->core().journal_use;
   uint64_t covered = Guarded<JournalUse>::Reader(journal_use)->bytes;
   const size_t sampled = stored.unsaved_bytes();
-  const ModelCopyMemory copy(memory_, MeasureMemory(*model).state);
+  const ModelCopyMemory copy(memory_, MeasureMemory(*model).total);
   storage::Snapshot snapshot = MakeSnapshot(*model);
   const absl::Time now = absl::Now();
   const int64_t nanos = absl::ToUnixNanos(now);

@@ -11,8 +11,8 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "core/journal/journal.h"
+#include "core/memory/memory_budget.h"
 #include "core/store/committers.h"
-#include "core/store/memory_budget.h"
 #include "core/sync/mutex.h"
 
 namespace perceptrond {

@@ -18,8 +18,12 @@ namespace perceptrond {
 namespace v1 = ::perceptron::v1;
 
 Store::Store(std::unique_ptr<Journal> journal, const Options& options)
-    : options_(options),
-      memory_(options.memory_budget, options.in_flight_share, options.max_in_flight),
+    : memory_(options.memory_budget, options.in_flight_share, options.max_in_flight),
+      options_([&] {
+        Options with_memory = options;
+        with_memory.limits.memory = &memory_;
+        return with_memory;
+      }()),
       journal_(std::move(journal)),
       predictions_(*journal_, memory_, options.fleet == nullptr ? "" : options.fleet->address),
       catalogue_(*journal_,

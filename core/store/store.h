@@ -15,11 +15,11 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "core/journal/journal.h"
+#include "core/memory/memory_budget.h"
 #include "core/model/model.h"
 #include "core/model/views.h"
 #include "core/store/committers.h"
 #include "core/store/last_copies.h"
-#include "core/store/memory_budget.h"
 #include "core/store/model_cache.h"
 #include "core/store/model_catalogue.h"
 #include "core/store/model_expiry.h"
@@ -223,8 +223,9 @@ class Store {
   void OnCommitFailure(Model& model, const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
   void OnCommit(const std::shared_ptr<Model>& model);
 
-  const Options options_;
   MemoryBudget memory_;
+  // With the budget in its limits.
+  const Options options_;
   const std::unique_ptr<Journal> journal_;
   OpenStreams streams_;
   WaitingPredictions predictions_;

@@ -20,8 +20,8 @@
 #include "absl/time/time.h"
 #include "core/journal/journal.h"
 #include "core/ledger/segment.h"
+#include "core/memory/memory_budget.h"
 #include "core/settings/settings.h"
-#include "core/store/memory_budget.h"
 #include "core/sync/mutex.h"
 #include "core/vector/check.h"
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "core/error/error.h"
-#include "core/store/memory_budget.h"
+#include "core/memory/memory_budget.h"
 #include "core/sync/mutex.h"
 #include "server/access/admission.h"
 #include "server/fleet/example_count.h"

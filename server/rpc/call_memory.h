@@ -1,4 +1,4 @@
-// The memory of calls within the budget (core/store/memory_budget.h), and the disconnection of
+// The memory of calls within the budget (core/memory/memory_budget.h), and the disconnection of
 // clients that do not receive what they asked for.
 #pragma once
 
@@ -12,7 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "core/store/memory_budget.h"
+#include "core/memory/memory_budget.h"
 #include "core/sync/mutex.h"
 
 namespace perceptrond {

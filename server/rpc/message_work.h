@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "core/store/memory_budget.h"
+#include "core/memory/memory_budget.h"
 #include "core/store/parsed_bytes.h"
 #include "server/rpc/backend.h"
 

@@ -26,9 +26,11 @@ using LearnExamplesRequest = RequestWithExamples<v1::LearnRequest>;
 
 // Learns the examples of a unary request. They are durable only after the commit that the caller
 // submits for `model`; then the predictions in `claimed` are joined, unless that is null.
+// `uncommitted_bytes`: LearnOutcome's.
 absl::Status LearnExamples(Store& store, const LearnExamplesRequest& examples,
                            v1::LearnResult& result, std::shared_ptr<Model>& model,
-                           std::shared_ptr<ClaimedPredictions>& claimed) {
+                           std::shared_ptr<ClaimedPredictions>& claimed,
+                           size_t& uncommitted_bytes) {
   const v1::LearnRequest& request = examples.message;
   if (absl::Status status = CheckModelName(request.model(), "model"); !status.ok()) return status;
   if (absl::Status status = CheckResultDetail(request.result_detail()); !status.ok()) return status;
@@ -85,6 +87,7 @@ absl::Status LearnExamples(Store& store, const LearnExamplesRequest& examples,
   if (claimed != nullptr) claimed->Keep(known, rows_before(), outcome.row_errors);
   if (absl::IsInvalidArgument(status) && !outcome.row_errors.empty())
     return ToStatus(outcome.row_errors[0], batch);
+  uncommitted_bytes = outcome.uncommitted_bytes;
   if (status.ok()) ToProto(outcome, batch, model->settings(), call.detail, result);
   return status;
 }
@@ -101,10 +104,12 @@ void Learn(const Backend& backend, Call& call, const LearnExamplesRequest& reque
   v1::LearnResponse response;
   std::shared_ptr<Model> model;
   std::shared_ptr<ClaimedPredictions> claimed;
+  size_t uncommitted_bytes = 0;
   absl::Status status = WithinMemory([&] {
     return backend.drain.draining()
                ? DrainingError()
-               : LearnExamples(backend.store, request, *response.mutable_result(), model, claimed);
+               : LearnExamples(backend.store, request, *response.mutable_result(), model, claimed,
+                               uncommitted_bytes);
   });
   // Rows that were learned before the work was stopped become durable all the same.
   if (Stopped() && model != nullptr)
@@ -113,6 +118,8 @@ void Learn(const Backend& backend, Call& call, const LearnExamplesRequest& reque
   // The examples are learned: they are committed even if the response cannot be sent.
   grpc::ByteBuffer bytes;
   status = WithinMemory([&] { return SerializeMessage(response, bytes); });
+  // By the time of the commit the request is gone.
+  call.memory().Set(MemoryUse::kRequests, uncommitted_bytes);
   call.memory().Set(MemoryUse::kAnswers, bytes.Length());
   call.timing().Switch(Part::kCommit);
   backend.store.committer().Submit(std::move(model),

@@ -23,7 +23,7 @@ constexpr int64_t kMaxAcknowledged = int64_t{1} << 48;
 
 // Whether an error is about one message and leaves the stream open.
 bool IsInBand(const absl::Status& status) {
-  // RESOURCE_EXHAUSTED: the message costs too much.
+  // RESOURCE_EXHAUSTED: the message costs too much, or there is no memory for it now.
   return absl::IsInvalidArgument(status) || absl::IsOutOfRange(status) ||
          absl::IsFailedPrecondition(status) || absl::IsResourceExhausted(status);
 }
@@ -89,7 +89,7 @@ WorkSize LearnSession::SizeOf(const Request& request) const {
   return PlacementOfExamples(store_, model.get(), request).size;
 }
 
-absl::Status LearnSession::Accept(const Request& request, size_t bytes, bool more) {
+absl::Status LearnSession::Accept(const Request& request, size_t /*bytes*/, bool more) {
   if (messages_ == 0) {
     if (absl::Status status = target_.Read(request.message); !status.ok()) return status;
     batch_.MakeStreamNames(target_.name_table_size());
@@ -118,7 +118,8 @@ absl::Status LearnSession::Accept(const Request& request, size_t bytes, bool mor
       return status;
     }
   }
-  answer.bytes = MemoryOf(answer.result) + (answer.result.has_error() ? 0 : UpdateShare(bytes));
+  answer.bytes =
+      MemoryOf(answer.result) + (answer.result.has_error() ? 0 : outcome_.uncommitted_bytes);
   if (target_.include_report()) {
     // Made now and not when it is sent: by then it could include updates that are not durable yet.
     answer.report = std::make_unique<v1::ConvergenceReport>();
@@ -150,11 +151,6 @@ absl::Status LearnSession::CountEvaluated(int64_t first_offset, int64_t rows,
   counted_rows_ = std::max<int64_t>(first_offset + rows - next_offset, 0);
   if (rows == 0) return absl::OkStatus();
   return CountCorrectRows(**model, *producer_, first_offset, rows, std::move(unchanged));
-}
-
-size_t LearnSession::UpdateShare(size_t bytes) const {
-  const size_t rows = batch_.batch().rows();
-  return rows == 0 ? 0 : bytes * std::min(rows, outcome_.updated_rows.size()) / rows;
 }
 
 absl::Duration LearnSession::CommitDelay(bool more) const {

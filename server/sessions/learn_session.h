@@ -109,8 +109,6 @@ class LearnSession final : public CommitWaiter, public std::enable_shared_from_t
   void JoinPredictions(size_t answers) ABSL_LOCKS_EXCLUDED(mutex_);
   // Makes the stream end once every accepted message is answered.
   void End(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The share of the last message, of `bytes` bytes, that waits in memory for the journal.
-  size_t UpdateShare(size_t bytes) const;
   // Moves the answers that are ready into `response`; returns false if there are none.
   bool Take(Response& response) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status failure() const ABSL_LOCKS_EXCLUDED(mutex_);

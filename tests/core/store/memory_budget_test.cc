@@ -1,5 +1,5 @@
 // The memory budget: what counts, which models leave memory, and what is refused.
-#include "core/store/memory_budget.h"
+#include "core/memory/memory_budget.h"
 
 #include <atomic>
 #include <memory>
@@ -185,6 +185,37 @@ TEST_F(ModelMemoryTest, WhatAModelCollectsEndsWhereItsMemoryDoes) {
     EXPECT_GT(bytes, options.limits.max_model_bytes / 2);
     EXPECT_LT(bytes, 2 * options.limits.max_model_bytes);
   }
+}
+
+// Waiting for the journal a large example is there several times.
+TEST_F(ModelMemoryTest, ExamplesThatThereIsNoMemoryForUntilTheyAreWrittenAreNotLearned) {
+  constexpr size_t kRow = 100'000;
+  Store::Options options;
+  options.memory_budget = 4 << 20;
+  options.in_flight_share = 2 << 20;
+  Open(options);
+  Create("a", kRow);
+  const std::shared_ptr<Model> model = store_->Acquire("a").value();
+  Producer producer("");
+  LearnCall call;
+  const Columns row = Columns().AddDense(std::vector<float>(kRow, 1), 1);
+  call.batch = row.batch();
+  call.producer = &producer;
+  LearnOutcome outcome;
+  MutexLock turn(&producer.turn);
+  ASSERT_TRUE(store_->memory().TryReserve(kRequests, 2 << 20));
+  EXPECT_EQ(ReasonOf(model->Learn(call, outcome)), "MEMORY_EXHAUSTED");
+  EXPECT_EQ(model->revision(), 0U);
+  EXPECT_EQ(producer.position().next_offset, 0);
+  store_->memory().Release(kRequests, 2 << 20);
+  EXPECT_OK(model->Learn(call, outcome));
+  EXPECT_EQ(model->revision(), 1U);
+  EXPECT_EQ(store_->memory().reserved(kRequests), 0U);
+  EXPECT_GT(outcome.uncommitted_bytes, 4 * kRow * sizeof(float));
+  // Of a right row nothing waits.
+  EXPECT_OK(model->Learn(call, outcome));
+  EXPECT_EQ(outcome.updated_rows.size(), 0U);
+  EXPECT_EQ(outcome.uncommitted_bytes, 0U);
 }
 
 TEST_F(ModelMemoryTest, ModelsBeyondALimitAreNotCreated) {

@@ -4,7 +4,7 @@
 
 #include "absl/synchronization/notification.h"
 #include "core/error/stopped.h"
-#include "core/store/memory_budget.h"
+#include "core/memory/memory_budget.h"
 #include "core/store/model_cache.h"
 #include "core/sync/cancellation.h"
 #include "gtest/gtest.h"

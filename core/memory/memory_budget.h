@@ -20,7 +20,7 @@ enum class MemoryUse : uint8_t {
   // Models in memory, copies of them that snapshots are written from or read to, and predictions
   // that wait for their labels.
   kModels,
-  // Received messages without an answer.
+  // Received messages without an answer, and what learning them takes until it is written.
   kRequests,
   // Answers that the client has not received.
   kAnswers,

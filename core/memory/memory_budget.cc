@@ -1,4 +1,4 @@
-#include "core/store/memory_budget.h"
+#include "core/memory/memory_budget.h"
 
 #include <algorithm>
 
