@@ -30,12 +30,16 @@ function contentOf(file, most) {
 
 /** An interceptor that sends the token in the file, read for each call, so that a new one is used at once. */
 function sendToken(file) {
-  return (options, nextCall) => new grpc.InterceptingCall(nextCall(options), {
-    start(metadata, listener, next) {
-      metadata.set('authorization', `Bearer ${contentOf(file, MOST_TOKEN_BYTES).toString().trim()}`);
-      next(metadata, listener);
-    },
-  });
+  return (options, nextCall) => {
+    // Before there is a call: one that is never started keeps the process until its deadline.
+    const authorization = `Bearer ${contentOf(file, MOST_TOKEN_BYTES).toString().trim()}`;
+    return new grpc.InterceptingCall(nextCall(options), {
+      start(metadata, listener, next) {
+        metadata.set('authorization', authorization);
+        next(metadata, listener);
+      },
+    });
+  };
 }
 
 /** An interceptor that sends a W3C trace context, for the server's log. */

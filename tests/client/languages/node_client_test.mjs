@@ -215,7 +215,11 @@ describe('the package', () => {
     fs.writeFileSync(token, 'secret');
     await assert.rejects(new perceptrond.Client('192.0.2.1:7600', { tokenFile: token, giveUpAfter: 1 }).get('m'), /others could read the token/);
     fs.writeFileSync(token, 'a'.repeat(8193));
-    await assert.rejects(new perceptrond.Client(address, { tokenFile: token }).get('m'), /token has more than 8192 bytes$/);
+    const unread = new perceptrond.Client(address, { tokenFile: token });
+    await assert.rejects(unread.get('m'), /token has more than 8192 bytes$/);
+    unread.close();
+    // A deadline that is still to come would keep the program.
+    assert.deepEqual(process.getActiveResourcesInfo().filter((resource) => resource === 'Timeout'), []);
     const nowhere = new perceptrond.Client(`unix:${work}/nobody`, { giveUpAfter: 600 });
     await assert.rejects(nowhere.history.rename('named', 'other'), { code: 'UNAVAILABLE' });
     nowhere.close();
