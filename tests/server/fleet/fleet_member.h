@@ -66,8 +66,11 @@ class FleetMember {
   }
   // Has the fleet's only member take it over.
   void WriteHere() {
-    Release();
-    WaitUntil([&] { return writes(); });
+    // As heartbeats are: a server that has not read who wrote until then passes one over.
+    WaitUntil([&] {
+      Release();
+      return writes();
+    });
   }
 
  private:

@@ -85,12 +85,15 @@ class Nodes {
   explicit Nodes(int servers) {
     const std::shared_ptr<MemoryJournal> journal = FleetMember::NewJournal();
     for (int i = 0; i < servers; ++i) all_.push_back(std::make_unique<Node>(journal));
-    all_[0]->member.Release();
     const auto writer = [this] {
       return std::find_if(all_.begin(), all_.end(),
                           [](const auto& node) { return node->member.writes(); });
     };
-    WaitUntil([&] { return writer() != all_.end(); });
+    // As heartbeats are: a server that has not read who wrote until then passes one over.
+    WaitUntil([&] {
+      all_[0]->member.Release();
+      return writer() != all_.end();
+    });
     std::iter_swap(all_.begin(), writer());
     WaitUntil([&] {
       return std::all_of(all_.begin(), all_.end(), [this](const auto& node) {
