@@ -176,7 +176,8 @@ TEST_F(CtlRunTest, PredictionsByAnAliasAreNamedByTheModelThatAnsweredOrEndWhereT
 
 TEST_F(CtlRunTest, OnATerminalDeleteAsksPredictionsHaveAHeaderAndAWatchNamesTheLabels) {
   const auto terminal = [&](const std::string& arguments) {
-    return "script -qec '" + Command(arguments) + "' /dev/null";
+    // Some shells stay and die of the interrupt themselves.
+    return "script -qec 'exec " + Command(arguments) + "' /dev/null";
   };
   const auto on_terminal = [&](const std::string& arguments, const std::string& typed) {
     return RunCommand(terminal(arguments), typed);
