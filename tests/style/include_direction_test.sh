@@ -76,7 +76,6 @@ BEGIN {
   home["zstd"] = "^client/format/decompress[.]cc$"
   home["unicode/"] = "^core/features/words[.]cc$"
   home["xxhash"] = "^core/features/names[.]cc$"
-  home["libsvm/"] = "^core/convergence/analysis/nearest_point[.]cc$"
   home["Clp"] = home["Coin"] = "^core/convergence/analysis/certificate[.]cc$"
   home["gmp"] = "^core/convergence/analysis/integer_matrix[.]h$"
   home["openssl/"] = "^server/(config/tls_files|access/token)[.]cc$"

@@ -20,11 +20,11 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // The first working rows, and the most that are added in one round of search or refinement.
 constexpr size_t kFirstRows = 256;
 constexpr size_t kRowsPerRound = 256;
-// LIBSVM cannot be interrupted: more rows than this would take it over 0.1 s.
-constexpr size_t kMaxSvmRows = 1024;
-// What the search leaves to the refinement: violations up to this, and any margin below this part
-// of R.
-constexpr double kRoughTolerance = 1e-2;
+// The search ends with so many: some separator is then found sooner by passes over all rows.
+constexpr size_t kMaxSearchRows = 1024;
+// What the search leaves to what follows it: violations up to this part of the margin's square, and
+// any margin below this part of R.
+constexpr double kSearchTolerance = 0.3;
 constexpr double kRoughMargin = 1e-3;
 // A combination of more rows than this is shortened by descent: a step of the refinement takes the square of their number.
 constexpr size_t kManyRows = 500;
@@ -138,17 +138,21 @@ class MarginSolver {
     return true;
   }
 
-  // Finds most of the support, by LIBSVM. True: the refinement is to continue from combination_.
+  // Finds most of the support. True: the refinement is to continue from combination_.
   bool Search() {
     monitor_.progress.stage = AnalysisStage::kSearching;
     while (true) {
-      combination_ = SolveWithSvm(rows_, working_, monitor_);
-      if (monitor_.stopped()) return EndStopped();
-      if (!MeasureBounds(combination_)) return false;
+      if (!Shorten(kSearchTolerance)) return false;
       if (ceiling_ < kRoughMargin * analysis_.radius) return true;
-      if (working_.size() > kMaxSvmRows - kRowsPerRound) return true;
-      if (!AddRowsBelow(ceiling_ * ceiling_ * (1 - kRoughTolerance))) return true;
+      if (working_.size() > kMaxSearchRows - kRowsPerRound) return true;
+      if (!AddRowsBelow(ceiling_ * ceiling_ * (1 - kSearchTolerance))) return true;
     }
+  }
+  // A round whose combination_ is found by descent. False: ended.
+  bool Shorten(double tolerance) {
+    combination_ = ShortenByDescent(rows_, working_, combination_, tolerance,
+                                    kRoughMargin * analysis_.radius, monitor_);
+    return monitor_.stopped() ? EndStopped() : MeasureBounds(combination_);
   }
 
   // Finds some separator, if none is known, where the features' scales do not matter. True: go on.
@@ -167,11 +171,9 @@ class MarginSolver {
   bool Descend() {
     monitor_.progress.stage = AnalysisStage::kRefining;
     const double least = options_.relative_gap / 4;
-    double tolerance = kRoughTolerance;
+    double tolerance = kSearchTolerance;
     while (monitor_.progress.margin_floor > 0 && combination_.size() > kManyRows) {
-      combination_ = ShortenByDescent(rows_, working_, combination_, tolerance, monitor_);
-      if (monitor_.stopped()) return EndStopped();
-      if (!MeasureBounds(combination_)) return false;
+      if (!Shorten(tolerance)) return false;
       if (AddRowsBelow(ceiling_ * ceiling_ * (1 - tolerance), working_.size())) continue;
       if (tolerance <= least) return true;
       tolerance = std::max(least, tolerance / 10);

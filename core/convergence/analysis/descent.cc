@@ -1,8 +1,10 @@
 #include "core/convergence/analysis/descent.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <random>
 
 #include "absl/container/flat_hash_map.h"
@@ -58,6 +60,18 @@ class Descent {
     return true;
   }
 
+  std::optional<size_t> FindZero() const {
+    const auto zero = std::find(squared_.begin(), squared_.end(), 0.0);
+    if (zero == squared_.end()) return std::nullopt;
+    return working_[static_cast<size_t>(zero - squared_.begin())];
+  }
+
+  // Of the combination.
+  double Length() const {
+    return std::sqrt(std::inner_product(w_.begin(), w_.end(), w_.begin(), 0.0)) /
+           std::accumulate(alpha_.begin(), alpha_.end(), 0.0);
+  }
+
   // The part of ||w||^2 that the lowest score lacks: 0 at the optimum.
   double Missing() {
     // Also what rounding has left in it.
@@ -82,8 +96,10 @@ class Descent {
  private:
   void SumUp() {
     std::fill(w_.begin(), w_.end(), 0.0);
-    for (size_t k = 0; k < working_.size(); ++k)
+    for (size_t k = 0; k < working_.size(); ++k) {
       if (alpha_[k] > 0) rows_.AddScaled(working_[k], alpha_[k], w_);
+      monitor_.Spend(2 * rows_.size(working_[k]));
+    }
   }
 
   const SignedRows& rows_;
@@ -100,8 +116,9 @@ class Descent {
 
 std::vector<RowMultiplier> ShortenByDescent(const SignedRows& rows, std::span<const size_t> working,
                                             std::span<const RowMultiplier> start, double tolerance,
-                                            AnalysisMonitor& monitor) {
+                                            double least_length, AnalysisMonitor& monitor) {
   Descent descent(rows, working, monitor);
+  if (const std::optional<size_t> zero = descent.FindZero()) return {{*zero, 1}};
   descent.StartFrom(start);
   double least = std::numeric_limits<double>::infinity();
   size_t halved = 0;
@@ -110,7 +127,7 @@ std::vector<RowMultiplier> ShortenByDescent(const SignedRows& rows, std::span<co
     if (pass % kPassesPerLook != 0) continue;
     const double missing = descent.Missing();
     if (monitor.stopped()) return {};
-    if (missing <= tolerance) break;
+    if (missing <= tolerance || descent.Length() <= least_length) break;
     if (!(missing <= least / 2)) continue;
     least = missing;
     halved = pass;
