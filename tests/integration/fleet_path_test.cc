@@ -100,7 +100,8 @@ TEST_F(FleetPathTest, AModelMovesIntoAFleetOutlivesItsWriterAndMovesBackWithEach
   EXPECT_EQ(ScoreAtTheEnd(writer), ScoreAtTheEnd(other));
   Ask(writer, "AliasService/UpdateAlias",
       "alias { name: 'aliases/live' model: 'models/m' } allow_missing: true");
-  Ask(other, "ModelService/GetModel", "name: 'aliases/live'");
+  // The other server reads the alias from the journal a moment later.
+  WaitUntil([&] { return other.Call("ModelService/GetModel", "name: 'aliases/live'") == "OK"; });
   const std::string back = dir_.path() + "/back";
   for (const auto& member : members_) EXPECT_EQ(member->process.Terminate(), 0);
   const CommandResult here = RunOnFleet("migrate " + url() + " " + back);
