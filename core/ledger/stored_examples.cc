@@ -168,7 +168,12 @@ void StoredExamples::AddToSample(const SampledRow& candidate, const Dictionary& 
   const size_t bytes = row->memory_bytes();
   sample_bytes_ += bytes;
   unsaved_bytes_ += bytes;
-  while (sample_.size() > settings_.sample || sample_bytes_ > kMaxSampleBytes) DropLargestHash();
+  DropWhatHasNoRoom();
+}
+
+void StoredExamples::DropWhatHasNoRoom() {
+  while (sample_.size() > settings_.sample || sample_bytes_ > settings_.sample_bytes)
+    DropLargestHash();
 }
 
 void StoredExamples::DropLargestHash() {
@@ -184,7 +189,7 @@ void StoredExamples::AddUpdate(StoredUpdate update) {
   MutexLock lock(&mutex_);
   updates_bytes_ += update.row->memory_bytes();
   updates_.push_back(std::move(update));
-  while (updates_.size() > settings_.updates || updates_bytes_ > kMaxUpdateBytes) {
+  while (updates_.size() > settings_.updates || updates_bytes_ > settings_.update_bytes) {
     updates_bytes_ -= updates_.front().row->memory_bytes();
     updates_.pop_front();
   }
@@ -239,6 +244,7 @@ void StoredExamples::Restore(StoredExamplesCopy examples) {
   for (SampledRow& row : examples.sample) {
     sample_bytes_ += row.second->memory_bytes();
     sample_.insert(std::move(row));
+    DropWhatHasNoRoom();
   }
 }
 

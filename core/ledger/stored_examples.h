@@ -109,9 +109,6 @@ struct StoredExamplesCopy {
 // held for look-ups and additions; by Copy for some 20 ns an example; by a Sampler see there.
 class StoredExamples {
  public:
-  static constexpr size_t kMaxUpdateBytes = size_t{64} << 20;
-  static constexpr size_t kMaxSampleBytes = size_t{1} << 30;
-
   explicit StoredExamples(const StoredExamplesSettings& settings)
       : settings_(settings), complete_(settings.sample > 0) {}
 
@@ -170,6 +167,7 @@ class StoredExamples {
 
   void AddToSample(const SampledRow& candidate, const Dictionary& names)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void DropWhatHasNoRoom() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void DropLargestHash() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const StoredExamplesSettings settings_;

@@ -60,6 +60,15 @@ absl::Time UpdateTime(const ::perceptron::v1::Model& settings) {
   return settings;
 }
 
+namespace {
+
+ModelLimits WithoutStoredExamples(ModelLimits limits, const StoredExamplesSettings& stored) {
+  limits.max_model_bytes -= stored.Within(limits.max_model_bytes).most_bytes();
+  return limits;
+}
+
+}  // namespace
+
 ModelCore::ModelCore(const storage::ModelHeader& header, ModelSettings read,
                      const ModelLimits& limits, const CommittedState& committed)
     : id(header.id()),
@@ -69,7 +78,7 @@ ModelCore::ModelCore(const storage::ModelHeader& header, ModelSettings read,
       settings(std::move(read)),
       weight_space(settings.space.mapped()),
       expansion(MakeExpansion(settings.space)),
-      limits(limits),
+      limits(WithoutStoredExamples(limits, settings.stored_examples)),
       documents(settings.space.text.has_value() && settings.space.text->inverse_document_frequency
                     ? std::make_unique<DocumentCounter>(settings.space.size)
                     : nullptr),
@@ -79,8 +88,8 @@ ModelCore::ModelCore(const storage::ModelHeader& header, ModelSettings read,
            UpdateTime(header.model())),
       state(MakeInitialState(settings, header.model().margin_of_interest())),
       plan(settings, *Guarded<ModelState>::Reader(state)->learner),
-      ledger(committed, settings.stored_examples, FixedTheoremContext(settings),
-             limits.max_producers),
+      ledger(committed, settings.stored_examples.Within(limits.max_model_bytes),
+             FixedTheoremContext(settings), limits.max_producers),
       epoch(committed.epoch) {}
 
 uint64_t ModelCore::EstimateCost(const Batch& batch) const {

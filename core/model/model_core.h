@@ -50,8 +50,8 @@ struct ModelLimits {
   size_t max_producers = 10'000;
   // What one batch may cost, in multiply-adds (core/model/cost.h): some seconds.
   uint64_t max_message_cost = uint64_t{4'000'000'000};
-  // The most bytes that weights and names may take, and that the rows of a rule may that keeps
-  // some: a row whose update needs more gets the error kFeatureCap.
+  // The most bytes that it may take. In ModelCore, without what its stored examples may: a row whose
+  // update needs more for weights and names, or for the rows that a rule keeps, gets the error kFeatureCap.
   size_t max_model_bytes = std::numeric_limits<size_t>::max();
   // What all models share. It must outlive them; null: without a limit.
   MemoryBudget* memory = nullptr;

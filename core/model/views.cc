@@ -11,7 +11,7 @@ namespace perceptrond {
 namespace {
 
 // Stored examples up to this size do not delay snapshots.
-constexpr size_t kSmallStore = StoredExamples::kMaxUpdateBytes;
+constexpr size_t kSmallStore = StoredExamplesSettings().update_bytes;
 
 ReportContext ContextOf(const ModelReader& reader) {
   return {reader.state().learner->augmented_squared_norm(), reader.state().margin_of_interest,

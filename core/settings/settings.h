@@ -1,6 +1,8 @@
 // A model's settings as the core uses them, and the one place that reads them from the API's.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -35,6 +37,18 @@ struct StoredExamplesSettings {
 
   uint32_t updates = kDefaultUpdates;
   uint32_t sample = 0;
+  // The most bytes that each may take.
+  size_t update_bytes = size_t{64} << 20;
+  size_t sample_bytes = size_t{1} << 30;
+
+  // The same of a model that may take so many bytes: a twelfth of them for updates, a third for the sample at most.
+  StoredExamplesSettings Within(size_t max_model_bytes) const {
+    return {updates, sample, std::min(update_bytes, max_model_bytes / 12),
+            std::min(sample_bytes, max_model_bytes / 3)};
+  }
+  size_t most_bytes() const {
+    return (updates > 0 ? update_bytes : 0) + (sample > 0 ? sample_bytes : 0);
+  }
 };
 
 // How long a model keeps the features of predictions for their labels. See

@@ -116,15 +116,17 @@ absl::Status CheckSize(const ModelSettings& settings, const CatalogueLimits& lim
                      ": create it with fewer, or raise --max-model-features"),
         {{"max_model_features", absl::StrCat(limits.max_model_features)}});
   }
-  const uint64_t max_bytes = limits.max_model_bytes;
+  const uint64_t max_bytes =
+      limits.max_model_bytes - settings.stored_examples.Within(limits.max_model_bytes).most_bytes();
   const uint64_t bytes = EstimateWeightBytes(settings.learner, settings.space.initial_weights());
   if (bytes <= max_bytes) return absl::OkStatus();
-  return MakeError(absl::StatusCode::kResourceExhausted, "MODEL_TOO_LARGE",
-                   absl::StrCat("the model's weights would take ", bytes >> 20,
-                                " MiB, and models may take ", max_bytes >> 20,
-                                " MiB: create it with fewer dimensions, hash bits or "
-                                "classes, or raise the server's --memory-budget"),
-                   {{"bytes", absl::StrCat(bytes)}, {"max_bytes", absl::StrCat(max_bytes)}});
+  return MakeError(
+      absl::StatusCode::kResourceExhausted, "MODEL_TOO_LARGE",
+      absl::StrCat("the model's weights would take ", bytes >> 20,
+                   " MiB, and beside what it may store of examples they may take ", max_bytes >> 20,
+                   " MiB: create it with fewer dimensions, hash bits or "
+                   "classes, or raise the server's --memory-budget"),
+      {{"bytes", absl::StrCat(bytes)}, {"max_bytes", absl::StrCat(max_bytes)}});
 }
 
 }  // namespace

@@ -195,9 +195,15 @@ absl::StatusOr<std::shared_ptr<Model>> Store::LoadFromJournal(absl::string_view 
   if (!header.ok()) return header.status();
   if (absl::Status status = DropLeftovers(header->id()); !status.ok()) return status;
   const absl::StatusOr<ModelSettings> settings = ReadSettings(header->model());
-  const uint64_t weight_bytes =
-      settings.ok() ? EstimateWeightBytes(settings->learner, settings->space.initial_weights()) : 0;
-  if (absl::Status status = cache_.MakeRoom(name, weight_bytes); !status.ok()) return status;
+  uint64_t weight_bytes = 0;
+  uint64_t sample_bytes = 0;
+  if (settings.ok()) {
+    weight_bytes = EstimateWeightBytes(settings->learner, settings->space.initial_weights());
+    if (settings->stored_examples.sample > 0)
+      sample_bytes = settings->stored_examples.Within(options_.max_model_bytes).sample_bytes;
+  }
+  if (absl::Status status = cache_.MakeRoom(name, weight_bytes + sample_bytes); !status.ok())
+    return status;
   // What is read from the journal is there twice until it is restored.
   const ModelCopyMemory copy(memory_, weight_bytes);
   absl::StatusOr<std::shared_ptr<Model>> model = Restore(*header);

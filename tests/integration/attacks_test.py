@@ -700,6 +700,13 @@ def stored_examples(target):
     return target.call(LEARN, [learn(f"m{i % 8}", columns=columns(1 << 19, labels=[i // 8 % 2 * 2 - 1])) for i in range(160)])
 
 
+@attack(2)
+def samples_that_models_keep(target):
+    """Of examples that are learned without a mistake."""
+    target.must(CREATE, *[create(f"m{i}", "hashed", stored_examples={"max_updates": 10, "max_sample": 100_000}) for i in range(8)])
+    return sum((target.call(LEARN, [learn(f"m{k}", columns=columns(1 << 19, i, labels=[1])) for k in range(8)], 2) for i in range(230)), collections.Counter())
+
+
 @attack(64)
 def analyses(target):
     target.must(CREATE, create("m", "hashed", stored_examples={"max_updates": 10_000, "max_sample": 10_000}))

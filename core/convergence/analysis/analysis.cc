@@ -45,7 +45,7 @@ class MarginSolver {
       : options_(options), monitor_(monitor), rows_(examples, options, monitor) {}
 
   Analysis Run() {
-    if (monitor_.stopped()) {
+    if (!monitor_.Ask()) {
       EndStopped();
     } else if (rows_.columns() > options_.max_weights) {
       End(AnalysisEnd::kTooManyWeights);

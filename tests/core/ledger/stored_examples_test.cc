@@ -275,10 +275,32 @@ TEST(StoredExamples, LargeUpdatesArePushedOutByBytes) {
     const SeenExample seen{{nullptr, values.data(), values.size()}, 1, {}};
     stored.AddUpdate({std::make_shared<const StoredRow>(seen), revision, 1, 0});
   }
-  EXPECT_LE(stored.statistics().memory_bytes, StoredExamples::kMaxUpdateBytes);
+  EXPECT_LE(stored.statistics().memory_bytes, StoredExamplesSettings().update_bytes);
   const StoredExamplesCopy kept = stored.Copy();
   EXPECT_EQ(kept.updates.size(), 15U);
   EXPECT_EQ(kept.updates.back().revision, 40U);
+}
+
+// A third of it for the sample, which is 1 GiB at most otherwise.
+TEST(StoredExamples, LargeSamplesKeepWithinWhatAModelMayTake) {
+  constexpr size_t kModelBytes = 12 << 20;
+  StoredExamples stored(StoredExamplesSettings{0, 1'000'000}.Within(kModelBytes));
+  std::vector<float> values(1 << 16);
+  const auto add = [&](uint64_t hash) {
+    const SeenExample seen{{nullptr, values.data(), values.size()}, 1, {}};
+    const SampledRow row(hash, std::make_shared<const StoredRow>(seen));
+    stored.Add({&row, 1}, Dictionary());
+  };
+  for (uint64_t hash = 100; hash > 0; --hash) add(hash);
+  const StoredExamplesCopy kept = stored.Copy();
+  EXPECT_EQ(kept.sample.size(), 15U);
+  EXPECT_EQ(kept.sample.back().first, 15U);
+  EXPECT_LE(stored.statistics().memory_bytes, kModelBytes / 3);
+  EXPECT_FALSE(stored.statistics().complete);
+  // A file of a server with more memory.
+  StoredExamples restored(StoredExamplesSettings{0, 1'000'000}.Within(kModelBytes / 2));
+  restored.Restore(kept);
+  EXPECT_EQ(restored.statistics().sampled, 7U);
 }
 
 // An example of names, right ones too, is analyzed with all of its names, whether or not they have

@@ -221,9 +221,10 @@ TEST_F(ModelMemoryTest, ExamplesThatThereIsNoMemoryForUntilTheyAreWrittenAreNotL
 TEST_F(ModelMemoryTest, ModelsBeyondALimitAreNotCreated) {
   Store::Options options;
   options.max_models = 2;
-  options.max_model_bytes = 1 << 20;
+  // A twelfth is kept free for stored examples.
+  options.max_model_bytes = 12 << 17;
   Open(options);
-  Create("fits", 1 << 18);
+  Create("fits", 11 << 15);
   const auto refusal = [&](uint32_t dimension, bool validate_only) {
     const absl::Status status =
         store_->Create(DenseSettings("c", dimension), "", validate_only).status();
@@ -231,7 +232,7 @@ TEST_F(ModelMemoryTest, ModelsBeyondALimitAreNotCreated) {
     return ReasonOf(status);
   };
   for (const bool validate_only : {false, true}) {
-    for (const uint32_t dimension : {(1U << 18) + 1, 1U << 28})
+    for (const uint32_t dimension : {(11U << 15) + 1, 1U << 28})
       EXPECT_EQ(refusal(dimension, validate_only), "MODEL_TOO_LARGE");
   }
   Create("b");
