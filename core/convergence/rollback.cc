@@ -54,6 +54,7 @@ storage::Counters RollBackCounters(const storage::Counters& now, const storage::
   counters.clear_window_risks();
   // The examples that are stored are those of then.
   counters.set_sampled(kept.sampled());
+  counters.set_sample_bytes(kept.sample_bytes());
   counters.set_sample_complete(false);
   return counters;
 }

@@ -185,6 +185,7 @@ storage::Counters Ledger::StoredCounters() const {
   const StoredExamplesStatistics statistics = stored_examples_.statistics();
   counters.set_sampled(statistics.sampled);
   counters.set_sample_complete(statistics.complete);
+  counters.set_sample_bytes(statistics.sample_bytes);
   return counters;
 }
 

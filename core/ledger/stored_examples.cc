@@ -202,7 +202,8 @@ void StoredExamples::MarkIncomplete() {
 
 StoredExamplesStatistics StoredExamples::statistics() const {
   ReaderMutexLock lock(&mutex_);
-  return {updates_.size(), sample_.size(), complete_, updates_bytes_ + sample_bytes_};
+  return {updates_.size(), sample_.size(), complete_, sample_bytes_,
+          updates_bytes_ + sample_bytes_};
 }
 
 StoredExamplesCopy StoredExamples::Copy() const {
@@ -242,6 +243,8 @@ void StoredExamples::Restore(StoredExamplesCopy examples) {
   MutexLock lock(&mutex_);
   hash_limit_.store(examples.hash_limit, std::memory_order_relaxed);
   for (SampledRow& row : examples.sample) {
+    // Later rows have larger hashes.
+    if (row.first >= hash_limit_.load(std::memory_order_relaxed)) break;
     sample_bytes_ += row.second->memory_bytes();
     sample_.insert(std::move(row));
     DropWhatHasNoRoom();

@@ -91,6 +91,8 @@ struct StoredExamplesStatistics {
   uint64_t sampled = 0;
   // The sample holds every example evaluated.
   bool complete = false;
+  size_t sample_bytes = 0;
+  // The sample's, and those of the updates.
   size_t memory_bytes = 0;
 };
 

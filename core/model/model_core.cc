@@ -62,8 +62,8 @@ absl::Time UpdateTime(const ::perceptron::v1::Model& settings) {
 
 namespace {
 
-ModelLimits WithoutStoredExamples(ModelLimits limits, const StoredExamplesSettings& stored) {
-  limits.max_model_bytes -= stored.Within(limits.max_model_bytes).most_bytes();
+ModelLimits WithoutStoredExamples(ModelLimits limits, const ModelSettings& settings) {
+  limits.max_model_bytes -= StoredExamplesWithin(settings, limits.max_model_bytes).most_bytes();
   return limits;
 }
 
@@ -78,7 +78,7 @@ ModelCore::ModelCore(const storage::ModelHeader& header, ModelSettings read,
       settings(std::move(read)),
       weight_space(settings.space.mapped()),
       expansion(MakeExpansion(settings.space)),
-      limits(WithoutStoredExamples(limits, settings.stored_examples)),
+      limits(WithoutStoredExamples(limits, settings)),
       documents(settings.space.text.has_value() && settings.space.text->inverse_document_frequency
                     ? std::make_unique<DocumentCounter>(settings.space.size)
                     : nullptr),
@@ -88,7 +88,7 @@ ModelCore::ModelCore(const storage::ModelHeader& header, ModelSettings read,
            UpdateTime(header.model())),
       state(MakeInitialState(settings, header.model().margin_of_interest())),
       plan(settings, *Guarded<ModelState>::Reader(state)->learner),
-      ledger(committed, settings.stored_examples.Within(limits.max_model_bytes),
+      ledger(committed, StoredExamplesWithin(settings, limits.max_model_bytes),
              FixedTheoremContext(settings), limits.max_producers),
       epoch(committed.epoch) {}
 

@@ -165,7 +165,9 @@ class PastReplay {
     report.set_updates(state_.revision);
     if (core_.plan.counts_examples)
       report.set_examples(*examples_ + past_.counters.undone_examples());
-    past_.counters.set_sampled(core_.ledger.stored_examples().statistics().sampled);
+    const StoredExamplesStatistics stored = core_.ledger.stored_examples().statistics();
+    past_.counters.set_sampled(stored.sampled);
+    past_.counters.set_sample_bytes(stored.sample_bytes);
   }
 
   const uint64_t revision_;

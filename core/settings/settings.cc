@@ -295,6 +295,23 @@ void FillDefaults(v1::Model& model) {
   FillDefaults(*model.mutable_learner());
 }
 
+StoredExamplesSettings StoredExamplesWithin(const ModelSettings& settings, size_t max_model_bytes) {
+  // With an index and a value for each feature. Names that have no weight yet are stored with it.
+  constexpr size_t kRow = 256;
+  constexpr size_t kFeature = sizeof(uint32_t) + sizeof(float);
+  const FeatureSpace space = settings.space.mapped();
+  const size_t row = space.kind == FeatureSpace::Kind::kNamed
+                         ? max_model_bytes
+                         : std::min(max_model_bytes, kRow + kFeature * space.size);
+  const auto most = [&](uint32_t count, size_t bytes, size_t part) {
+    return count > 0 && row > part / count ? std::min(bytes, part) : std::min(bytes, count * row);
+  };
+  StoredExamplesSettings stored = settings.stored_examples;
+  stored.update_bytes = most(stored.updates, stored.update_bytes, max_model_bytes / 12);
+  stored.sample_bytes = most(stored.sample, stored.sample_bytes, max_model_bytes / 3);
+  return stored;
+}
+
 absl::StatusOr<ModelSettings> ReadSettings(const v1::Model& model) {
   if (absl::Status status = CheckKnownAndSupported(model); !status.ok()) return status;
   absl::StatusOr<FeatureSpace> space = ReadSpace(model.feature_space());

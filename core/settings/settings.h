@@ -1,7 +1,6 @@
 // A model's settings as the core uses them, and the one place that reads them from the API's.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -41,14 +40,7 @@ struct StoredExamplesSettings {
   size_t update_bytes = size_t{64} << 20;
   size_t sample_bytes = size_t{1} << 30;
 
-  // The same of a model that may take so many bytes: a twelfth of them for updates, a third for the sample at most.
-  StoredExamplesSettings Within(size_t max_model_bytes) const {
-    return {updates, sample, std::min(update_bytes, max_model_bytes / 12),
-            std::min(sample_bytes, max_model_bytes / 3)};
-  }
-  size_t most_bytes() const {
-    return (updates > 0 ? update_bytes : 0) + (sample > 0 ? sample_bytes : 0);
-  }
+  size_t most_bytes() const { return update_bytes + sample_bytes; }
 };
 
 // How long a model keeps the features of predictions for their labels. See
@@ -81,6 +73,10 @@ struct ModelSettings {
     return is_multiclass() && (!label_names.empty() || new_classes == NewClasses::kNamed);
   }
 };
+
+// What the model stores if it may take so many bytes: at most a twelfth of them for updates, a third
+// for the sample, and for each as many examples as it may have, of the largest that the space allows.
+StoredExamplesSettings StoredExamplesWithin(const ModelSettings& settings, size_t max_model_bytes);
 
 // Sets every setting that was left out to its default, so that a stored model states all of them.
 void FillDefaults(::perceptron::v1::Model& model);

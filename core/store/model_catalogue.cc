@@ -117,15 +117,15 @@ absl::Status CheckSize(const ModelSettings& settings, const CatalogueLimits& lim
         {{"max_model_features", absl::StrCat(limits.max_model_features)}});
   }
   const uint64_t max_bytes =
-      limits.max_model_bytes - settings.stored_examples.Within(limits.max_model_bytes).most_bytes();
+      limits.max_model_bytes - StoredExamplesWithin(settings, limits.max_model_bytes).most_bytes();
   const uint64_t bytes = EstimateWeightBytes(settings.learner, settings.space.initial_weights());
   if (bytes <= max_bytes) return absl::OkStatus();
   return MakeError(
       absl::StatusCode::kResourceExhausted, "MODEL_TOO_LARGE",
       absl::StrCat("the model's weights would take ", bytes >> 20,
                    " MiB, and beside what it may store of examples they may take ", max_bytes >> 20,
-                   " MiB: create it with fewer dimensions, hash bits or "
-                   "classes, or raise the server's --memory-budget"),
+                   " MiB: create it with fewer dimensions, hash bits, "
+                   "classes or stored examples, or raise the server's --memory-budget"),
       {{"bytes", absl::StrCat(bytes)}, {"max_bytes", absl::StrCat(max_bytes)}});
 }
 

@@ -199,13 +199,18 @@ absl::StatusOr<std::shared_ptr<Model>> Store::LoadFromJournal(absl::string_view 
   uint64_t sample_bytes = 0;
   if (settings.ok()) {
     weight_bytes = EstimateWeightBytes(settings->learner, settings->space.initial_weights());
-    if (settings->stored_examples.sample > 0)
-      sample_bytes = settings->stored_examples.Within(options_.max_model_bytes).sample_bytes;
+    if (settings->stored_examples.sample > 0) {
+      const absl::StatusOr<storage::Counters> counters = journal_->LoadCounters(header->id());
+      if (!counters.ok()) return counters.status();
+      sample_bytes = std::min<uint64_t>(
+          counters->sample_bytes(),
+          StoredExamplesWithin(*settings, options_.max_model_bytes).sample_bytes);
+    }
   }
-  if (absl::Status status = cache_.MakeRoom(name, weight_bytes + sample_bytes); !status.ok())
-    return status;
+  const uint64_t bytes = weight_bytes + sample_bytes;
+  if (absl::Status status = cache_.MakeRoom(name, bytes); !status.ok()) return status;
   // What is read from the journal is there twice until it is restored.
-  const ModelCopyMemory copy(memory_, weight_bytes);
+  const ModelCopyMemory copy(memory_, bytes);
   absl::StatusOr<std::shared_ptr<Model>> model = Restore(*header);
   if (model.ok()) (*model)->core().scored = expiry_->MarkOf(header->id());
   if (!model.ok() || !(*model)->settings().stored_predictions.has_value()) return model;

@@ -294,6 +294,7 @@ TEST(Separation, RowsThatNearlyCancelAreDecidedWithTrueBounds) {
   testing::ExpectDecided(examples, 0, analysis);
   EXPECT_EQ(analysis.separability, Separability::kSeparable);
   EXPECT_LE(analysis.margin_floor, margin);
+  EXPECT_GE(analysis.margin_floor, 0.9 * margin);
   EXPECT_NEAR(analysis.margin_ceiling, margin, 1e-6 * margin);
 }
 

@@ -281,26 +281,44 @@ TEST(StoredExamples, LargeUpdatesArePushedOutByBytes) {
   EXPECT_EQ(kept.updates.back().revision, 40U);
 }
 
-// A third of it for the sample, which is 1 GiB at most otherwise.
-TEST(StoredExamples, LargeSamplesKeepWithinWhatAModelMayTake) {
-  constexpr size_t kModelBytes = 12 << 20;
-  StoredExamples stored(StoredExamplesSettings{0, 1'000'000}.Within(kModelBytes));
-  std::vector<float> values(1 << 16);
+// Every tenth example is large.
+TEST(StoredExamples, ASampleThatHasNoRoomForAllKeepsTheLeastHashesAlsoWhenItIsRestored) {
+  constexpr size_t kBytes = 2 << 20;
+  StoredExamples stored({0, 1'000'000, 0, kBytes});
   const auto add = [&](uint64_t hash) {
+    const std::vector<float> values(hash % 10 == 0 ? 1 << 16 : 1);
     const SeenExample seen{{nullptr, values.data(), values.size()}, 1, {}};
     const SampledRow row(hash, std::make_shared<const StoredRow>(seen));
     stored.Add({&row, 1}, Dictionary());
   };
-  for (uint64_t hash = 100; hash > 0; --hash) add(hash);
-  const StoredExamplesCopy kept = stored.Copy();
-  EXPECT_EQ(kept.sample.size(), 15U);
-  EXPECT_EQ(kept.sample.back().first, 15U);
-  EXPECT_LE(stored.statistics().memory_bytes, kModelBytes / 3);
+  for (uint64_t hash = 200; hash > 0; --hash) add(hash);
+  const auto expect_least = [](const StoredExamples& sample, uint64_t count, size_t bytes) {
+    const StoredExamplesCopy kept = sample.Copy();
+    EXPECT_EQ(kept.sample.size(), count);
+    EXPECT_EQ(kept.sample.back().first, count);
+    EXPECT_EQ(kept.hash_limit, count + 1);
+    EXPECT_LE(sample.statistics().memory_bytes, bytes);
+  };
+  expect_least(stored, 79, kBytes);
   EXPECT_FALSE(stored.statistics().complete);
-  // A file of a server with more memory.
-  StoredExamples restored(StoredExamplesSettings{0, 1'000'000}.Within(kModelBytes / 2));
-  restored.Restore(kept);
-  EXPECT_EQ(restored.statistics().sampled, 7U);
+  // By a server with less memory.
+  StoredExamples restored({0, 1'000'000, 0, kBytes / 2});
+  restored.Restore(stored.Copy());
+  expect_least(restored, 39, kBytes / 2);
+}
+
+TEST(StoredExamples, TakeAPartOfWhatTheModelMayTakeAndNoMoreThanTheirNumber) {
+  constexpr size_t kModelBytes = 12 << 20;
+  ModelSettings settings;
+  settings.space.size = 1000;
+  settings.stored_examples = {10, 100'000};
+  const StoredExamplesSettings stored = StoredExamplesWithin(settings, kModelBytes);
+  EXPECT_EQ(stored.sample_bytes, kModelBytes / 3);
+  EXPECT_GE(stored.update_bytes, 10U * 1000 * (sizeof(uint32_t) + sizeof(float)));
+  EXPECT_LE(stored.update_bytes, 10U * 10'000);
+  settings.space.kind = FeatureSpace::Kind::kNamed;
+  settings.stored_examples = {1, 0};
+  EXPECT_EQ(StoredExamplesWithin(settings, kModelBytes).most_bytes(), kModelBytes / 12);
 }
 
 // An example of names, right ones too, is analyzed with all of its names, whether or not they have

@@ -630,6 +630,7 @@ class Replay : public ::testing::TestWithParam<Case> {
       if (whole) continue;
       counters->clear_sampled();
       counters->clear_sample_complete();
+      counters->clear_sample_bytes();
     }
     ExpectEqual(one, other);
     ExpectEqual(WithoutWindows(MakeReport(model)), WithoutWindows(MakeReport(twin)));

@@ -221,7 +221,7 @@ TEST_F(ModelMemoryTest, ExamplesThatThereIsNoMemoryForUntilTheyAreWrittenAreNotL
 TEST_F(ModelMemoryTest, ModelsBeyondALimitAreNotCreated) {
   Store::Options options;
   options.max_models = 2;
-  // A twelfth is kept free for stored examples.
+  // A twelfth is kept free for examples that cause updates.
   options.max_model_bytes = 12 << 17;
   Open(options);
   Create("fits", 11 << 15);
