@@ -3,13 +3,14 @@
 #   sh tests/nightly.sh [PART...]
 # The parts, all of them unless some are named: tests (the tests labelled nightly), asan, tsan, fuzz (each fuzzer for two minutes), replay
 # (each rule through twenty scripts of events), faults (a fault at each write to disk), fleet (each fault of a fleet ten times), soak (ten
-# minutes), aarch64 (the same bits under qemu), container, install. Replay, faults, fleet and aarch64 need what tests builds in build/. A part
+# minutes), aarch64 (the same bits under qemu), container, install, mutation (how many of a hundred planted faults the tests catch; others each day). Replay, faults, fleet and aarch64 need what tests builds in build/. A part
 # that fails does not stop the others; the last lines say which passed.
 set -u
 
 root=$(cd "$(dirname "$0")/.." && pwd)
 cd "$root" || exit 1
-all="tests asan tsan fuzz replay faults fleet soak aarch64 container install"
+. "$root/tests/environment.sh"
+all="tests asan tsan fuzz replay faults fleet soak aarch64 container install mutation"
 # shellcheck disable=SC2086  # a list of words
 [ $# -gt 0 ] || set -- $all
 for name; do
@@ -32,6 +33,7 @@ part() {
     aarch64) sh tests/replay/aarch64.sh ;;
     container) python3 tests/deploy/container_test.py ;;
     install) python3 tests/deploy/install_test.py ;;
+    mutation) python3 tests/mutation/mutate.py --seed "$(date +%Y%m%d)" --count 100 ;;
   esac
 }
 

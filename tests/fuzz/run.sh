@@ -54,7 +54,7 @@ printf '%s\n' $fuzzers | xargs -P "${JOBS:-$(nproc)}" -I '{}' sh -eu -c '
     # entropic schedule looks for each feature among all that are rare, and since threads of the server allocate, it would
     # run the input again and look for leaks, which the end of the process does. Less freed memory makes fewer page faults.
     methods_fuzz)
-      how_long="$5 -timeout=60 -entropic=0 -detect_leaks=0"
+      how_long="$5 -timeout=600 -entropic=0 -detect_leaks=0"
       if [ -n "$7" ]; then how_long="$how_long -runs=0"; fi
       inputs=$7
       export ASAN_OPTIONS="quarantine_size_mb=16 ${ASAN_OPTIONS:-}"
@@ -63,7 +63,7 @@ printf '%s\n' $fuzzers | xargs -P "${JOBS:-$(nproc)}" -I '{}' sh -eu -c '
     format_fuzz) how_long="$5 -malloc_limit_mb=160" ;;
     learner_fuzz) how_long=$5 ;;
   esac
-  if "$1/bin/$2" -timeout=10 -rss_limit_mb=2048 -malloc_limit_mb=64 -max_len=4096 -print_final_stats=1 $how_long \
+  if "$1/bin/$2" -timeout=300 -rss_limit_mb=2048 -malloc_limit_mb=64 -max_len=4096 -print_final_stats=1 $how_long \
     -artifact_prefix="$1/findings/$2-" "$8/$2" "$3/tests/fuzz/corpus/$2" ${inputs:+"$inputs"} >"$log" 2>&1; then
     printf "%s: %s inputs\n" "$2" "$(sed -n "s/^stat::number_of_executed_units: *//p" "$log")"
   else

@@ -1,6 +1,8 @@
 // AnalysisService over a real connection: proofs, replaced weights, stored examples, what of all that
 // survives a kill, and analyses that take long.
 #include <cmath>
+#include <memory>
+#include <optional>
 #include <random>
 
 #include "absl/strings/str_cat.h"
@@ -143,7 +145,7 @@ TEST_F(AnalysisTest, PagesTogetherAreEverythingStoredOnceAndTheirTokensAreTheMod
 }
 
 // Random labels on random rows: nothing separates them, and the proof takes many seconds. A call that
-// waited for it would return after it has ended.
+// waited for it would return after it has ended, each time that it is tried.
 TEST_F(AnalysisTest, ALongAnalysisHoldsUpNobodyAndEndsWhenItIsCancelledOrTheServerStops) {
   constexpr int kDimension = 700;
   Create("noise", absl::StrCat("feature_space { dense { dimension: ", kDimension,
@@ -163,13 +165,16 @@ TEST_F(AnalysisTest, ALongAnalysisHoldsUpNobodyAndEndsWhenItIsCancelledOrTheServ
 
   const auto request = FromText<v1::AnalyzeRequest>("model: 'models/noise'");
   const auto analysis = v1::AnalysisService::NewStub(channel_);
-  grpc::ClientContext first_context;
-  const auto first = analysis->Analyze(&first_context, request);
+  std::optional<grpc::ClientContext> first_context;
+  std::unique_ptr<grpc::ClientReader<v1::AnalyzeResponse>> first;
   v1::AnalyzeResponse running;
-  ASSERT_TRUE(first->Read(&running));
-  EXPECT_EQ(Call("LearningService/Learn", "model: 'models/noise' examples { label: 1 }"), "OK");
-  ASSERT_TRUE(first->Read(&running));
-  EXPECT_TRUE(running.has_progress()) << "it ended before the other call";
+  do {
+    first_context.emplace();
+    first = analysis->Analyze(&*first_context, request);
+    ASSERT_TRUE(first->Read(&running));
+    EXPECT_EQ(Call("LearningService/Learn", "model: 'models/noise' examples { label: 1 }"), "OK");
+    ASSERT_TRUE(first->Read(&running));
+  } while (!running.has_progress());
 
   grpc::ClientContext second_context;
   const auto second = analysis->Analyze(&second_context, request);
@@ -177,7 +182,7 @@ TEST_F(AnalysisTest, ALongAnalysisHoldsUpNobodyAndEndsWhenItIsCancelledOrTheServ
   ASSERT_TRUE(second->Read(&waiting));
   EXPECT_EQ(waiting.progress().stage(), v1::ANALYSIS_STAGE_WAITING);
   EXPECT_EQ(waiting.progress().queue_position(), 1U);
-  first_context.TryCancel();
+  first_context->TryCancel();
   while (first->Read(&running)) EXPECT_FALSE(running.has_result());
   EXPECT_EQ(first->Finish().error_code(), grpc::StatusCode::CANCELLED);
   do {

@@ -183,7 +183,8 @@ TEST_F(SmallMessagesTest, RowsGoInMessagesThatTheServerTakesAndOneThatFitsNoneIs
 TEST_F(CtlTest, TheServerOfThisMachineIsCalledWithoutAProxy) {
   for (const char* proxy : {"grpc_proxy", "https_proxy", "http_proxy"}) {
     const CommandResult listed =
-        RunCommand(absl::StrCat(proxy, "=http://127.0.0.1:1 ", Command("list --timeout 60")));
+        RunCommand(absl::StrCat("env -u no_proxy -u NO_PROXY ", proxy, "=http://127.0.0.1:1 ",
+                                Command("list --timeout 60")));
     EXPECT_EQ(listed.exit_code, 0) << proxy;
   }
 }

@@ -124,7 +124,7 @@ class NatsAccessTest(unittest.TestCase):
         self.serving(store)
         self.create(store, model)
         store.process.send_signal(signal.SIGTERM)
-        self.assertEqual(store.process.wait(60), 0)
+        self.assertEqual(store.process.wait(), 0)
         command = [PERCEPTROND, "migrate", self.directory / "alone", nats.url(), *self.sizes(nats), *self.flags()]
         done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -156,7 +156,7 @@ class NatsAccessTest(unittest.TestCase):
     def ended(self, *flags, nats=None):
         """The log of a server that cannot start."""
         program = self.server(nats, "refused", *flags)
-        self.assertEqual(program.process.wait(60), 1, self.said(program))
+        self.assertEqual(program.process.wait(), 1, self.said(program))
         said = self.said(program)
         self.assertNotIn("hunter2", said)
         program.log.unlink()
@@ -182,7 +182,7 @@ class NatsAccessTest(unittest.TestCase):
         wait_for("it deletes", lambda: self.ctl(servers[1], "delete", "dropped").returncode == 0)
         # Everything again from what NATS has.
         servers[1].process.send_signal(signal.SIGTERM)
-        self.assertEqual(servers[1].process.wait(60), 0)
+        self.assertEqual(servers[1].process.wait(), 0)
         again = self.server(nats, "again", *self.flags())
         self.serving(again)
         wait_for("it has every update", lambda: f'"{revision}"' in self.ctl(again, "get", "kept", "-o", "json").stdout)

@@ -313,7 +313,7 @@ def main():
     parser.add_argument('--count', type=int, default=100, help='how many faults (default 100)')
     parser.add_argument('--files', action='append', help="a pattern, as 'core/model/*'; may be repeated (default: all)")
     parser.add_argument('--test', action='append', help='a command, run in the build directory; may be repeated '
-                        '(default: the unit programs); the cheapest runs first')
+                        '(default: the test programs in C++); the cheapest runs first')
     parser.add_argument('--target', action='append', help='what to build (default: the programs of the commands)')
     parser.add_argument('--work', type=pathlib.Path, default=ROOT.parent / 'mutation', help='where the copy goes')
     parser.add_argument('--cmake', action='append', default=[], help='a further argument of cmake, as -DX=Y')
@@ -322,7 +322,8 @@ def main():
     arguments = parser.parse_args()
     arguments.files = arguments.files or ['*']
     commands = arguments.test or [f'bin/{program}' for program in
-                                  ('core_test', 'learner_test', 'model_test', 'server_test', 'reference_test')]
+                                  ('core_test', 'learner_test', 'model_test', 'model_analysis_test', 'server_test', 'reference_test', 'storage_test',
+                                   'client_test', 'integration_test', 'ctl_test')]
     targets = arguments.target or [re.search(r'bin/(\w+)', command)[1] for command in commands]
 
     mutants = choose(arguments)

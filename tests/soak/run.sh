@@ -5,6 +5,7 @@
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
 build=$root/build
+. "$root/tests/environment.sh"
 seconds=${1:-7200}
 [ $# -eq 0 ] || shift
 

@@ -1,6 +1,7 @@
 #include "tests/support/nats_cluster.h"
 
 #include <fcntl.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -55,6 +56,8 @@ void NatsCluster::Start(int server) {
   const std::string log = base + ".log";
   const pid_t pid = fork();
   if (pid == 0) {
+    // Should the test abort, its servers go too.
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
     const int out = open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
     dup2(out, STDOUT_FILENO);
     dup2(out, STDERR_FILENO);

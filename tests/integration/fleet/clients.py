@@ -285,7 +285,7 @@ class Load:
             return all(count(client) >= first + more for client, first in zip(clients, before))
 
         try:
-            wait_for(what, enough, 180)
+            wait_for(what, enough)
         except AssertionError as late:
             raise AssertionError(f"{late}; {[count(client) for client in clients]} after {before}; {self.failures()}") from late
 
