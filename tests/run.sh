@@ -11,7 +11,7 @@ Usage: sh tests/run.sh [--style | --asan | --tsan] [--nightly] [--label X]... [-
   --asan        builds the tests labelled "asan" with AddressSanitizer and UndefinedBehaviorSanitizer into build-asan/, and
                 runs them. Clang compiles both programs too, and analyses their locks
   --tsan        builds the tests labelled "tsan" with ThreadSanitizer into build-tsan/, and runs them
-  --nightly     runs the tests labelled "nightly" instead of the others; with --asan or --tsan in addition to them
+  --nightly     runs the tests labelled "nightly" instead of the others; with --asan or --tsan those labelled "asan_long" or "tsan_long" too
   --label X     only the tests labelled X (a regular expression); may be repeated
   --no-install  install no packages
   --jobs N      compilers, and tests, that may run at once (default: as many as fit)
@@ -41,6 +41,8 @@ while [ $# -gt 0 ]; do
   shift
 done
 
+. "$root/tests/environment.sh"
+
 say() { printf '\n== %s\n' "$*"; }
 
 if [ "$install" = yes ]; then
@@ -64,7 +66,7 @@ configure() {
   if [ ! -f "$build/CMakeCache.txt" ]; then set -- -G Ninja "$@"; fi
   cmake -S "$root" -B "$build" -DPERCEPTROND_TESTS=ON "$@"
 }
-# Tests with threads that are not in every change's run are labelled tsan_long.
+# What runs under a sanitizer, but not for every change, is labelled asan_long or tsan_long.
 case $what in
   release | style) configure build -DCMAKE_BUILD_TYPE=Release ;;
   # tests/fuzz/run.sh builds the fuzzers in the same directory.
@@ -76,8 +78,8 @@ case $what${nightly:+-nightly} in
   release) targets=all; set -- -LE nightly "$@" ;;
   release-nightly) targets=all; set -- -L nightly "$@" ;;
   style*) targets=; labels="$labels style" ;;
-  asan) targets="perceptrond perceptronctl tests_asan"; labels="$labels asan"; set -- -LE nightly "$@" ;;
-  asan-nightly) targets="perceptrond perceptronctl tests_asan"; labels="$labels asan" ;;
+  asan) targets="perceptrond perceptronctl tests_asan"; labels="$labels asan"; set -- -LE 'asan_long|nightly' "$@" ;;
+  asan-nightly) targets="perceptrond perceptronctl tests_asan tests_asan_long"; labels="$labels asan" ;;
   tsan) targets=tests_tsan; labels="$labels tsan"; set -- -LE 'tsan_long|nightly' "$@" ;;
   tsan-nightly) targets="tests_tsan tests_tsan_long"; labels="$labels tsan" ;;
 esac
