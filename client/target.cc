@@ -73,8 +73,9 @@ constexpr absl::string_view kDefaultPort = "7600";
 
 // Whether it has a character that neither a host's name nor a zone has.
 bool HasOtherCharacter(absl::string_view host) {
-  return absl::c_any_of(
-      host, [](unsigned char c) { return c <= ' ' || c == '/' || c == ']' || c == '\x7f'; });
+  return absl::c_any_of(host, [](unsigned char c) {
+    return c <= ' ' || c == '*' || c == '/' || c == ']' || c == '\x7f';
+  });
 }
 
 bool IsIpv6(absl::string_view host) {
@@ -107,10 +108,13 @@ absl::Status CheckScheme(absl::string_view address) {
 
 absl::StatusOr<std::string> ReadAddress(absl::string_view address) {
   if (absl::Status status = CheckScheme(address); !status.ok()) return status;
-  if (IsGrpcTarget(address)) return std::string(address);
   const auto refuse = [&](absl::string_view what) {
     return absl::InvalidArgumentError(absl::StrCat(address, ": ", what));
   };
+  for (const absl::string_view without_path : {"unix:", "unix://", "unix-abstract:"}) {
+    if (address == without_path) return refuse("there is no path of a socket; give unix:PATH");
+  }
+  if (IsGrpcTarget(address)) return std::string(address);
   absl::string_view host = address;
   absl::string_view port = kDefaultPort;
   if (absl::ConsumePrefix(&host, "[")) {

@@ -74,11 +74,12 @@ async function target(servers) {
 function readAddress(address) {
   const refuse = (said) => new ConnectionError(`server ${JSON.stringify(address)} ${said}`);
   if (/^(https?|grpcs?|tcp):\/\//.test(address)) throw refuse('is a URL; give host:port of gRPC (perceptrond serves gRPC on port 7600, its web page on 7601)');
+  if (/^(unix:(\/\/)?|unix-abstract:)$/.test(address)) throw refuse('has no path of a socket; give unix:PATH');
   if (/^(unix|unix-abstract|dns):/.test(address) || address.includes('//')) return address;
   if (isIPv6(address)) return `[${address}]:7600`;
   // gRPC's own default is port 443.
   const [, host, port = '7600'] = address.match(/^(\[.*\]|[^:]*)(?::(.*))?$/) ?? ['', ''];
-  const isHost = host.startsWith('[') ? isIPv6(host.slice(1, -1)) : !/^\d*$|[\0-\x20\x7f/\]]/.test(host);
+  const isHost = host.startsWith('[') ? isIPv6(host.slice(1, -1)) : !/^\d*$|[\0-\x20\x7f*/\]]/.test(host);
   if (!isHost) throw refuse('has no host; give HOST:PORT, as localhost:7600 or [::1]:7600');
   if (!/^\d+$/.test(port) || Number(port) < 1 || Number(port) > 65535) throw refuse(`has the port ${JSON.stringify(port)}; ports are 1 to 65535, 7600 by default`);
   return `${host}:${port}`;

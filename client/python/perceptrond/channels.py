@@ -51,6 +51,8 @@ def read_address(address: str) -> str:
     """As gRPC takes it: "::1" is "[::1]:7600". Raises ValueError for what is no address, or one that gRPC would read as another."""
     if address.startswith(("http://", "https://", "grpc://", "grpcs://", "tcp://")):
         raise ValueError(f"server {address!r} is a URL; give host:port of gRPC (perceptrond serves gRPC on port 7600, its web page on 7601)")
+    if address in ("unix:", "unix://", "unix-abstract:"):
+        raise ValueError(f"server {address!r} has no path of a socket; give unix:PATH")
     if address.startswith(("unix:", "unix-abstract:", "dns:")) or "//" in address:
         return address
     if _is_ipv6(address):
@@ -58,7 +60,7 @@ def read_address(address: str) -> str:
     found = re.fullmatch(r"(\[.*\]|[^:]*)(?::(.*))?", address)
     # gRPC's own default is 443.
     host, port = found.groups("7600") if found else ("", "")
-    if not (_is_ipv6(host[1:-1]) if host.startswith("[") else host and not host.isdecimal() and not re.search(r"[\x00-\x20\x7f/\]]", host)):
+    if not (_is_ipv6(host[1:-1]) if host.startswith("[") else host and not host.isdecimal() and not re.search(r"[\x00-\x20\x7f*/\]]", host)):
         raise ValueError(f"server {address!r} has no host; give HOST:PORT, as localhost:7600 or [::1]:7600")
     if not re.fullmatch(r"[0-9]+", port) or not 1 <= int(port) <= 65535:
         raise ValueError(f"server {address!r}: {port or 'an empty text'} is no port; ports are 1 to 65535, 7600 by default")
