@@ -2,13 +2,15 @@
 // the label's and the ignored ones are features: named by the header (without one by their number from 1), or for dense
 // rows, which have no header, the dimensions in their order; or one is the text, and the others are not read. An empty
 // field is an absent feature; in dense rows it is an error. Features with names may be words: "red" in the column colour
-// is the feature "colour=red". A column has numbers or words, as the file's first example that has a value there.
+// is the feature "colour=red". A column has numbers or words, as the file's first example that has a value there; until
+// then, and among numbers, a marker of a missing value such as NA is an error.
 #include <algorithm>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -35,6 +37,14 @@ bool IsWord(std::string_view field) {
          field.find_first_not_of("0123456789.,", begin) != std::string_view::npos &&
          std::none_of(field.begin(), field.end(),
                       [](unsigned char c) { return absl::ascii_isspace(c); });
+}
+
+// Returns whether other programs write this for a value that is missing.
+bool IsMissing(std::string_view field) {
+  for (const char* const marker : {"na", "n/a", "nan", "null", "none", "?"}) {
+    if (absl::EqualsIgnoreCase({field.data(), field.size()}, marker)) return true;
+  }
+  return false;
 }
 
 class Csv final : public Format {
@@ -321,6 +331,8 @@ class Csv final : public Format {
       AddNumber(column, value, row);
       return absl::OkStatus();
     }
+    if (!options_.dense && values_[column] != Values::kWords && IsMissing(field))
+      return refuse("is a missing value; leave a field without a value empty");
     if (!IsWord(field)) {
       return refuse(field.find_first_of(" \t\r\n") == std::string_view::npos
                         ? NumberProblem(field)

@@ -210,6 +210,12 @@ TEST(Csv, WordsAreFeaturesOfTheirOwnInAColumnThatBeginsWithOne) {
        {"n,y\n5,1,7\nfew,1\n", {"2!", "3: 1 n=few:1"}},
        {"size,n,y\n,1,1\nS,2,1\n38,3,1\nL,NA,1\nM,4,1\n",
         {"2: 1 n:1", "3: 1 size=S:1 n:2", "4!", "5!", "6: 1 size=M:1 n:4"}}});
+  // Markers of missing values say nothing about the column.
+  for (const char* missing : {"NA", "N/A", "NaN", "nan", "null", "NULL", "None", "?"}) {
+    EXPECT_EQ(Read(options, absl::StrCat("a,y\n", missing, ",1\n-5,-1\n", missing, ",1\n5,1\n")),
+              (std::vector<std::string>{"2!", "3: -1 a:-5", "4!", "5: 1 a:5"}))
+        << missing;
+  }
   // A number beyond the range, with a decimal comma, or none at all is no word, and neither is a text.
   for (const char* field : {"1e39", "1.8e308", "-inf", "NaN", "0,5", "-1,000.5", "1.2.3", "-", "$5",
                             "12%", "free prize"})

@@ -30,10 +30,11 @@ Formats, one example per line, which ends with LF, CR LF or CR; each file has it
   ids       0.2.64f0c1a2b3.9c1f,spam               (the label of a prediction of 'predict --ids')
 Labels are -1 and 1, 0 and 1, or the label names of the model. Equal numbers are one name: 2.0 is 2.
 A csv column has numbers or words, as the file's first row with a value there; a field without a
-value is empty. For a dense model the columns are the dimensions in order, with --no-header
-(--skip-lines 1 leaves out a header). In text without required labels, as for predict, a line
-without a tab, or with an unknown label before its first tab, is all text; if the model adds classes
-by name, the text before the first tab is a label.
+value is empty, and NA, N/A, NaN, null, None or ? is an error unless the column has words. For a
+dense model the columns are the dimensions in order, with --no-header (--skip-lines 1 leaves out a
+header). In text without required labels, as for predict, a line without a tab, or with an unknown
+label before its first tab, is all text; if the model adds classes by name, the text before the
+first tab is a label.
 
 With -o json the summary is one object: model, producer, converged, seconds; the counts rows,
 examples, mistakes, updates, duplicates, rowErrors, lostAnswers, badLines, revision and
