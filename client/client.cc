@@ -78,18 +78,27 @@ absl::Status Client::ReadWeights(v1::Model& model) const {
   request.set_model(model.name());
   request.set_page_size(1 << 16);
   v1::Weights& weights = *model.mutable_weights();
-  do {
-    v1::ListWeightsResponse page;
-    const absl::Status status = Call(true, [&](grpc::ClientContext* context) {
-      return connection_->ListWeights(context, request, &page);
-    });
-    if (!status.ok()) return status;
+  return ListWeights(std::move(request), [&](const v1::ListWeightsResponse& page) {
     for (int i = 0; i < page.weights().vectors_size(); ++i) {
       const int vector = static_cast<int>(page.first_vector()) + i;
       if (vector >= weights.vectors_size()) weights.add_vectors();
       weights.mutable_vectors(vector)->MergeFrom(page.weights().vectors(i));
     }
     model.set_revision(page.revision());
+    return true;
+  });
+}
+
+absl::Status Client::ListWeights(
+    v1::ListWeightsRequest request,
+    const std::function<bool(const v1::ListWeightsResponse&)>& on_page) const {
+  do {
+    v1::ListWeightsResponse page;
+    const absl::Status status = Call(true, [&](grpc::ClientContext* context) {
+      return connection_->ListWeights(context, request, &page);
+    });
+    if (!status.ok()) return status;
+    if (!on_page(page)) break;
     request.set_page_token(page.next_page_token());
   } while (!request.page_token().empty());
   return absl::OkStatus();

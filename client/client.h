@@ -125,6 +125,11 @@ class Client {
       const v1::AnalyzeRequest& request,
       const std::function<bool(const v1::AnalysisProgress&)>& on_progress,
       grpc::ClientContext* context = nullptr) const;
+  // Reads the weights page by page until `on_page` returns false. FAILED_PRECONDITION (NOT_LINEAR) and ABORTED
+  // (REVISION_MISMATCH) as in ModelService.ListWeights.
+  absl::Status ListWeights(
+      perceptron::v1::ListWeightsRequest request,
+      const std::function<bool(const perceptron::v1::ListWeightsResponse&)>& on_page) const;
   // Reads the stored examples page by page until `on_page` returns false.
   absl::Status ListStoredExamples(
       std::string_view name,

@@ -4,8 +4,15 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "absl/algorithm/container.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "perceptron/v1/model_service.pb.h"
 
 namespace perceptrond::client {
 
@@ -85,6 +92,39 @@ absl::Status CheckKnowsNames(const v1::FeatureSpace& space) {
       space.has_dense()
           ? "takes indices: --unseen-indices refuse refuses those beyond its dimension"
           : "has a weight for every name and word, in slots that they share: leave it out"));
+}
+
+std::optional<bool> HasWeightOf(const Client& client, const v1::Model& model,
+                                const std::vector<std::string>& columns) {
+  if (!model.feature_space().has_named()) return std::nullopt;
+  const absl::flat_hash_set<absl::string_view> wanted(columns.begin(), columns.end());
+  // A word of a column is the feature column=word.
+  const auto is_wanted = [&](absl::string_view name) {
+    if (wanted.contains(name)) return true;
+    for (size_t i = name.find('='); i != absl::string_view::npos; i = name.find('=', i + 1)) {
+      if (wanted.contains(name.substr(0, i))) return true;
+    }
+    return false;
+  };
+  bool has_names = false;
+  bool found = false;
+  v1::ListWeightsRequest request;
+  request.set_model(model.name());
+  // Kernels and votes have no other weights.
+  request.set_terms(true);
+  const absl::Status status =
+      client.ListWeights(std::move(request), [&](const v1::ListWeightsResponse& page) {
+        for (const v1::WeightVector& vector : page.weights().vectors()) {
+          has_names = has_names || !vector.names().empty();
+          // A feature map makes products, "a*b".
+          found = found || absl::c_any_of(vector.names(), [&](const std::string& name) {
+                    return is_wanted(name) || absl::c_any_of(absl::StrSplit(name, '*'), is_wanted);
+                  });
+        }
+        return !found;
+      });
+  if (!found && (!status.ok() || !has_names)) return std::nullopt;
+  return found;
 }
 
 absl::Status CheckSameLabels(const v1::Model& first, const v1::Model& other) {

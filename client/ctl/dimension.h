@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "client/client.h"
 #include "client/row.h"
 #include "perceptron/v1/model.pb.h"
 
@@ -32,6 +34,11 @@ absl::Status CheckDimension(const Row& row, const RowTarget& target, int index_b
 
 // FAILED_PRECONDITION if no name is unknown to models of this ExampleSpace(), for --unknown-names refuse.
 absl::Status CheckKnowsNames(const perceptron::v1::FeatureSpace& space);
+
+// Whether a model of names has a weight other than 0 for one of these columns of a CSV file, or for a word in it; absent: it
+// has none for any name, or cannot be asked.
+std::optional<bool> HasWeightOf(const Client& client, const perceptron::v1::Model& model,
+                                const std::vector<std::string>& columns);
 
 // FAILED_PRECONDITION if a file that is read by the labels of `first` would tell `other` other labels.
 absl::Status CheckSameLabels(const perceptron::v1::Model& first,

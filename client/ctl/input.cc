@@ -172,8 +172,9 @@ void AddInputOptions(CLI::App* command, InputOptions* options) {
       ->allow_extra_args(false);
   command->add_flag(
       "--header,!--no-header", options->header,
-      "csv: the first line names the columns, or with --no-header is data (default: it "
-      "names them, and one that seems to be data is an error)");
+      "csv: the first line names the columns, or with --no-header is data (default: it names "
+      "them if a column is given by its name, or if predict and explain find a column that the "
+      "model has learned and no number or date; else an error)");
   command
       ->add_option("--delimiter", options->delimiter,
                    "csv: separator of the fields, one character or tab")
@@ -188,7 +189,8 @@ void AddInputOptions(CLI::App* command, InputOptions* options) {
 
 absl::StatusOr<std::unique_ptr<Input>> Input::Make(const InputOptions& options,
                                                    const perceptron::v1::Model& model,
-                                                   bool require_label, bool reread) {
+                                                   bool require_label, bool reread,
+                                                   const Client* client) {
   if (options.files.size() > kMostFiles)
     return absl::InvalidArgumentError(absl::StrCat(
         options.files.size(), " files are too many; give at most ", kMostFiles, " at a time"));
@@ -205,7 +207,7 @@ absl::StatusOr<std::unique_ptr<Input>> Input::Make(const InputOptions& options,
   for (const std::string& file : options.files) {
     const absl::StatusOr<FormatKind> kind = ChooseFormat(options, file);
     if (!kind.ok()) return kind.status();
-    if (absl::Status status = input->AddFormat(*kind, model, require_label); !status.ok())
+    if (absl::Status status = input->AddFormat(*kind, model, require_label, client); !status.ok())
       return status;
     input->kinds_.push_back(*kind);
     input->sizes_.push_back(SizeOf(file));
@@ -224,7 +226,7 @@ absl::StatusOr<std::unique_ptr<Input>> Input::Make(const InputOptions& options,
 }
 
 absl::Status Input::AddFormat(FormatKind kind, const perceptron::v1::Model& model,
-                              bool require_label) {
+                              bool require_label, const Client* client) {
   if (Has(kind)) return absl::OkStatus();
   const perceptron::v1::FeatureSpace& space = targets_.front().space;
   if (kind == FormatKind::kCsv) {
@@ -241,6 +243,11 @@ absl::Status Input::AddFormat(FormatKind kind, const perceptron::v1::Model& mode
   format.label_column = options_.label_column;
   format.text_column = options_.text_column;
   format.ignored_columns = options_.ignored_columns;
+  if (client != nullptr) {
+    format.has_weight_of = [client, model](const std::vector<std::string>& columns) {
+      return HasWeightOf(*client, model, columns);
+    };
+  }
   format.dense = space.has_dense();
   format.whole_texts = space.has_text();
   if (options_.index_base >= 0) format.index_base = options_.index_base;

@@ -15,6 +15,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "client/client.h"
 #include "client/ctl/dimension.h"
 #include "client/ctl/output.h"
 #include "client/format/decompress.h"
@@ -39,7 +40,7 @@ struct InputOptions {
   std::string label_column;
   std::string text_column;
   std::vector<std::string> ignored_columns;
-  // 1: the first line of csv has names, -1: data; 0: names, unless it seems to be data, which is an error.
+  // 1: the first line of csv has names, -1: data; 0: names, and an error unless something shows that it has.
   int header = 0;
   std::string delimiter = ",";
   int64_t skip_lines = 0;
@@ -70,11 +71,14 @@ class Input {
   Input& operator=(const Input&) = delete;
 
   // `reread`: the files will be read more than once, so standard input and pipes are kept in memory.
+  // `client`: is asked whether the model has weights for the columns of CSV files, and must outlive the input; null: they
+  // may be any.
   // INVALID_ARGUMENT: incomplete options. FAILED_PRECONDITION and others: a file that is compressed
   // with something else than gzip or zstd, or cannot be read.
   static absl::StatusOr<std::unique_ptr<Input>> Make(const InputOptions& options,
                                                      const perceptron::v1::Model& model,
-                                                     bool require_label, bool reread);
+                                                     bool require_label, bool reread,
+                                                     const Client* client = nullptr);
 
   // Has rows fit another model as well, beside the `first` that Make() got. FAILED_PRECONDITION: it has
   // other labels.
@@ -114,7 +118,8 @@ class Input {
   void Rewind();
 
  private:
-  absl::Status AddFormat(FormatKind kind, const perceptron::v1::Model& model, bool require_label);
+  absl::Status AddFormat(FormatKind kind, const perceptron::v1::Model& model, bool require_label,
+                         const Client* client);
   Format* format() const { return formats_.at(kinds_[file_ - 1]).get(); }
   absl::Status OpenNext();
   bool Wait(int descriptor) const;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -37,6 +38,13 @@ bool IsWord(std::string_view field) {
          field.find_first_not_of("0123456789.,", begin) != std::string_view::npos &&
          std::none_of(field.begin(), field.end(),
                       [](unsigned char c) { return absl::ascii_isspace(c); });
+}
+
+// Returns whether a field consists of what numbers and dates are written with, as 2024-01-31 12:00.
+bool IsNumberOrDate(std::string_view field) {
+  const size_t digit = field.find_first_not_of("+-.,$");
+  return digit != std::string_view::npos && absl::ascii_isdigit(field[digit]) &&
+         field.find_first_not_of("0123456789+-.,:/$% eETZ") == std::string_view::npos;
 }
 
 // Returns whether other programs write this for a value that is missing.
@@ -241,9 +249,17 @@ class Csv final : public Format {
     for (int& role : roles_) {
       if (role >= 0) role = static_cast<int>(features_++);
     }
-    if (!has_header()) return absl::OkStatus();
+    if (options_.dense) return absl::OkStatus();
+    std::vector<std::string> names;
+    for (size_t i = 0; i < columns_.size(); ++i) {
+      if (roles_[i] >= 0) names.push_back(columns_[i]);
+    }
+    const bool can_ask = !names.empty() && options_.has_weight_of != nullptr;
+    has_weight_ = can_ask ? options_.has_weight_of(names) : std::nullopt;
+    if (features_of_first_.empty()) features_of_first_.insert(names.begin(), names.end());
     if (absl::Status status = CheckHeader(); !status.ok()) return status;
-    return CheckFeatureNames();
+    if (absl::Status status = CheckFeatureNames(); !status.ok()) return status;
+    return CheckFeatures(names);
   }
 
   // Sets the role of the column `wanted`, by its name or else its number from 1, unless it is empty.
@@ -274,26 +290,42 @@ class Csv final : public Format {
     return absl::OkStatus();
   }
 
-  // A first line of data would be lost, and its values be taken for names. A column that is found by its name shows that
-  // there are names.
+  // A first line of data would be lost, and its values be taken for names, unless something shows that there are names.
   absl::Status CheckHeader() const {
-    if (options_.header.has_value() || names_a_column_) return absl::OkStatus();
-    bool has_label = false;
-    bool has_features = false;
-    bool all_numbers = true;
+    if (!has_header() || options_.header.has_value() || names_a_column_) return absl::OkStatus();
     for (size_t i = 0; i < columns_.size(); ++i) {
-      if (roles_[i] == kLabel) has_label = labels().Has(columns_[i]);
-      if (roles_[i] < 0) continue;
-      has_features = true;
-      float value = 0;
-      all_numbers = all_numbers && ParseWholeFloat(columns_[i], &value);
+      const bool is_label = roles_[i] == kLabel && labels().Has(columns_[i]);
+      if (!is_label && !IsNumberOrDate(columns_[i])) continue;
+      return absl::FailedPreconditionError(absl::StrCat(
+          "the first line has \"", columns_[i].substr(0, 40),
+          is_label ? "\", a label of the model," : "\"",
+          " where the name of a column is expected: give --no-header if it is data, --header if "
+          "it names the columns"));
     }
-    if (!has_label && !(has_features && all_numbers)) return absl::OkStatus();
+    if (has_weight_.has_value()) return absl::OkStatus();
     return absl::FailedPreconditionError(
-        absl::StrCat("the first line ",
-                     has_label ? "has a label of the model where the name of the label's column is"
-                               : "has numbers where the names of the columns are",
-                     " expected: give --no-header if it is data, --header if these are names"));
+        "nothing shows whether the first line is data or names the columns: give --no-header if "
+        "it is data, --header if it names them");
+  }
+
+  // Features that nobody has learned, such as those of another file, would have no weight.
+  absl::Status CheckFeatures(const std::vector<std::string>& names) const {
+    const auto refuse = [&](absl::string_view whose) {
+      const size_t shown = std::min<size_t>(names.size(), 10);
+      return absl::FailedPreconditionError(absl::StrCat(
+          whose, ": ", absl::StrJoin(names.begin(), names.begin() + shown, ", "),
+          names.size() > shown ? absl::StrCat(" and ", names.size() - shown, " more") : "",
+          "; columns are matched by name, as it is written",
+          options_.header.has_value() || names_a_column_
+              ? ""
+              : ", and --no-header reads the first line as data"));
+    };
+    if (has_weight_ == false) return refuse("the model has a weight for none of the columns");
+    const bool shares = std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+      return features_of_first_.contains(name);
+    });
+    if (has_weight_ == true || names.empty() || shares) return absl::OkStatus();
+    return refuse("the first file has none of the columns");
   }
 
   // Without names of their own no example with names is valid. A column without one is often an index.
@@ -362,6 +394,10 @@ class Csv final : public Format {
   std::vector<std::pair<size_t, Values>> decided_;
   // A flag has the name of a column that cannot be a number.
   bool names_a_column_ = false;
+  // FormatOptions::has_weight_of of the file's columns.
+  std::optional<bool> has_weight_;
+  // The feature columns of the first file that has any.
+  absl::flat_hash_set<std::string> features_of_first_;
   size_t features_ = 0;
   std::vector<std::string_view> fields_;
   std::string unquoted_;

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -99,8 +100,11 @@ struct FormatOptions {
 
   // CSV: separator of the fields, not a quote or line end. Default comma.
   char delimiter = ',';
-  // CSV: the first line names the columns. Absent (default): it does, and one that seems to be data is an error.
+  // CSV: the first line names the columns. Absent (default): it does, and is an error unless something shows it: a column
+  // that is given by its name, or one that the model has a weight for where no field is a number or a date.
   std::optional<bool> header;
+  // CSV: whether the model has a weight for one of these columns; absent: this is not known. Null (default): it never is.
+  std::function<std::optional<bool>(const std::vector<std::string>& columns)> has_weight_of;
   // CSV: column of the label, by its name in the header or its number from 1. Empty: no label.
   std::string label_column;
   // CSV: column of the text, likewise; rows are then texts, and other columns are not read.

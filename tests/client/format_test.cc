@@ -227,26 +227,71 @@ TEST(Csv, WordsAreFeaturesOfTheirOwnInAColumnThatBeginsWithOne) {
             (std::vector<std::vector<std::string>>{{"1 a=red:1"}, {"1 a:2"}}));
 }
 
-TEST(Csv, AFirstLineOfDataIsNotTakenForAHeader) {
+TEST(Csv, AFirstLineIsAHeaderOnlyWhereSomethingShowsIt) {
   FormatOptions options = Options(FormatKind::kCsv);
   options.labels.names = {"ham", "spam"};
-  options.label_column = "1";
-  EXPECT_EQ(Read(options, "spam,2\nham,3\n"), std::vector<std::string>{"!!"});
-  EXPECT_EQ(Read(options, "1,a\n-1,3\n"), std::vector<std::string>{"!!"});
-  EXPECT_EQ(Read(options, "kind,2\nham,3\n"), std::vector<std::string>{"!!"});
-  EXPECT_EQ(Read(options, "kind,a\nham,3\n").size(), 1U);
+  options.require_label = false;
+  const std::vector<std::string> refused{"!!"};
   // A column that is found by its name shows that there are names.
   options.label_column = "kind";
-  EXPECT_EQ(Read(options, "kind,0,1\nham,3,4\n").size(), 1U);
+  EXPECT_EQ(Read(options, "kind,0,1\nham,3,4\n"), std::vector<std::string>{"2: -1 0:3 1:4"});
   options.label_column = "1";
+  for (const char* content :
+       {"spam,2\nham,3\n", "1,a\n-1,3\n", "kind,2\nham,3\n", "kind,a\nham,3\n"})
+    EXPECT_EQ(Read(options, content), refused) << content;
   options.header = true;
   EXPECT_EQ(Read(options, "spam,2\nham,3\n"), std::vector<std::string>{"2: -1 2:3"});
   options.header = false;
   EXPECT_EQ(Read(options, "spam,2\nham,3\n"), (std::vector<std::string>{"1: 1 2:2", "2: -1 2:3"}));
   options.header.reset();
   options.text_column = "2";
-  EXPECT_EQ(Read(options, "spam,free prize\n"), std::vector<std::string>{"!!"});
+  for (const char* content : {"spam,free prize\n", "kind,text\nspam,free\n"})
+    EXPECT_EQ(Read(options, content), refused) << content;
+  options.text_column = "text";
   EXPECT_EQ(Read(options, "kind,text\nspam,free\n"), std::vector<std::string>{"2: 1 \"free\""});
+  options.text_column.clear();
+  // Classes by name may have any.
+  options.labels = {.max_classes = 9, .new_names = true};
+  options.label_column = "2";
+  EXPECT_EQ(Read(options, "red,apple\ngreen,pear\n"), refused);
+  options.label_column.clear();
+  for (const char* content : {"red\nblue\nred\n", "5,red,x\n4,blue,y\n", "2024-01-01,5\n", "red\n"})
+    EXPECT_EQ(Read(options, content), refused) << content;
+}
+
+TEST(Csv, ColumnsThatTheModelHasWeightsForShowAHeaderAndOthersAreRefused) {
+  FormatOptions options = Options(FormatKind::kCsv);
+  options.label_column.clear();
+  options.require_label = false;
+  std::optional<bool> has_weight = true;
+  std::vector<std::string> asked;
+  options.has_weight_of = [&](const std::vector<std::string>& columns) {
+    asked = columns;
+    return has_weight;
+  };
+  EXPECT_EQ(Read(options, "a,b\n1,2\n"), std::vector<std::string>{"2: ? a:1 b:2"});
+  EXPECT_EQ(asked, (std::vector<std::string>{"a", "b"}));
+  // Whatever these are called.
+  for (const char* data : {"a,5", "a,-.5e3", "2024-01-31,a", "31/01/2024 12:00,a", "$5,a", "12%,a"})
+    EXPECT_EQ(Read(options, absl::StrCat(data, "\n1,2\n")), std::vector<std::string>{"!!"}) << data;
+  EXPECT_EQ(Read(options, "2nd,x1\n1,2\n").size(), 1U);
+  EXPECT_EQ(ReadFiles(options, {"a\n1\n", "b\n1\n"}).back(), std::vector<std::string>{"? b:1"});
+  has_weight = false;
+  for (const char* label : {"", "y"}) {
+    for (const std::optional<bool> header :
+         {std::optional<bool>(), std::optional<bool>(true), std::optional<bool>(false)}) {
+      options.header = header;
+      options.label_column = header == false && *label != '\0' ? "2" : label;
+      EXPECT_EQ(Read(options, "b,y\n5,1\n"), std::vector<std::string>{"!!"}) << label;
+    }
+  }
+}
+
+TEST(Csv, ALaterFileHasAColumnOfTheFirst) {
+  using Files = std::vector<std::vector<std::string>>;
+  const FormatOptions options = Options(FormatKind::kCsv);
+  EXPECT_EQ(ReadFiles(options, {"a,b,y\n1,2,1\n", "y,c,b\n1,3,4\n", "c,y\n1,1\n"}),
+            (Files{{"1 a:1 b:2"}, {"1 c:3 b:4"}, {"!!"}}));
 }
 
 TEST(Csv, IgnoredColumnsAreNotRead) {

@@ -34,7 +34,7 @@ FormatOptions Options(uint8_t choice) {
   if ((choice & 0x10) != 0) options.labels.names = {"ham", "spam"};
   options.require_label = (choice & 0x20) != 0;
   options.index_base = (choice & 0x40) != 0 ? 1 : 0;
-  if ((choice & 0x40) == 0) options.header = false;
+  options.header = (choice & 0x40) != 0;
   options.whole_texts = (choice & 0x80) != 0;
   if (options.kind == FormatKind::kCsv) options.label_column = "1";
   // The highest bits that kinds leave: csv's texts.

@@ -200,7 +200,8 @@ Outcome ExplainRun::Open() {
   label_names_.assign(model->label_names().begin(), model->label_names().end());
   multiclass_ = model->learner().has_classes();
   if (Outcome outcome = ReadLabel(); !outcome.ok()) return outcome;
-  absl::StatusOr<std::unique_ptr<Input>> input = Input::Make(options_.input, *model, false, false);
+  absl::StatusOr<std::unique_ptr<Input>> input =
+      Input::Make(options_.input, *model, false, false, &client_);
   if (!input.ok()) {
     return UsageError(absl::StrCat(ErrorPrefix(), ": ", std::string(input.status().message())));
   }

@@ -208,7 +208,8 @@ Outcome PredictRun::Open() {
   if (absl::Status status = CheckKnowsNames(space);
       options_.unknown_names == "refuse" && !status.ok())
     return UsageError(absl::StrCat(ErrorPrefix(), ": ", std::string(status.message())));
-  absl::StatusOr<std::unique_ptr<Input>> input = Input::Make(options_.input, model, false, false);
+  absl::StatusOr<std::unique_ptr<Input>> input =
+      Input::Make(options_.input, model, false, false, &client_);
   if (!input.ok())
     return UsageError(absl::StrCat(ErrorPrefix(), ": ", std::string(input.status().message())));
   input_ = *std::move(input);
