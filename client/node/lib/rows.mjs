@@ -97,8 +97,12 @@ export function positionOf(row, number) {
 /** As the streams take what a user gives: features in a Map, which is empty beside a text or an id. */
 export function asRow(example, number) {
   const { features, text, predictionId, label, weight, line } = example ?? {};
-  const given = [typeof features === 'object' && features, typeof text === 'string', typeof predictionId === 'string'];
-  if (given.filter(Boolean).length !== 1) throw new RangeError(`${positionOf({ line }, number)}: expected features (an object or a Map), a text or a predictionId`);
+  const given = [['features', features, 'object'], ['text', text, 'string'], ['predictionId', predictionId, 'string']].filter(([, value]) => value !== undefined);
+  const [wrong, value] = given.find(([, of, type]) => of === null || typeof of !== type) ?? [];
+  if (wrong || given.length !== 1) {
+    const why = wrong ? `${wrong} is ${value === null ? 'null: leave out what is missing' : `a ${typeof value}`}; ` : '';
+    throw new RangeError(`${positionOf({ line }, number)}: ${why}expected features (an object or a Map), a text or a predictionId`);
+  }
   if (features?.[Symbol.iterator] && !(features instanceof Map)) {
     throw new RangeError(`${positionOf({ line }, number)}: features are a list; expected an object of names, or a Map of indices: new Map(values.entries())`);
   }

@@ -24,7 +24,7 @@ const { serversOf } = await load('connection.mjs');
 const { Client } = await load('client.mjs');
 const { Backoff, LearningService, isTransient } = await load('rpc.mjs');
 const { pack } = await load('columns.mjs');
-const { Labels } = await load('rows.mjs');
+const { Labels, asRow } = await load('rows.mjs');
 const { NameTable } = await load('name_table.mjs');
 
 const mail = [{ features: { free: 1, now: 2 }, label: 'spam' }, { features: { lunch: 1, now: 1 }, label: 'ham' }, { features: new Map([['free', 2]]), label: 'spam' }];
@@ -100,6 +100,14 @@ describe('parts', () => {
     assert.deepEqual([0, 1, 2].map((number) => classes([]).readNumber(number)), [0, 1, 2]);
     assert.deepEqual([3, 1].map((number) => classes(['3', '1', '2']).readNumber(number)), ['3', '1']);
     assert.equal(classes(['tea'], { newClasses: 'NEW_CLASSES_NAMED' }).readNumber(0), '0');
+  });
+
+  it('refuse an example without one input, and one that is null', () => {
+    assert.deepEqual(asRow({ text: 'a', label: 1 }, 0).text, 'a');
+    const refused = [[{}, /^row 3: expected features/], [null, /^row 3: expected/], [{ features: { a: 1 }, text: 'a' }, /^row 3: expected/],
+      [{ features: { a: 1 }, text: null }, /^row 3: text is null: leave out what is missing/], [{ features: null, text: 'a', line: 9 }, /^line 9: features is null/],
+      [{ text: 'a', predictionId: null }, /predictionId is null/], [{ features: { a: 1 }, predictionId: 7 }, /predictionId is a number/]];
+    for (const [example, said] of refused) assert.throws(() => asRow(example, 3), { name: 'RangeError', message: said });
   });
 
   it('pack rows into columns, and refuse an index beyond uint32', () => {
