@@ -8,7 +8,7 @@ import sys
 from array import array
 from typing import Any, Callable, Collection, Iterable, Iterator, Mapping, NamedTuple, Optional, Sequence, Union
 
-from .rows import Label, Row, position_of
+from .rows import Label, Row, check_all_real, check_real, position_of
 from .v1 import example_pb2
 
 MOST_UINT32 = 2**32 - 1
@@ -136,12 +136,15 @@ def at_its_row(rows: Sequence[Row], error: Exception, number_of: Callable[[int],
     mixed = find_mixed(rows)
     if mixed is not None:
         return TypeError(f"{position_of(rows, mixed.index, number_of(mixed.index))}: {mixed}")
-    for index in range(len(rows)):
+    for index, row in enumerate(rows):
         try:
-            pack(rows[index:index + 1])
+            # Before they are compared, which pandas.NA says nothing useful about.
+            check_all_real(list(row.features.values()) if isinstance(row.features, Mapping) else (), "value", None)
+            check_real(row.weight, "weight")
+            pack([row])
         except PACKING_ERRORS as of_row:
             kind = TypeError if isinstance(of_row, (AttributeError, TypeError)) else ValueError
-            return kind(f"{position_of(rows, index, number_of(index))}: {of_row}{_category_hint(rows[index].features)}")
+            return kind(f"{position_of(rows, index, number_of(index))}: {of_row}{_category_hint(row.features)}")
     return error
 
 
@@ -223,6 +226,7 @@ def assemble(rows: Sequence[Row], numbered: Numbered) -> example_pb2.ExampleColu
     merge_packed(columns, _Columns.INDICES_FIELD_NUMBER, _little_endian(array("I", numbered.indices)))
     # Absent values are 1.
     if numbered.values.count(1.0) != len(numbered.values):
+        check_all_real(numbered.values, "value", None)
         merge_packed(columns, _Columns.VALUES_FIELD_NUMBER, _little_endian(array("f", numbered.values)))
     _pack_targets(rows, columns)
     return columns
@@ -267,6 +271,7 @@ def _varint(number: int) -> bytes:
 def _pack_targets(rows: Sequence[Row], columns: example_pb2.ExampleColumns) -> None:
     weights = [row.weight for row in rows]
     if weights.count(1) != len(weights):
+        check_all_real(weights, "weight", None)
         merge_packed(columns, _Columns.WEIGHTS_FIELD_NUMBER, _little_endian(array("f", weights)))
     labels = [row.label for row in rows]
     if None not in labels:

@@ -4,7 +4,7 @@ import itertools
 from typing import Any, Iterable, Iterator, Mapping, Optional, Sequence
 
 from .model_check import ModelCheck
-from .rows import Row, as_row, row_batches
+from .rows import Row, as_row, check_all_real, row_batches
 from .window import Examples
 
 
@@ -27,10 +27,13 @@ class Dataset:
     weights: one each, above 0. Default: 1.
     batch: the most rows of a message, 1 to 65,536.
 
-    Raises ValueError if the lengths differ or batch is out of range, TypeError for other examples."""
+    Raises ValueError if the lengths differ, batch is out of range or an array has masked values, TypeError for other examples and for
+    times and complex numbers in arrays."""
 
     def __init__(self, examples: Any, labels: Optional[Sequence[Any]] = None, weights: Optional[Sequence[float]] = None, batch: int = 1000):
         check_batch(batch)
+        check_all_real(labels, "label")
+        check_all_real(weights, "weight")
         self._batch = batch
         self._matrix: Any = None
         self._rows: Iterable[Row] = ()
@@ -87,12 +90,11 @@ def _as_matrix(examples: Any, learned: bool) -> Any:
     if hasattr(examples, "columns") and hasattr(examples, "dtypes"):
         from .frames import as_matrix
         return as_matrix(examples, learned)
-    if hasattr(examples, "tocsr"):
-        return examples.tocsr()
-    if hasattr(examples, "names"):
-        return examples
-    import numpy
-    return numpy.asarray(examples)
+    if hasattr(examples, "tocsr") or hasattr(examples, "names"):
+        check_all_real(getattr(examples, "matrix", examples), "value")
+        return examples if hasattr(examples, "names") else examples.tocsr()
+    from .matrices import as_array
+    return as_array(examples)
 
 
 def _row_count(matrix: Any) -> int:

@@ -9,7 +9,7 @@ import numpy
 
 from .frames import as_matrix, numeric_columns, warn_of_texts
 from .matrices import NamedMatrix, pack_matrix
-from .rows import Row, is_missing, row_batches
+from .rows import Row, check_real, is_missing, row_batches
 from .window import Examples
 
 MATRIX, FRAME, DICTS, TEXTS = "a matrix", "a frame with columns that are not numbers", "dicts", "texts"
@@ -104,6 +104,7 @@ def _features(row: Mapping[Any, Any], number: int) -> Mapping[str, float]:
         if isinstance(value, str):
             features[f"{name}={value}"] = 1.0
         elif isinstance(value, (numbers.Real, numpy.bool_)):
+            check_real(value, "value")
             features[name] = float(value)
         else:
             raise TypeError(f"row {number}: the value of {name!r} is {type(value).__name__}; expected a number or a text")
@@ -119,10 +120,14 @@ def plain_labels(y: Any) -> Any:
     missing: Any = []
     if hasattr(y, "isna"):
         missing = numpy.flatnonzero(numpy.asarray(y.isna()))
+    elif isinstance(y, numpy.ma.MaskedArray):
+        missing = numpy.flatnonzero(numpy.ma.getmaskarray(y))
+    elif getattr(getattr(y, "dtype", None), "kind", "") in ("m", "M"):
+        missing = numpy.flatnonzero(numpy.isnat(y))
     elif isinstance(y, (list, tuple)) or getattr(getattr(y, "dtype", None), "kind", "") == "O" and getattr(y, "ndim", 0) == 1:
         missing = [row for row, label in enumerate(y) if is_missing(label)]
     if len(missing):
-        raise ValueError(f"Input y contains NaN or None: row {missing[0]} has no label; leave such rows out")
+        raise ValueError(f"Input y contains NaN, None or what is masked: row {missing[0]} has no label; leave such rows out")
     return y.to_numpy(dtype=y.dtype.numpy_dtype) if hasattr(getattr(y, "dtype", None), "numpy_dtype") else y
 
 

@@ -5,7 +5,7 @@ import re
 import warnings
 from typing import Any, Iterable, Optional
 
-from .rows import Label, is_missing
+from .rows import Label, check_real, is_missing
 from .v1 import learner_pb2, model_pb2, prediction_service_pb2
 
 NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?", re.ASCII)
@@ -60,6 +60,7 @@ class Labels:
             return value if self.accepts(value) else self.read(value)
         if is_missing(value):
             raise ValueError("the label is missing; leave such rows out")
+        check_real(value, "label")
         value = value.item() if hasattr(value, "item") else value
         if isinstance(value, numbers.Real) and value in self._name_of:
             return self._name_of[float(value)]

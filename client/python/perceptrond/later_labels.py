@@ -5,6 +5,7 @@ from typing import Any, Iterator, Optional, Sequence
 from .columns import pack_labels
 from .datasets import Dataset
 from .model_check import ModelCheck
+from .rows import check_all_real
 from .v1 import example_pb2
 from .window import Examples
 
@@ -20,6 +21,8 @@ class LaterLabels(Dataset):
         if weights is not None and len(weights) != len(ids):
             raise ValueError(f"{len(ids)} ids and {len(weights)} weights: expected as many")
         super().__init__((), batch=batch)
+        check_all_real(labels, "label")
+        check_all_real(weights, "weight")
         self._ids = list(ids)
         self._given = [label.item() if hasattr(label, "item") else label for label in labels]
         self._counts = None if weights is None else list(weights)

@@ -6,6 +6,7 @@ from typing import Any, Iterator, NamedTuple, Optional, Sequence
 import numpy
 
 from .columns import MOST_NAME_BYTES, MOST_UINT32, append_names, merge_packed, pack_labels
+from .rows import check_all_real, is_missing
 from .v1 import example_pb2
 
 # Of one message, so that it stays far below the server's limit (--max-message-bytes, 16 MiB).
@@ -30,13 +31,16 @@ def pack_matrix(matrix: Any, labels: Optional[Sequence[Any]] = None, batch: int 
     scipy.sparse matrix, or what numpy.asarray() takes. Labels are -1 and +1, the numbers of
     classes, or names; weights above 0.
 
-    Raises ValueError for more than 2^32 columns. Values that are not finite float32 are the server's to refuse."""
+    Raises TypeError for times and complex numbers, ValueError for masked values, missing labels and more than 2^32 columns. None among
+    the values of an array of objects is NaN, and texts are the numbers that they are. Values that are not finite float32 are the server's to refuse."""
+    check_all_real(labels, "label")
+    check_all_real(weights, "weight")
     if isinstance(matrix, NamedMatrix):
         parts = _pack_sparse(_canonical(matrix.matrix), batch, matrix.names)
     elif hasattr(matrix, "tocsr"):
         parts = _pack_sparse(_canonical(matrix), batch, None)
     else:
-        parts = _pack_dense(numpy.asarray(matrix), batch)
+        parts = _pack_dense(as_array(matrix), batch)
     as_labels = None if labels is None else _labels(labels)
     as_weights = None if weights is None else numpy.asarray(weights, "<f4")
     if as_weights is not None and (as_weights == 1).all():
@@ -54,8 +58,22 @@ def pack_matrix(matrix: Any, labels: Optional[Sequence[Any]] = None, batch: int 
         yield columns
 
 
+def as_array(matrix: Any) -> Any:
+    """A dense matrix as an array. Raises TypeError for times and complex numbers, ValueError for masked values."""
+    # Also before, since an array that is no masked one has masked values as they were.
+    check_all_real(matrix, "value")
+    array = numpy.asarray(matrix)
+    check_all_real(array, "value")
+    return array
+
+
 def _labels(labels: Sequence[Any]) -> Any:
     array = numpy.asarray(labels)
+    given = labels if isinstance(labels, (list, tuple)) else array.tolist() if array.dtype.kind in "fO" else ()
+    if not {int, str}.issuperset(map(type, given)):
+        for row, label in enumerate(given):
+            if is_missing(label):
+                raise ValueError(f"row {row}: the label is missing; leave such rows out")
     # 1.0 is the label 1.
     return array.astype(numpy.int64) if array.dtype.kind in "fub" and (array == array.astype(numpy.int64)).all() else array
 
@@ -63,6 +81,7 @@ def _labels(labels: Sequence[Any]) -> Any:
 def _canonical(matrix: Any) -> Any:
     """As CSR, with strictly ascending indices, as the server requires."""
     matrix = matrix.tocsr()
+    check_all_real(matrix, "value")
     if matrix.shape[1] > MOST_UINT32 + 1:
         raise ValueError(f"the matrix has {matrix.shape[1]} columns; indices are below 2^32")
     if not matrix.has_canonical_format:

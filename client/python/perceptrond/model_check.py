@@ -3,7 +3,7 @@
 from typing import Any, Iterable, Iterator, Mapping, Optional
 
 from .labels import LabelReader
-from .rows import Label, Row, position_of
+from .rows import Label, Row, is_missing, position_of
 from .v1 import feature_space_pb2, model_pb2
 
 
@@ -48,7 +48,8 @@ class ModelCheck:
                 if self._dimension:
                     self._check_indices(row.features)
             except (TypeError, ValueError) as error:
-                self.error = ValueError(f"{position_of([row], 0, number)}: {error}")
+                why = "the label is missing; leave such rows out" if is_missing(row.label) else error
+                self.error = ValueError(f"{position_of([row], 0, number)}: {why}")
                 return
             yield row if type(label) is type(row.label) and label == row.label else row._replace(label=label)
 

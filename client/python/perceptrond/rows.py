@@ -1,6 +1,8 @@
 """Row: an example as a dict or a text, with its label."""
 
 import itertools
+import numbers
+import sys
 from typing import Any, Iterable, Iterator, Mapping, NamedTuple, Optional, TypeVar, Union
 
 Label = Union[int, str]
@@ -37,8 +39,50 @@ def as_row(example: Any, number: int) -> Row:
 
 
 def is_missing(value: Any) -> bool:
-    """Whether it is None, NaN or pandas.NA."""
-    return value is None or isinstance(value, float) and value != value or type(value).__name__ in ("NAType", "NaTType")
+    """Whether it is None, NaN, pandas.NA or numpy.ma.masked."""
+    return value is None or isinstance(value, float) and value != value or type(value).__name__ in ("NAType", "NaTType", "MaskedConstant")
+
+
+def check_real(value: Any, what: str, place: Optional[tuple[int, ...]] = None) -> None:
+    """Refuses what float() or NumPy makes a number of although it is none: TypeError for a time or a complex number, ValueError for what
+    is masked or pandas.NA. An array is checked as a whole, by its kind and mask. what: "value", "label" or "weight". place: its row and
+    column, for errors."""
+    where = f"{', '.join(f'{axis} {index}' for axis, index in zip(('row', 'column'), place))}: " if place else ""
+    kind = getattr(getattr(value, "dtype", None), "kind", "c" if isinstance(value, complex) else "")
+    if kind in ("m", "M", "c"):
+        subject = f"{what}s are" if place == () else f"the {what} is"
+        advice = ("give texts" if what == "label" else "give the real and the imaginary part" if kind == "c" else
+                  "make numbers of times, such as hours or weekdays")
+        raise TypeError(f"{where}{subject} of {getattr(value, 'dtype', 'complex')}: {advice}")
+    if type(value).__name__ in ("NAType", "NaTType"):
+        raise ValueError(f"{where}the {what} is missing; leave such rows out")
+    # Who has not imported NumPy has no masked array.
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(value, numpy.ma.MaskedArray) and value.mask.any():
+        inside = tuple(numpy.argwhere(numpy.ma.getmaskarray(value))[0])
+        if inside:
+            check_real(numpy.ma.masked, what, (*(place or ()), *inside))
+        raise ValueError(f"{where}the {what} is masked; fill it, as by numpy.ma.filled(), or leave such rows out")
+
+
+def check_all_real(given: Any, what: str, place: Optional[tuple[int, ...]] = ()) -> None:
+    """The same for an array, a scipy.sparse matrix or a sequence, and for what an array of objects or a sequence holds. place: None if
+    errors shall not name one."""
+    check_real(given, what, place)
+    if getattr(getattr(given, "dtype", None), "kind", "") == "O" and hasattr(given, "tolist"):
+        given = given.tolist()
+    if isinstance(given, (list, tuple)) and not _are_plain(given):
+        for index, item in enumerate(given):
+            check_all_real(item, what, None if place is None else (*place, index))
+
+
+def _are_plain(items: Iterable[Any]) -> bool:
+    """Whether they are real numbers, texts and None, or lists of such: takes no step of the interpreter for each."""
+    kinds = set(map(type, items))
+    if kinds and kinds <= {list, tuple}:
+        kinds = set(map(type, itertools.chain.from_iterable(items)))
+    # To NumPy a timedelta64 is an integer.
+    return all(issubclass(kind, (numbers.Real, str, type(None))) and kind.__name__ != "timedelta64" for kind in kinds)
 
 
 def position_of(examples: Any, index: int, number: int) -> str:

@@ -27,6 +27,7 @@ from .frames import check_numbers
 from .linear import LinearModel
 from .local import LocalModel, linear_model, local_model
 from .progress import Progress, shown
+from .rows import check_all_real
 from .served import Answers, ServedModel, in_worker, shared_client
 from .settings import api_name, model_settings
 from .v1 import model_pb2, report_pb2
@@ -293,6 +294,9 @@ class PerceptrondClassifier(ClassifierMixin, BaseEstimator):
         return ServedModel(client, self.model, owned=False)
 
     def _validated(self, X: Any, *y: Any, reset: bool) -> Any:
+        # Complex numbers scikit-learn refuses, in its own words.
+        if getattr(getattr(X, "dtype", None), "kind", "") != "c":
+            check_all_real(X, "value")
         try:
             return self._validate_data(X, *y, accept_sparse="csr", dtype=numpy.float32, reset=reset)
         except (OverflowError, ValueError):
@@ -329,6 +333,7 @@ class PerceptrondClassifier(ClassifierMixin, BaseEstimator):
 
     def _learn(self, model: ServedModel, X: Any, examples: Input, labels: Any, sample_weight: Any, passes: int) -> int:
         """Returns the number of passes."""
+        check_all_real(sample_weight, "weight")
         weights = None if sample_weight is None else _check_sample_weight(sample_weight, X, dtype=numpy.float64, only_non_negative=True)
         everything = numpy.arange(len(labels))
         kept = everything if weights is None or weights.all() else numpy.flatnonzero(weights)

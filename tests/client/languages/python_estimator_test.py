@@ -237,6 +237,7 @@ class DataTest(ServedTest):
     def test_what_cannot_be_learned_is_an_error_that_names_the_row_or_the_column(self):
         missing = [None if row == 3 else label for row, label in enumerate(REPLIES.tolist())]
         sizes = FRAME[["size"]]
+        times, one_masked = FRAME["when"].to_numpy(), numpy.ma.array(numpy.ones(ROWS), mask=numpy.arange(ROWS) == 3)
         for rows, labels, error, named in (
                 (X, missing, ValueError, "row 3"), (X, numpy.ones(ROWS), ValueError, "one class"), (FRAME[["size", "count", "kind"]], REPLIES, ValueError, "column 'count'"),
                 (FRAME[["size", "when"]], REPLIES, TypeError, "column 'when'"), (pandas.DataFrame({"tags": [["a"]] * ROWS}), REPLIES, TypeError, "column 'tags'"),
@@ -244,9 +245,14 @@ class DataTest(ServedTest):
                 (pandas.concat([FRAME[["kind"]]] * 2, axis=1), REPLIES, ValueError, "'kind=[ab]'"), (pandas.DataFrame({"mail": ["x" * 2000] * ROWS}), REPLIES, ValueError, "'mail=x+'"),
                 ([None, *["a"] * (ROWS - 1)], REPLIES, TypeError, "row 0"), ([{"a": 1}, {"a": None}], [0, 1], TypeError, "row 1"), ([{"a": 1}, "a"], [0, 1], TypeError, "row 1"),
                 ([{"a": 1}, {"a": float("nan")}], [0, 1], ValueError, "row 1: .*NON_FINITE_VALUE"), ("a prize", [1], TypeError, "one text"), ({"a": 1}, REPLIES, TypeError, "one dict"),
-                ((text for text in REPLIES), REPLIES, TypeError, "generator")):
+                ((text for text in REPLIES), REPLIES, TypeError, "generator"), (numpy.ma.array(X, mask=X == X[3, 1]), REPLIES, ValueError, "row 3, column 1: the value is masked"),
+                (times.reshape(-1, 1), REPLIES, TypeError, "values are of datetime64"), (X, numpy.ma.array(SIGNS, mask=one_masked.mask), ValueError, "row 3"),
+                (X, numpy.where(one_masked.mask, numpy.datetime64("NaT"), times), ValueError, "row 3"), ([{"a": 1}, {"a": numpy.timedelta64(5, "ns")}], [0, 1], TypeError, "timedelta64")):
             with self.subTest(named), self.assertRaisesRegex(error, named):
                 PerceptrondClassifier(max_iter=1).fit(rows, labels)
+        for weights, error, named in ((one_masked, ValueError, "row 3: the weight is masked"), (times, TypeError, "weights are of datetime64")):
+            self.assertRaisesRegex(error, named, PerceptrondClassifier(max_iter=1).fit, X, REPLIES, sample_weight=weights)
+        self.assertRaisesRegex(ValueError, "is masked", PerceptrondClassifier(max_iter=1).fit(X, REPLIES).predict, numpy.ma.array(X, mask=True))
         classifier = PerceptrondClassifier(max_iter=1).fit(PEOPLE, ANSWERS)
         for rows, named in (([[1.0, 2.0]], "X is a matrix"), ([{"age": float("inf")}], "NON_FINITE_VALUE")):
             self.assertRaisesRegex(ValueError, named, classifier.predict, rows)

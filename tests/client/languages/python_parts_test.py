@@ -19,13 +19,17 @@ from unittest import mock
 
 import grpc
 import numpy
+import pandas
 import scipy.sparse
 
 from perceptrond import columns, errors, matrices
 from perceptrond.channels import MOST_PEM_BYTES, Target, credentials
+from perceptrond.datasets import Dataset
 from perceptrond.durations import duration
 from perceptrond.google_rpc import error_details_pb2, status_pb2
 from perceptrond.labels import Labels
+from perceptrond.later_labels import LaterLabels
+from perceptrond.model_check import ModelCheck
 from perceptrond.name_table import NameTable
 from perceptrond.producers import Producers
 from perceptrond.rows import Row
@@ -257,6 +261,68 @@ class MatrixTest(unittest.TestCase):
             self.assertEqual(list(packed.weights), expected)
             packed = columns.pack([Row({"a": 1.0}, 1, weight) for weight in weights])
             self.assertEqual(list(packed.weights), expected)
+
+
+MASKED = numpy.ma.array([[1000.0, 2.0]], mask=[[True, False]])
+TIME = numpy.datetime64("2020-01-01", "ns")
+
+
+class NoNumberTest(unittest.TestCase):
+    """NumPy makes numbers of what is masked, of times and of complex numbers."""
+
+    def assert_refused(self, made, said):
+        with self.assertRaisesRegex((TypeError, ValueError), said):
+            made()
+
+    def test_values_of_a_matrix(self):
+        complex_sparse = scipy.sparse.csr_matrix([[1 + 2j, 1]])
+        objects = [(numpy.array([[1.0, value]], object), f"^row 0, column 1: the value is {said}") for value, said in (
+            (numpy.ma.masked, "masked"), (TIME, "of datetime64"), (numpy.datetime64("NaT"), "of datetime64"), (numpy.timedelta64(5, "ns"), "of timedelta64"),
+            (numpy.complex64(1j), "of complex64"), (pandas.NA, "missing"), (pandas.NaT, "missing"))]
+        for matrix, said in ((MASKED, "^row 0, column 0: the value is masked; fill it"), ([[1.0, 1.0], [1.0, numpy.ma.masked]], "^row 1, column 1: the value is masked"),
+                             (numpy.array([["NaT", "2020-01-01"]], "datetime64[ns]"), r"^values are of datetime64\[ns\]: make numbers"),
+                             (numpy.array([[5]], "timedelta64[s]"), "^values are of timedelta64"), ([[1 + 2j, 1]], "^row 0, column 0: the value is of complex: give the real"),
+                             (complex_sparse, "^values are of complex128: give the real"), (matrices.NamedMatrix(complex_sparse, ["a", "b"]), "^values are of complex128"),
+                             *objects):
+            with self.subTest(matrix):
+                self.assert_refused(lambda: list(matrices.pack_matrix(matrix)), said)
+                # As learn() and predict() have it.
+                self.assert_refused(lambda: Dataset(matrix), said)
+        self.assert_refused(lambda: list(matrices.pack_matrix([MASKED[0], MASKED[0]])), "^row 0, column 0: the value is masked")
+        self.assert_refused(lambda: list(matrices.pack_matrix(pandas.DataFrame({"a": [TIME]}))), "^values are of datetime64")
+
+    def test_what_is_a_number_stays_one(self):
+        for matrix in (numpy.ma.array([[1.0, 2.0]], mask=[[False, False]]), [[True, 2]], numpy.array([["1", "2.0"]]), numpy.array([[1, 2.0]], object),
+                       [[numpy.float32(1), numpy.int64(2)]]):
+            (packed,) = matrices.pack_matrix(matrix, [numpy.int64(1)], weights=numpy.ma.array([2.0], mask=[False]))
+            self.assertEqual((list(packed.values), list(packed.labels), list(packed.weights)), ([1, 2], [1], [2]))
+        # NaN, which None is among objects, is the server's to refuse.
+        self.assertTrue(numpy.isnan(next(matrices.pack_matrix(numpy.array([[None]], object))).values[0]))
+
+    def test_labels_and_weights(self):
+        check, matrix = ModelCheck(model_pb2.Model(name="m")), [[1.0], [2.0]]
+        for column, said in ((numpy.ma.array([1, 1], mask=[0, 1]), "^row 1: the {} is masked"), ([1, numpy.ma.masked], "^row 1: the {} is masked"),
+                             (numpy.array([TIME, TIME]), "^{}s are of datetime64"), ([1, TIME], "^row 1: the {} is of datetime64"), ([1, 1j], "^row 1: the {} is of complex"),
+                             (pandas.Series([TIME, TIME]), "^{}s are of datetime64"), ([1, pandas.NA], "^row 1: the {} is missing")):
+            with self.subTest(column):
+                for made in (lambda: Dataset(matrix, column).check(check), lambda: list(matrices.pack_matrix(matrix, column)),
+                             lambda: LaterLabels(["0.1", "0.2"], column, None, 9).check(check)):
+                    self.assert_refused(made, said.format("label"))
+                for made in (lambda: Dataset(matrix, [1, 1], column), lambda: list(matrices.pack_matrix(matrix, weights=column)),
+                             lambda: LaterLabels(["0.1", "0.2"], [1, 1], column, 9)):
+                    self.assert_refused(made, said.format("weight"))
+        for names in (["tea", numpy.nan], ["tea", None]):
+            self.assert_refused(lambda: list(matrices.pack_matrix(matrix, names)), "^row 1: the label is missing")
+
+    def test_values_labels_and_weights_of_rows(self):
+        for wrong, said in ((numpy.ma.masked, "masked|missing"), (TIME, "of datetime64"), (numpy.timedelta64(5, "ns"), "of timedelta64"), (numpy.complex64(1j), "of complex64"),
+                            (pandas.NA, "missing")):
+            with self.subTest(wrong):
+                for row, what in ((Row({"a": wrong}, 1), "value"), (Row({"a": 1.0}, 1, wrong), "weight")):
+                    self.assert_refused(lambda: columns.packed([Row({"a": 1.0}, 1), row]), f"^row 1: the {what} is (?:{said})")
+                check = ModelCheck(model_pb2.Model(name="m"))
+                self.assertEqual(list(check.rows([Row({"a": 1.0}, wrong)])), [])
+                self.assertRegex(str(check.error), f"^row 0: the label is (?:{said})")
 
 
 class NameTableTest(unittest.TestCase):
