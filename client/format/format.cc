@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "absl/strings/charconv.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "client/format/scan.h"
+#include "core/vector/number_key.h"
 
 namespace perceptrond::client {
 namespace {
@@ -84,39 +84,7 @@ std::string NumberProblem(std::string_view text) {
 
 namespace {
 
-// A key that equal numbers share and others do not: the digits without zeros at either end, and an exponent. Empty: the
-// text is no number.
-std::string NumberKey(std::string_view text) {
-  float value = 0;
-  if (!ParseWholeFloat(text, &value)) return "";
-  std::string digits;
-  int64_t exponent = 0;
-  size_t i = text.find_first_not_of("+-");
-  const size_t mantissa_end = std::min(text.find_first_of("eE", i), text.size());
-  for (bool fraction = false; i < mantissa_end; ++i) {
-    if (text[i] == '.') {
-      fraction = true;
-      continue;
-    }
-    if (text[i] != '0' || !digits.empty()) digits.push_back(text[i]);
-    if (fraction) --exponent;
-  }
-  if (digits.empty()) return "0";
-  int64_t stated = 0;
-  if (mantissa_end < text.size() &&
-      !absl::SimpleAtoi(std::string(text.substr(mantissa_end + 1)), &stated))
-    return "";
-  while (digits.back() == '0') {
-    digits.pop_back();
-    ++exponent;
-  }
-  return absl::StrCat(text.front() == '-' ? "-" : "", digits, "e", exponent + stated);
-}
-
 absl::string_view AbslView(std::string_view text) { return {text.data(), text.size()}; }
-
-// Such as 007, which is a name although it is a number.
-bool IsCode(std::string_view text) { return text.size() > 1 && text[0] == '0' && IsDigit(text[1]); }
 
 std::string Quoted(std::string_view text) {
   return absl::StrCat("\"", std::string(text.substr(0, 40)), "\"");
@@ -153,6 +121,7 @@ absl::StatusOr<int> ReadNegative(const LabelRule& rule) {
 Labels::Labels(LabelRule rule) : rule_(std::move(rule)) {
   for (size_t i = 0; i < rule_.names.size(); ++i) {
     positions_.emplace(rule_.names[i], i);
+    if (rule_.new_names && IsCode(rule_.names[i])) continue;
     if (std::string key = NumberKey(rule_.names[i]); !key.empty())
       numbers_.emplace(std::move(key), rule_.names[i]);
   }

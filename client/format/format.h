@@ -57,8 +57,8 @@ struct LabelRule {
   LabelsSeen* seen = nullptr;
 };
 
-// Reads labels. Equal numbers are one label name: where "2" is one, 2.000000 and 2e0 are it. If any label name is a
-// number, as with the classes 1 and 2, numbers are names only. Else they are -1 and +1 (or 0, see LabelRule), of a
+// Reads labels. Equal numbers are one label name (core/vector/number_key.h). If any label name is a number, as with the
+// classes 1 and 2, numbers are names only. Else they are -1 and +1 (or 0, see LabelRule), of a
 // multiclass model its classes from 0. Threads: one at a time.
 class Labels {
  public:

@@ -2,7 +2,7 @@
 // @grpc/proto-loader makes them: enums are names, 64-bit numbers are numbers (exact up to 2^53), absent figures are absent.
 
 /** One of the model's names; or a number, -1 and +1 or of several classes the class from 0, but a name where one of the model's names is a
- * number, and where the model adds classes by name. Of the examples of a call all the same. Of two labels 0 is read as -1, with a warning, unless it is a name; beside
+ * number, and where the model adds classes by name; equal numbers, also in texts, are one name. Of the examples of a call all the same. Of two labels 0 is read as -1, with a warning, unless it is a name; beside
  * -1 it is an error. */
 export type Label = number | string;
 

@@ -1,6 +1,8 @@
-// Labels of a program: numbers, of which some are names, and 0 of models with two labels, which many programs use for -1.
+// Labels of a program: numbers and their texts, of which some are names, and 0 of models with two labels, which many programs use for -1.
 
-import { Labels, positionOf } from './rows.mjs';
+import { Labels, isNumber, positionOf } from './rows.mjs';
+
+const mayBeNumber = (label) => typeof label === 'number' || (typeof label === 'string' && isNumber(label));
 
 /** Of one stream. */
 export class LabelReader {
@@ -15,17 +17,17 @@ export class LabelReader {
   constructor(model) { this.#model = model; }
 
   /**
-   * Makes the numbers among the labels of rows those to send: the names, where names are numbers; with two labels -1 of 0, with one
+   * Makes the numbers among the labels of rows, also as texts, those to send: the names, where names are numbers; with two labels -1 of 0, with one
    * warning. first: the number of the first row. Throws RangeError for a number that no label is, and for 0 beside -1.
    */
   async read(rows, first) {
-    if (!rows.some(({ label }) => typeof label === 'number')) return;
+    if (!rows.some(({ label }) => mayBeNumber(label))) return;
     this.#labels ??= new Labels(await this.#model());
     for (const [i, row] of rows.entries()) {
       const given = row.label;
-      if (typeof given !== 'number') continue;
+      if (!mayBeNumber(given)) continue;
       try {
-        row.label = this.#labels.readNumber(given);
+        row.label = typeof given === 'number' ? this.#labels.readNumber(given) : this.#labels.readName(given);
       } catch (error) {
         throw new RangeError(`${positionOf(row, first + i)}: ${error.message}`);
       }

@@ -4,12 +4,22 @@
 /** A malformed line or label; the message says where and why. */
 export class BadLine extends Error {}
 
-const NUMBER = /^[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?$/;
+const NUMBER = /^([-+]?)(?=\.?\d)(\d*)\.?(\d*)(?:[eE]([-+]?\d{1,9}))?$/;
 
-/** Parses a number; NaN if it is not one. */
-export function numberOf(text) {
-  return NUMBER.test(text) ? Number(text) : NaN;
+/** A key that equal numbers share and others do not: the digits without zeros at either end, and an exponent. undefined: the text is no number. */
+function numberKey(text) {
+  const [, sign, whole, fraction, exponent = 0] = NUMBER.exec(text) ?? [];
+  if (whole === undefined) return undefined;
+  const digits = (whole + fraction).replace(/^0+/, '');
+  const kept = digits.replace(/0+$/, '');
+  return kept ? `${sign === '-' ? '-' : ''}${kept}e${Number(exponent) - fraction.length + digits.length - kept.length}` : '0';
 }
+
+/** Whether the text is a number. */
+export const isNumber = (text) => NUMBER.test(text);
+
+/** Whether the text is a number with more zeros than it needs before its digits, such as 007. */
+const isCode = (text) => /^0\d/.test(text);
 
 /**
  * Labels are numbers: -1 and +1, or for multiclass models the class from 0, in the order of the model's names. If the
@@ -21,8 +31,9 @@ export class Labels {
   #most;
   #names;
   #numbers;
-  // The names that are numbers, by their values. If there are any, numbers are names only, and equal numbers one name.
-  #nameOf;
+  // The names that are numbers, by numberKey(). If there are any, numbers are names only, and equal numbers one name; but where
+  // classes are added by name a code is a name of its own.
+  #nameOf = new Map();
 
   constructor({ labelNames, learner }) {
     const classes = learner?.classes;
@@ -31,27 +42,45 @@ export class Labels {
     this.#most = classes?.maxClasses;
     this.#names = new Map(labelNames.map((name, i) => [this.#multiclass ? i : 2 * i - 1, name]));
     this.#numbers = new Map([...this.#names].map(([number, name]) => [name, number]));
-    this.#nameOf = new Map(labelNames.filter((name) => !Number.isNaN(numberOf(name))).reverse().map((name) => [numberOf(name), name]));
+    for (const name of labelNames) this.#note(name);
+  }
+
+  #note(name) {
+    const key = this.#newNames && isCode(name) ? undefined : numberKey(name);
+    if (key !== undefined && !this.#nameOf.has(key)) this.#nameOf.set(key, name);
+  }
+
+  /** The name that the text is, or the one that is an equal number. */
+  #find(text) {
+    if (this.#numbers.has(text)) return text;
+    return this.#newNames && isCode(text) ? undefined : this.#nameOf.get(numberKey(text));
   }
 
   /** Returns the label to send, a number or a name. Throws BadLine if it is not a label of the model. */
   read(text) {
     if (this.#newNames) {
       if (!text) throw new BadLine('the label is empty');
-      return text;
+      return this.readName(text);
     }
-    const number = numberOf(text);
-    const named = this.#numbers.get(text) ?? this.#numbers.get(this.#nameOf.get(number));
-    if (named !== undefined) return named;
+    const name = this.#find(text);
+    if (name !== undefined) return this.#numbers.get(name);
+    const number = isNumber(text) ? Number(text) : NaN;
     if (this.#nameOf.size > 0 || !this.#allows(number)) throw new BadLine(`label "${text.slice(0, 40)}" is ${this.#expectedLabels()}`);
     return number;
   }
 
+  /** The same for a text of a program: its name. A text that is none is the server's to refuse. */
+  readName(text) {
+    const name = this.#find(text);
+    if (name === undefined && this.#newNames && this.#nameOf.size < this.#most) this.#note(text);
+    return name ?? text;
+  }
+
   /** The same for a number of a program: its name, if it is one; with two labels -1 for 0. Other numbers are the server's to refuse. */
   readNumber(number) {
-    const name = this.#nameOf.get(number);
+    if (this.#newNames && Number.isInteger(number)) return this.readName(String(number));
+    const name = Number.isFinite(number) ? this.#find(String(number)) : undefined;
     if (name !== undefined) return name;
-    if (this.#newNames && Number.isInteger(number)) return String(number);
     if (this.#nameOf.size > 0) throw new BadLine(`label ${number} is ${this.#expectedLabels()}`);
     return number === 0 && !this.#multiclass ? -1 : number;
   }

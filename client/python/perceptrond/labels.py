@@ -1,5 +1,6 @@
 """Labels: what a model calls its classes, and their numbers."""
 
+import decimal
 import numbers
 import re
 import warnings
@@ -8,11 +9,16 @@ from typing import Any, Iterable, Optional
 from .rows import Label, check_real, is_missing
 from .v1 import learner_pb2, model_pb2, prediction_service_pb2
 
-NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?", re.ASCII)
+NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,9})?", re.ASCII)
 
 
-def number_of(text: str) -> Optional[float]:
-    return float(text) if NUMBER.fullmatch(text) else None
+def number_of(text: str) -> Optional[decimal.Decimal]:
+    """Exactly, so that equal numbers are equal and others are not. None: the text is none."""
+    return decimal.Decimal(text) if NUMBER.fullmatch(text) else None
+
+
+def _is_code(text: str) -> bool:
+    return len(text) > 1 and text[0] == "0" and text[1] in "0123456789"
 
 
 class Labels:
@@ -26,54 +32,67 @@ class Labels:
         self._allowed = range(classes.max_classes) if self._multiclass else (-1, +1)
         self._names = dict(zip(self._allowed, model.label_names))
         self._numbers = {name: number for number, name in self._names.items()}
-        # The names that are numbers, by their values. If there are any, numbers are names only, and equal numbers one name.
-        self._name_of = {number_of(name): name for name in reversed(model.label_names) if number_of(name) is not None}
+        self._name_of: dict[Optional[decimal.Decimal], str] = {}
+        for name in model.label_names:
+            self._note(name)
+
+    def _note(self, name: str) -> None:
+        """Keeps a name that is a number. If there are any, numbers are names only, and equal numbers one name; but where classes are
+        added by name a code, such as 007, is a name of its own."""
+        if number_of(name) is not None and not (self._new_names and _is_code(name)):
+            self._name_of.setdefault(number_of(name), name)
+
+    def _find(self, text: str) -> Optional[str]:
+        """The name that the text is, or the one that is an equal number."""
+        if text in self._numbers:
+            return text
+        is_name_of_its_own = not self._name_of or self._new_names and _is_code(text)
+        return None if is_name_of_its_own else self._name_of.get(number_of(text))
 
     def read(self, text: str) -> Label:
         """Returns the label to send. Raises ValueError if it is not a label of the model."""
+        name = self._find(text)
         if self._new_names:
             if not text:
                 raise ValueError("the label is empty")
-            return text
-        number = self._numbers.get(text, self._by_number(number_of(text)))
-        if number is None:
+            if name is None and len(self._name_of) < len(self._allowed):
+                self._note(text)
+            return name or text
+        label = self._by_number(number_of(text)) if name is None else self._numbers[name]
+        if label is None:
             raise ValueError(f'label "{text[:40]}" is {self._expected_labels()}')
-        return number
+        return label
 
-    def _by_number(self, number: Optional[float]) -> Optional[int]:
-        if self._name_of:
-            return self._numbers.get(self._name_of.get(number, ""))
-        return int(number) if number is not None and number in self._allowed else None
+    def _by_number(self, number: Any) -> Optional[int]:
+        return int(number) if number is not None and number in self._allowed and not self._name_of else None
 
     def names_numbers(self) -> bool:
         """Whether numbers are names."""
         return bool(self._name_of)
 
-    def accepts(self, text: str) -> bool:
-        """Whether a label of this name may be sent."""
-        return bool(text) if self._new_names else text in self._numbers
-
     def read_value(self, value: Any) -> Label:
-        """The same for what a program has: texts as they are, if they may be sent; 1.0 and True are 1; with two labels 0 is -1,
-        unless it is a name."""
+        """The same for what a program has: the name for a text that is one; 1.0 and True are 1; with two labels 0 is -1, unless it is a
+        name."""
         if isinstance(value, str):
-            return value if self.accepts(value) else self.read(value)
+            return self._find(value) or self.read(value)
         if is_missing(value):
             raise ValueError("the label is missing; leave such rows out")
         check_real(value, "label")
         value = value.item() if hasattr(value, "item") else value
-        if isinstance(value, numbers.Real) and value in self._name_of:
-            return self._name_of[float(value)]
-        if not isinstance(value, numbers.Real) or not float(value).is_integer():
+        if not isinstance(value, numbers.Real):
             raise ValueError(f"label {value!r} is {self._expected_labels()}")
-        number = int(value)
-        if self._new_names:
-            return str(number)
-        label = self._by_number(number)
-        if label is None and number == 0 and not self._name_of:
+        is_whole = isinstance(value, numbers.Integral) or float(value).is_integer()
+        text = str(int(value)) if is_whole else repr(float(value))
+        if self._new_names and is_whole:
+            return self.read(text)
+        name = self._find(text) if NUMBER.fullmatch(text) else None
+        if name is not None:
+            return name
+        label = self._by_number(int(value)) if is_whole else None
+        if label is None and value == 0 and not self._name_of:
             label = -1
         if label is None:
-            raise ValueError(f"label {number} is {self._expected_labels()}")
+            raise ValueError(f"label {text if is_whole else repr(value)} is {self._expected_labels()}")
         return label
 
     def _expected_labels(self) -> str:

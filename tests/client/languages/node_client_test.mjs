@@ -24,12 +24,15 @@ const { serversOf } = await load('connection.mjs');
 const { Client } = await load('client.mjs');
 const { Backoff, LearningService, isTransient } = await load('rpc.mjs');
 const { pack } = await load('columns.mjs');
+const { LabelReader } = await load('label_reader.mjs');
 const { Labels, asRow } = await load('rows.mjs');
 const { NameTable } = await load('name_table.mjs');
 
 const mail = [{ features: { free: 1, now: 2 }, label: 'spam' }, { features: { lunch: 1, now: 1 }, label: 'ham' }, { features: new Map([['free', 2]]), label: 'spam' }];
 const opposite = mail.map((row) => ({ ...row, label: row.label === 'spam' ? 'ham' : 'spam' }));
 const spam = { featureSpace: { named: {} }, labelNames: ['ham', 'spam'] };
+
+const casesOf = (name) => JSON.parse(fs.readFileSync(new URL(`../conformance/${name}`, import.meta.url), 'utf8'));
 
 /** A failed call, with the server's google.rpc.Status; the server may ask to wait for retryAfter seconds. */
 function failed(code, retryAfter) {
@@ -71,7 +74,7 @@ describe('parts', () => {
   });
 
   it('read addresses as people write them, and refuse what is none', () => {
-    const cases = JSON.parse(fs.readFileSync(new URL('../conformance/addresses.json', import.meta.url), 'utf8'));
+    const cases = casesOf('addresses.json');
     for (const [server, read] of Object.entries(cases.read)) assert.equal(serversOf({ server }).join(','), read);
     for (const server of cases.refused) assert.throws(() => serversOf({ server }), /^RangeError: server /, server);
   });
@@ -90,16 +93,33 @@ describe('parts', () => {
     server.forceShutdown();
   });
 
-  it('read a number as a name where names are numbers, in texts and in programs', () => {
+  it('read labels as the names or numbers that the model has', () => {
+    for (const { names, classes, new: added, read } of casesOf('labels.json')) {
+      const learner = classes && { classes: { maxClasses: classes, newClasses: added && 'NEW_CLASSES_NAMED' } };
+      const labels = new Labels({ labelNames: names, learner });
+      for (const [text, label] of read) {
+        if (label === '!') assert.throws(() => labels.read(text), /label/, text);
+        else assert.equal(String(labels.read(text)), label, `${text} among ${names}`);
+      }
+    }
+  });
+
+  it('read a label of a program as a name where names are numbers, also as a text', async () => {
     const [named, plain] = [['1', '2.0'], ['ham', 'spam']].map((labelNames) => new Labels({ labelNames }));
-    assert.deepEqual(['1', '2', '2.000000', '1e0'].map((text) => named.read(text)), [-1, 1, 1, -1]);
     assert.deepEqual([1, 2].map((number) => named.readNumber(number)), ['1', '2.0']);
     assert.deepEqual([1, -1, 0, 7].map((number) => plain.readNumber(number)), [1, -1, -1, 7]);
     for (const number of [0, -1, 3]) assert.throws(() => named.readNumber(number), /is not a label of the model: "1", "2.0"$/);
-    const classes = (labelNames, more) => new Labels({ labelNames, learner: { classes: { maxClasses: 3, ...more } } });
-    assert.deepEqual([0, 1, 2].map((number) => classes([]).readNumber(number)), [0, 1, 2]);
-    assert.deepEqual([3, 1].map((number) => classes(['3', '1', '2']).readNumber(number)), ['3', '1']);
-    assert.equal(classes(['tea'], { newClasses: 'NEW_CLASSES_NAMED' }).readNumber(0), '0');
+    assert.throws(() => new Labels({ labelNames: ['1', 'NaN'] }).readNumber(NaN), /is not a label/);
+    const model = (labelNames, more) => ({ labelNames, learner: { classes: { maxClasses: 3, ...more } } });
+    assert.deepEqual([0, 1, 2].map((number) => new Labels(model([])).readNumber(number)), [0, 1, 2]);
+    assert.deepEqual([3, 1].map((number) => new Labels(model(['3', '1', '2'])).readNumber(number)), ['3', '1']);
+    const sent = async (of, labels) => {
+      const rows = labels.map((label) => ({ label }));
+      await new LabelReader(async () => of).read(rows, 0);
+      return rows.map(({ label }) => label);
+    };
+    assert.deepEqual(await sent(model(['tea', '2.0'], { newClasses: 'NEW_CLASSES_NAMED' }), ['2', 2, 'tea', 0, '0.0', '007', 'ale']), ['2.0', '2.0', 'tea', '0', '0', '007', 'ale']);
+    assert.deepEqual(await sent({ labelNames: ['1', '2.0'] }, ['2', '1.0', '3']), ['2.0', '1', '3']);
   });
 
   it('refuse an example without one input, and one that is null', () => {
