@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/random/random.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -13,6 +14,7 @@
 #include "core/model/composition.h"
 #include "core/settings/settings.h"
 #include "core/sync/current_call.h"
+#include "core/vector/number_key.h"
 
 namespace perceptrond {
 namespace {
@@ -98,6 +100,22 @@ void ClearOutputs(v1::Model& model) {
   stored.clear_complete();
 }
 
+// Refuses names that clients would take for one. Of new models alone: one that has such names can still be read and copied.
+absl::Status CheckEqualNumbers(const ModelSettings& settings) {
+  absl::flat_hash_map<std::string, absl::string_view> names;
+  for (const std::string& name : settings.label_names) {
+    std::string key = NumberKey(name);
+    if (key.empty() || (settings.new_classes == NewClasses::kNamed && IsCode(name))) continue;
+    const auto [equal, added] = names.emplace(std::move(key), name);
+    if (!added)
+      return InvalidSetting("model.label_names",
+                            absl::StrCat("\"", equal->second, "\" and \"", name,
+                                         "\" are the same number, and equal numbers are one label: "
+                                         "give one of them another name"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckKept(const ModelSettings& settings, const KeptPredictions& journal) {
   const bool durable =
       settings.stored_predictions.has_value() && settings.stored_predictions->durable;
@@ -150,6 +168,7 @@ absl::StatusOr<v1::Model> ModelCatalogue::Create(v1::Model settings, const std::
   FillDefaults(settings);
   const absl::StatusOr<ModelSettings> read = ReadSettings(settings);
   if (!read.ok()) return read.status();
+  if (absl::Status status = CheckEqualNumbers(*read); !status.ok()) return status;
   if (absl::Status status = CheckSize(*read, limits_); !status.ok()) return status;
   if (absl::Status status = CheckKept(*read, journal_); !status.ok()) return status;
   const std::string name = settings.name();

@@ -24,6 +24,7 @@ from .datasets import check_batch
 from .errors import PerceptrondError
 from .estimator_input import DICTS, FRAME, MATRIX, TEXTS, Input, class_numbers, find, plain_labels, read
 from .frames import check_numbers
+from .labels import number_of
 from .linear import LinearModel
 from .local import LocalModel, linear_model, local_model
 from .progress import Progress, shown
@@ -273,7 +274,9 @@ class PerceptrondClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError('features="hashed" is not for texts, whose features are hashed anyway: leave it out')
         space: Any = self.features if self.features != "auto" else {MATRIX: 0, FRAME: "named", DICTS: "named", TEXTS: "text"}[kind]
         names = [str(label) for label in self.classes_]
-        named = len(set(names)) == len(names) and all(0 < len(name.encode()) <= 1024 for name in names)
+        # Equal numbers, such as "2" and "2.0", are one name to the server.
+        distinct = {name if number_of(name) is None else number_of(name) for name in names}
+        named = len(distinct) == len(names) and all(0 < len(name.encode()) <= 1024 for name in names)
         return model_settings(space or self.n_features_in_, feature_options=self.feature_options if space else None, labels=names if named else (),
                               classes=len(self.classes_) if len(self.classes_) > 2 else 0, learner=self.learner,
                               learner_options=self.learner_options, prediction=self.prediction, prediction_options=self.prediction_options,

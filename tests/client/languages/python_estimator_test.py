@@ -214,6 +214,9 @@ class InputTest(ServedTest):
             classifier = PerceptrondClassifier(max_iter=2, random_state=1).fit(X, labels)
             self.assertLessEqual(set(classifier.predict(X)), set(labels))
             self.assertEqual(list(self.client.get(classifier.model_name_).label_names), [str(label) for label in classifier.classes_])
+        # Equal numbers cannot be names: the model has none.
+        classifier = PerceptrondClassifier(max_iter=2).fit(X, numpy.array(["2", "2.0", "tea"])[y])
+        self.assertLessEqual(set(classifier.predict(X)), {"2", "2.0", "tea"})
 
 
 ROWS = 60

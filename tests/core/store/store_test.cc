@@ -4,6 +4,7 @@
 #include <atomic>
 #include <functional>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "core/features/words.h"
@@ -186,6 +187,30 @@ TEST_F(StoreTest, OnlyValidatesWhenAsked) {
   Create("a");
   EXPECT_OK(store_->Delete("a", "", true));
   EXPECT_EQ(store_->catalogue().Count().value(), 1U);
+}
+
+TEST_F(StoreTest, AModelIsCreatedWithoutTwoLabelNamesThatAreOneNumber) {
+  const auto created = [this](uint32_t classes, v1::Classes::NewClasses new_classes,
+                              std::initializer_list<const char*> names) {
+    v1::Model settings = DenseSettings("a", 2);
+    if (classes > 0) settings.mutable_learner()->mutable_classes()->set_max_classes(classes);
+    if (classes > 0) settings.mutable_learner()->mutable_classes()->set_new_classes(new_classes);
+    for (const char* name : names) settings.add_label_names(name);
+    return store_->Create(settings, "", true).status();
+  };
+  const auto none = v1::Classes::NEW_CLASSES_NONE;
+  const auto named = v1::Classes::NEW_CLASSES_NAMED;
+  for (const auto& [refused, named_in_it] :
+       std::initializer_list<std::pair<absl::Status, const char*>>{
+           {created(0, none, {"2", "2.0"}), R"("2" and "2.0")"},
+           {created(3, none, {"1", "tea", "01"}), R"("1" and "01")"},
+           {created(9, named, {"1.50", "007", "15e-1"}), R"("1.50" and "15e-1")"}}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(refused)) << named_in_it;
+    EXPECT_TRUE(absl::StrContains(refused.message(), named_in_it)) << refused;
+  }
+  EXPECT_OK(created(0, none, {"2", "2.5"}));
+  // A code is a name of its own where names are added.
+  EXPECT_OK(created(9, named, {"7", "007", "07"}));
 }
 
 TEST_F(StoreTest, AnEtagGuardsChangesAndDeletion) {
