@@ -92,6 +92,13 @@ export function serversOf({ server }) {
   return (addresses.length > 0 ? addresses : ['']).map(readAddress);
 }
 
+const LOCAL = /^(unix(-abstract)?:|(localhost|127\.\d+\.\d+\.\d+|\[::1\]):)/;
+
+/** Whether these settings' servers are called without a proxy: those of this machine, and of a fleet. */
+export function goesDirect(settings) {
+  return settings.server.includes(',') || serversOf(settings).every((server) => LOCAL.test(server));
+}
+
 /** Returns a client of this service at that one of several servers which has this address; undefined if none has. */
 export async function connectTo(Service, settings, address) {
   const known = await numeric(serversOf(settings));
@@ -102,7 +109,7 @@ export async function connectTo(Service, settings, address) {
 /** Returns a client of this service. */
 export async function connect(Service, settings, servers = serversOf(settings)) {
   const { tlsCa: tls, tokenFile: token } = settings;
-  if (token && !tls && !servers.every((server) => /^(unix:|localhost:|127\.\d+\.\d+\.\d+:|\[::1\]:)/.test(server))) {
+  if (token && !tls && !servers.every((server) => LOCAL.test(server))) {
     throw new ConnectionError('a token file: others could read the token on its way to another machine; trust a certificate authority for TLS');
   }
   const trace = process.env.TRACEPARENT ?? '';
@@ -115,6 +122,7 @@ export async function connect(Service, settings, servers = serversOf(settings)) 
   return new Service(await target(servers), credentials, {
     // With several servers their certificates are for the first one's name.
     ...(tls && serversOf(settings).length > 1 ? { 'grpc.ssl_target_name_override': serversOf(settings)[0].replace(/:\d+$/, '').replace(/^\[|\]$/g, '') } : {}),
+    'grpc.enable_http_proxy': goesDirect(settings) ? 0 : 1,
     // Reconnect quickly; the default backoff of gRPC grows to two minutes.
     'grpc.initial_reconnect_backoff_ms': 100,
     'grpc.max_reconnect_backoff_ms': 1000,

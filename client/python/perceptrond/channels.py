@@ -180,11 +180,17 @@ def _address(servers: str) -> str:
     return f"ipv{6 if found[0].startswith('[') else 4}:{','.join(found)}" if found else servers
 
 
+def goes_direct(target: Target) -> bool:
+    """Servers of this machine, and the servers of a fleet, are called without a proxy."""
+    return "," in target.server or re.match(r"unix(-abstract)?:|(localhost|127\.\d+\.\d+\.\d+|\[::1\]):", target.server) is not None
+
+
 def _options(target: Target) -> list[tuple[str, object]]:
     """With several servers their certificates are for the first one's name."""
+    options = [*CHANNEL_OPTIONS, ("grpc.enable_http_proxy", 0 if goes_direct(target) else 1)]
     if not _is_list(target.server) or target.tls_ca is None:
-        return CHANNEL_OPTIONS
-    return [*CHANNEL_OPTIONS, ("grpc.ssl_target_name_override", target.server.split(",")[0].strip().rpartition(":")[0].strip("[]"))]
+        return options
+    return [*options, ("grpc.ssl_target_name_override", target.server.split(",")[0].strip().rpartition(":")[0].strip("[]"))]
 
 
 def channel(target: Target, server: Optional[str] = None) -> grpc.Channel:
@@ -194,7 +200,7 @@ def channel(target: Target, server: Optional[str] = None) -> grpc.Channel:
     server: one of the target's; default: all of them."""
     trust = credentials(target)
     address = _address(server or target.server)
-    made = grpc.insecure_channel(address, CHANNEL_OPTIONS) if trust is None else grpc.secure_channel(address, trust, _options(target))
+    made = grpc.insecure_channel(address, _options(target)) if trust is None else grpc.secure_channel(address, trust, _options(target))
     _open.add(made)
     return grpc.intercept_channel(made, _Trace(_traceparent())) if _traceparent() else made
 
@@ -218,7 +224,7 @@ def aio_channel(target: Target, server: Optional[str] = None) -> grpc.aio.Channe
     trust = credentials(target)
     address = _address(server or target.server)
     if trust is None:
-        return grpc.aio.insecure_channel(address, CHANNEL_OPTIONS, interceptors=interceptors)
+        return grpc.aio.insecure_channel(address, _options(target), interceptors=interceptors)
     return grpc.aio.secure_channel(address, trust, _options(target), interceptors=interceptors)
 
 

@@ -20,7 +20,7 @@ const source = fileURLToPath(new URL('../../../client/node', import.meta.url));
 const work = fs.mkdtempSync(path.join(os.tmpdir(), 'perceptrond-node-'));
 const grpc = createRequire(path.join(source, 'lib/'))('@grpc/grpc-js');
 const load = (name) => import(pathToFileURL(path.join(source, 'lib', name)));
-const { serversOf } = await load('connection.mjs');
+const { goesDirect, serversOf } = await load('connection.mjs');
 const { Client } = await load('client.mjs');
 const { Backoff, LearningService, isTransient } = await load('rpc.mjs');
 const { pack } = await load('columns.mjs');
@@ -77,6 +77,12 @@ describe('parts', () => {
     const cases = casesOf('addresses.json');
     for (const [server, read] of Object.entries(cases.read)) assert.equal(serversOf({ server }).join(','), read);
     for (const server of cases.refused) assert.throws(() => serversOf({ server }), /^RangeError: server /, server);
+  });
+
+  it('call servers of this machine and of a fleet without a proxy', () => {
+    const cases = casesOf('addresses.json');
+    for (const server of cases.direct) assert.ok(goesDirect({ server }), server);
+    for (const server of cases.through_a_proxy) assert.ok(!goesDirect({ server }), server);
   });
 
   it('close a client to which a server has named a writer that it does not know', async () => {

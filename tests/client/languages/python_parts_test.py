@@ -23,7 +23,7 @@ import pandas
 import scipy.sparse
 
 from perceptrond import columns, errors, matrices
-from perceptrond.channels import MOST_PEM_BYTES, Target, credentials
+from perceptrond.channels import MOST_PEM_BYTES, Target, credentials, goes_direct
 from perceptrond.datasets import Dataset
 from perceptrond.durations import duration
 from perceptrond.google_rpc import error_details_pb2, status_pb2
@@ -122,6 +122,11 @@ class ReadingTest(unittest.TestCase):
         for wrong in cases["refused"]:
             with self.subTest(wrong), self.assertRaisesRegex(ValueError, "^server "):
                 Target(wrong)
+
+    def test_servers_of_this_machine_and_of_a_fleet_are_called_without_a_proxy(self):
+        cases = json.loads((CASES / "addresses.json").read_text())
+        self.assertTrue(all(goes_direct(Target(server)) for server in cases["direct"]))
+        self.assertFalse(any(goes_direct(Target(server)) for server in cases["through_a_proxy"]))
 
     def test_a_file_that_is_too_long_is_refused_by_its_name(self):
         with tempfile.NamedTemporaryFile() as file:
