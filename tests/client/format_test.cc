@@ -134,7 +134,9 @@ TEST(Vw, NamesFeaturesByTheirNamespaceAndMultipliesByItsWeight) {
                         {"1: 1 words^free:2 words^win:6 plain:1 info^len:-4.5"}},
                        {"-1 |f a\n-1 tag|f a\n  \n-1 'tag |f a",
                         {"1: -1 f^a:1", "2: -1 f^a:1", "4: -1 f^a:1"}},
-                       {"1 2.5 |f a", {"1: 1 f^a:1 *2.5"}}});
+                       {"1 2.5 |f a", {"1: 1 f^a:1 *2.5"}},
+                       {"1 | " + std::string(99, 'a') + ":2." + std::string(99, '0'),
+                        {"1: 1 " + std::string(99, 'a') + ":2"}}});
   ExpectRefused(options, {"1|f a", "1 0 |f a", "1 -2 |f a", "1 a b", "1 |f a:x", "1 |f a:nan",
                           "1 |f:x a", "1 |f :2", "2 |f a", "1 1 1 x |f a", "|f a", "1 |f a:1.8e308",
                           "1 |f:1e39 a", "1 1e39 |f a"});
@@ -334,6 +336,7 @@ TEST(Jsonl, HasExamplesInAllTheirForms) {
        {R"({"dense": {"values": [1, 2, 3]}, "label": 1, "weight": 2.5})", {"1: 1 1 2 3 *2.5"}},
        {R"({"text": "Win a prize!", "label": 1})", {"1: 1 \"Win a prize!\""}},
        {R"({"label": 1, "text": "Win a \u0070rize!"})", {"1: 1 \"Win a prize!\""}},
+       {R"({"label": 1, "text": "\u0070\u00e9\u20ac\ud83C\uDF44\/"})", {"1: 1 \"pé€🍄/\""}},
        {R"({"predictionId": "0.1.2a.ff", "label": -1})", {"1: -1 #0.1.2a.ff"}}});
   ExpectRefused(options, {"{",
                           "[]",
@@ -354,7 +357,11 @@ TEST(Jsonl, HasExamplesInAllTheirForms) {
                           R"({"sparse":{"indices":[4294967296]},"label":1})",
                           R"({"sparse":{"indices":[1.5]},"label":1})",
                           R"([{"text":"a","label":1}])",
-                          "{\"text\":\"caf\xe9\",\"label\":1}"});
+                          "{\"text\":\"caf\xe9\",\"label\":1}",
+                          "{\"text\":\"\\n\t\",\"label\":1}"});
+  // No escapes of JSON: half a pair of surrogates, two first halves, a letter that is no digit.
+  for (const char* escape : {"x20", "ud83c", "udf44", "ud83c\\ud83c", "u00g9"})
+    ExpectRefused(options, {absl::StrCat(R"({"label":1,"text":"\)", escape, "\"}")});
 }
 
 TEST(Jsonl, HasLabelsByNameAlsoWhereTheyAreNumbers) {

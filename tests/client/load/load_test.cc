@@ -1,6 +1,9 @@
 // The load generator: its rows, and its percentiles.
 #include "client/load/load.h"
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cmath>
 #include <random>
@@ -8,11 +11,13 @@
 #include <unordered_map>
 #include <vector>
 
+#include "client/ctl/bench/bench.h"
 #include "client/load/synthetic_rows.h"
-#include "gtest/gtest.h"
 
 namespace perceptrond::client {
 namespace {
+
+using ::testing::HasSubstr;
 
 TEST(LatencyHistogram, PercentilesAreNeverTooSmallAndTooLargeByLessThanASixtyFourth) {
   EXPECT_EQ(LatencyHistogram().Percentile(50), absl::ZeroDuration());
@@ -40,6 +45,37 @@ TEST(LatencyHistogram, PercentilesAreNeverTooSmallAndTooLargeByLessThanASixtyFou
     EXPECT_EQ(histogram.count(), nanos.size());
     EXPECT_EQ(histogram.max(), absl::Nanoseconds(nanos.back()));
   }
+}
+
+TEST(BenchReport, SaysWhatMakesItsFiguresDoubtful) {
+  BenchReport report;
+  report.work = "learn";
+  report.model = "m";
+  report.rate = 1000;
+  report.seconds = 2;
+  EXPECT_THAT(report.Text(), HasSubstr("no answer in the measured time"));
+  LoadTally& tally = report.tally;
+  tally.messages = 2;
+  tally.examples = 1990;
+  tally.row_errors = 1;
+  tally.mistakes = 40;
+  tally.updates = 30;
+  tally.latency.Add(absl::Milliseconds(2));
+  tally.latency.Add(absl::Seconds(3));
+  report.requested_mistakes = 0.02;
+  EXPECT_EQ(report.Text(),
+            "learn m: 1,991 examples in 2.0 s, 996/s of 1000/s requested; 1 stream, 1 per message\n"
+            "  40 mistakes, 2.01 % (requested: 2.00 %); 30 updates\n"
+            "  1 with validation errors\n"
+            "  latency per message: p50 2.02 ms, p90 3 s, p99 3 s, p99.9 3 s, max 3 s\n"
+            "  measured from the time each message was due\n");
+  report.requested_mistakes = 0;
+  tally.examples = 1000;
+  tally.lost = 9;
+  tally.disconnects = 2;
+  for (const char* doubt : {"connection lost 2 times; 9 examples have no known result",
+                            "the share of mistakes differs", "the server did not keep up"})
+    EXPECT_THAT(report.Text(), HasSubstr(doubt));
 }
 
 // The perceptron without an offset makes as many mistakes for ever as were asked for, and no others.
