@@ -55,6 +55,8 @@ TEST_F(CtlTest, AModelIsCreatedTaughtShownAndAskedInJson) {
 // The transcripts have more.
 TEST_F(CtlTest, ExitCodesTellWhatWentWrong) {
   Expect(0, "create m --dimension 2");
+  Expect(0, "create mail --text");
+  Expect(0, "create three --dimension 2 --classes 3");
   const std::string xor_ = "-1 1:0 2:0\n1 1:1\n1 2:1\n-1 1:1 2:1\n";
   const std::tuple<int, std::string, std::string> commands[] = {
       {0, "--help", ""},
@@ -104,6 +106,10 @@ TEST_F(CtlTest, ExitCodesTellWhatWentWrong) {
       {2, "bench --rate 0", ""},
       {2, "bench --named --dense", ""},
       {2, "bench --features 10 --size 5", ""},
+      {2, "bench m --named", ""},
+      {2, "bench mail", ""},
+      {2, "bench three", ""},
+      {2, "learn mail - --format csv --delimiter ab", ""},
       {2, "bench --streams 1000 --size 268435456 --dense", ""},
       {2, "draw m --x 0 --y 2", ""},
       {2, "draw m --x-range 2 1", ""},
@@ -117,7 +123,7 @@ TEST_F(CtlTest, ExitCodesTellWhatWentWrong) {
        xor_ + "1 9:1\n"},
   };
   for (const auto& [code, arguments, input] : commands) Expect(code, arguments, input);
-  EXPECT_EQ(Json<v1::ListModelsResponse>("list").models_size(), 1);
+  EXPECT_EQ(Json<v1::ListModelsResponse>("list").models_size(), 3);
 }
 
 // With the numbers of the input's lines beside them results can be joined.
@@ -406,7 +412,11 @@ TEST_F(CtlTest, EachKindOfPictureIsAWellFormedSvg) {
 }
 
 TEST_F(CtlTest, ABenchCountsWhatItSentAndLeavesNoModel) {
-  for (const char* work : {"learn --invalid 0.25", "predict --named", "call"}) {
+  Expect(0, "create hashed --hash-bits 12");
+  Expect(0, "create named --named");
+  for (const char* work : {"learn --invalid 0.25", "predict --named", "call",
+                           "learn --dense --rate 1000", "learn --named --hash-bits 12",
+                           "predict hashed", "predict hashed --named", "learn named"}) {
     google::protobuf::Struct report;
     // A busy machine may leave no time for two messages.
     for (double seconds = 0.1; Number(report, "messages") < 2 && seconds < 100; seconds *= 4) {
@@ -418,7 +428,7 @@ TEST_F(CtlTest, ABenchCountsWhatItSentAndLeavesNoModel) {
               10 * Number(report, "messages"))
         << work;
   }
-  EXPECT_EQ(Json<v1::ListModelsResponse>("list").models_size(), 0);
+  EXPECT_EQ(Json<v1::ListModelsResponse>("list").models_size(), 2);
 }
 
 TEST_F(CtlTest, HealthAsksWhereTheEnvironmentSaysThatTheServerServes) {
