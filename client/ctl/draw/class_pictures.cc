@@ -81,15 +81,14 @@ Outcome DrawRun::DrawRegions() {
   bool in_plane = true;
   for (size_t i = 0; i < rows_.size(); ++i) {
     in_plane = in_plane && plane_.Holds(rows_[i]);
-    picture.examples.push_back({plane_.PointOf(rows_[i]),
-                                rows_[i].has_label() ? rows_[i].label : -1,
-                                IsWrong(rows_[i], scores_[i])});
+    picture.examples.push_back(
+        {plane_.PointOf(rows_[i]), rows_[i].has_label() ? rows_[i].label : -1, IsWrong(i)});
   }
   picture.window = ChooseWindow(picture.examples);
   if (const absl::Status status = AddRegions(&picture); !status.ok())
     return Failed(ErrorPrefix(), status);
   picture.title = Title("decision regions");
-  picture.subtitle = Subtitle(scores_);
+  picture.subtitle = Subtitle();
   picture.x_title = plane_.x().Title();
   picture.y_title = plane_.y().Title();
   if (!in_plane) picture.notes = {"examples have other", "features too"};
@@ -116,13 +115,12 @@ Outcome DrawRun::DrawClassWeights() {
     const int y = rows_[i].label == *number ? 1 : -1;
     const double rest = own - opponent - weights->x * at.x - weights->y * at.y;
     const double margin = y * (own - opponent);
-    picture.examples.push_back({{y * at.x, y * at.y, y * rest},
-                                y,
-                                margin < 0 || (margin == 0 && IsWrong(rows_[i], scores_[i]))});
+    picture.examples.push_back(
+        {{y * at.x, y * at.y, y * rest}, y, margin < 0 || (margin == 0 && IsWrong(i))});
   }
   picture.weights = *weights;
   picture.title = Title(absl::StrCat("weight space of ", name));
-  picture.subtitle = Subtitle(scores_);
+  picture.subtitle = Subtitle();
   picture.x_title = absl::StrCat("weight of ", plane_.x().Title());
   picture.y_title = absl::StrCat("weight of ", plane_.y().Title());
   picture.negative = "other classes";

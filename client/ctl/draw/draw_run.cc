@@ -47,10 +47,6 @@ int DrawnLabel(const Row& row) { return row.has_label() ? row.label : 0; }
 
 }  // namespace
 
-bool IsWrong(const Row& row, const RowScore& score) {
-  return row.has_label() && row.label != score.label;
-}
-
 int DrawRun::Run() {
   Outcome outcome;
   if (options_.what == "learning-curve") outcome = DrawLearningCurve();
@@ -71,18 +67,28 @@ std::string DrawRun::Title(const std::string& what) const {
   return absl::StrCat(std::string(ModelId(model_.name())), ": ", what);
 }
 
-std::string DrawRun::Subtitle(const std::vector<RowScore>& scores) const {
+std::string DrawRun::Subtitle() const {
   std::string text =
       absl::StrCat(LearnerName(model_.learner()), " at revision ", scorer_.last_revision());
   if (scorer_.first_revision() < scorer_.last_revision())
     absl::StrAppend(&text, " (scores from revisions ", scorer_.first_revision(), " to ",
                     scorer_.last_revision(), ")");
-  if (scores.empty()) return text;
+  if (scores_.empty()) return text;
   size_t wrong = 0;
-  for (size_t i = 0; i < scores.size(); ++i) wrong += IsWrong(rows_[i], scores[i]) ? 1 : 0;
-  absl::StrAppend(&text, ", ", limited_ ? "the first " : "", scores.size(),
-                  scores.size() == 1 ? " example, " : " examples, ", wrong, " wrong");
+  for (size_t i = 0; i < scores_.size(); ++i) wrong += IsWrong(i) ? 1 : 0;
+  absl::StrAppend(&text, ", ", limited_ ? "the first " : "", scores_.size(),
+                  scores_.size() == 1 ? " example, " : " examples, ", wrong, " wrong");
   return text;
+}
+
+bool DrawRun::IsWrong(size_t i) const {
+  const RowScore& score = scores_[i];
+  if (!rows_[i].has_label()) return false;
+  const v1::TieRule tie_rule = model_.learner().tie_rule();
+  const bool tied = (multiclass_ ? score.distance : score.score) == 0;
+  if (tied && !multiclass_ && tie_rule == v1::TIE_RULE_CORRECT) return false;
+  const bool lost = tied && tie_rule != v1::TIE_RULE_POSITIVE && tie_rule != v1::TIE_RULE_CORRECT;
+  return lost || rows_[i].label != score.label;
 }
 
 Outcome DrawRun::Load(v1::ModelView view) {
@@ -203,7 +209,7 @@ Window DrawRun::ChooseWindow(const std::vector<DrawnExample>& examples) const {
 void DrawRun::AddMargin(BoundaryPicture* picture) const {
   double closest = HUGE_VAL;
   for (size_t i = 0; i < rows_.size(); ++i) {
-    if (rows_[i].has_label() && !IsWrong(rows_[i], scores_[i]))
+    if (rows_[i].has_label() && !IsWrong(i))
       closest = std::min(closest, std::abs(scores_[i].score));
   }
   if (closest == 0 || !std::isfinite(closest)) return;
@@ -225,14 +231,13 @@ Outcome DrawRun::DrawBoundary() {
   bool in_plane = true;
   for (size_t i = 0; i < rows_.size(); ++i) {
     in_plane = in_plane && plane_.Holds(rows_[i]);
-    picture.examples.push_back(
-        {plane_.PointOf(rows_[i]), DrawnLabel(rows_[i]), IsWrong(rows_[i], scores_[i])});
+    picture.examples.push_back({plane_.PointOf(rows_[i]), DrawnLabel(rows_[i]), IsWrong(i)});
   }
   absl::StatusOr<Field> field = scorer_.ScorePlane(plane_, ChooseWindow(picture.examples));
   if (!field.ok()) return Failed(ErrorPrefix(), field.status());
   picture.scores = *std::move(field);
   picture.title = Title("decision boundary");
-  picture.subtitle = Subtitle(scores_);
+  picture.subtitle = Subtitle();
   picture.x_title = plane_.x().Title();
   picture.y_title = plane_.y().Title();
   picture.negative = LabelName(-1, label_names_);
@@ -291,12 +296,11 @@ Outcome DrawRun::DrawWeights() {
     const Point at = plane_.PointOf(rows_[i]);
     const double y = rows_[i].label;
     const double rest = scores_[i].score - weights->x * at.x - weights->y * at.y;
-    picture.examples.push_back(
-        {{y * at.x, y * at.y, y * rest}, rows_[i].label, IsWrong(rows_[i], scores_[i])});
+    picture.examples.push_back({{y * at.x, y * at.y, y * rest}, rows_[i].label, IsWrong(i)});
   }
   picture.weights = *weights;
   picture.title = Title("weight space");
-  picture.subtitle = Subtitle(scores_);
+  picture.subtitle = Subtitle();
   picture.x_title = absl::StrCat("weight of ", plane_.x().Title());
   picture.y_title = absl::StrCat("weight of ", plane_.y().Title());
   picture.negative = LabelName(-1, label_names_);

@@ -33,9 +33,6 @@ struct DrawRunOptions {
   std::string title;
 };
 
-// Whether the row has a label and the model predicts another one.
-bool IsWrong(const Row& row, const RowScore& score);
-
 // Threads: one.
 class DrawRun {
  public:
@@ -50,7 +47,9 @@ class DrawRun {
   std::string ErrorPrefix() const;
   std::string Title(const std::string& what) const;
   // "perceptron at revision 7, 40 examples, 2 wrong".
-  std::string Subtitle(const std::vector<RowScore>& scores) const;
+  std::string Subtitle() const;
+  // Whether row i has a label and is an error in a summary of predictions.
+  bool IsWrong(size_t i) const;
   Outcome InvalidInput(const absl::Status& status) const;
 
   Outcome Load(v1::ModelView view);
