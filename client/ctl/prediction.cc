@@ -140,6 +140,13 @@ absl::StatusOr<int32_t> FindClass(const std::string& text, const std::vector<std
                                    "; 'perceptronctl get' lists them")));
 }
 
+int ClassesKnown(const v1::Model& model) {
+  const v1::Classes& classes = model.learner().classes();
+  const bool fixed = classes.new_classes() != v1::Classes::NEW_CLASSES_NUMBERED &&
+                     classes.new_classes() != v1::Classes::NEW_CLASSES_NAMED;
+  return fixed ? static_cast<int>(classes.max_classes()) : model.label_names_size();
+}
+
 std::string DescribeClasses(const v1::Model& model) {
   const v1::Classes& classes = model.learner().classes();
   switch (classes.new_classes()) {

@@ -48,6 +48,9 @@ absl::StatusOr<int32_t> FindClass(const std::string& text, const std::vector<std
 // "3: setosa, versicolor, virginica", or the maximum and how new classes are added.
 std::string DescribeClasses(const perceptron::v1::Model& model);
 
+// The number of a model's classes that are known to exist.
+int ClassesKnown(const perceptron::v1::Model& model);
+
 // A line for the answer to one row of a multiclass model: class ("-" before there is one), score,
 // margin to the next class ("-" while there is none) and, for learners with probabilities, the
 // probability of the class. "?" for a row with a validation error.

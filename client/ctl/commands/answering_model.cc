@@ -34,13 +34,6 @@ std::vector<std::string> AnsweringModel::label_names() const {
   return {model_.label_names().begin(), model_.label_names().end()};
 }
 
-int AnsweringModel::classes_known() const {
-  const v1::Classes& classes = model_.learner().classes();
-  const bool fixed = classes.new_classes() != v1::Classes::NEW_CLASSES_NUMBERED &&
-                     classes.new_classes() != v1::Classes::NEW_CLASSES_NAMED;
-  return fixed ? static_cast<int>(classes.max_classes()) : model_.label_names_size();
-}
-
 int AnsweringModel::LabelOf(const Row& row) const {
   if (row.label_name.empty()) return row.label;
   const auto known = class_numbers_.find(row.label_name);

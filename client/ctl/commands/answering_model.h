@@ -31,8 +31,6 @@ class AnsweringModel {
   const v1::Model& model() const { return model_; }
   bool multiclass() const { return model_.learner().has_classes(); }
   std::vector<std::string> label_names() const;
-  // Classes that are known to exist.
-  int classes_known() const;
   // Whether its labels and classes are those of the first model, by which LabelOf() reads labels.
   bool has_first_labels() const { return has_first_labels_; }
   // Whether this is a label by LabelOf(), and the model has other labels.

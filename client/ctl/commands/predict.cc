@@ -222,7 +222,7 @@ Outcome PredictRun::Open() {
 void PredictRun::ReadNames() {
   summary_.tie_rule = answering_.model().learner().tie_rule();
   summary_.label_names = answering_.label_names();
-  summary_.classes_known = answering_.classes_known();
+  summary_.classes_known = ClassesKnown(answering_.model());
 }
 
 Outcome PredictRun::PushAll() {

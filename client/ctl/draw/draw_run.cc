@@ -85,7 +85,10 @@ bool DrawRun::IsWrong(size_t i) const {
   const RowScore& score = scores_[i];
   if (!rows_[i].has_label()) return false;
   const v1::TieRule tie_rule = model_.learner().tie_rule();
-  const bool tied = (multiclass_ ? score.distance : score.score) == 0;
+  // Without distances all scores of classes are 0 while the weights are.
+  const bool tied = multiclass_ && score.distance.has_value()
+                        ? *score.distance == 0
+                        : score.score == 0 && (!multiclass_ || ClassesKnown(model_) > 1);
   if (tied && !multiclass_ && tie_rule == v1::TIE_RULE_CORRECT) return false;
   const bool lost = tied && tie_rule != v1::TIE_RULE_POSITIVE && tie_rule != v1::TIE_RULE_CORRECT;
   return lost || rows_[i].label != score.label;

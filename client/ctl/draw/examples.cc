@@ -70,7 +70,8 @@ absl::StatusOr<std::vector<RowScore>> Scorer::Score(const std::vector<Row>& rows
   const auto add = [&](const v1::PredictResponse& response) {
     for (int i = 0; i < response.scores_size(); ++i) {
       RowScore& one = scores.emplace_back();
-      one = {response.scores(i), response.predicted_labels(i)};
+      one.score = response.scores(i);
+      one.label = response.predicted_labels(i);
       if (response.distances_size() > 0) one.distance = response.distances(i);
     }
   };
@@ -146,7 +147,7 @@ absl::StatusOr<Field> Scorer::FindArea(const FeaturePlane& plane, const ScoredGr
                                        int number) {
   // Linear scores differ by a linear function, so that between two areas this is linear too.
   const auto value = [number](const RowScore& score) {
-    return score.label == number ? score.distance : -score.distance;
+    return score.label == number ? score.distance.value_or(1) : -score.distance.value_or(1);
   };
   Field field = grid.field;
   field.values = Values(grid.scores, value);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,8 +19,8 @@ namespace perceptrond::client {
 struct RowScore {
   double score = 0;
   int label = 0;
-  // PredictResponse.distances; 1 where there is none.
-  double distance = 1;
+  // PredictResponse.distances.
+  std::optional<double> distance;
 };
 
 // Several classes: a row's score of one class, and the score that it competes with: of the row's
