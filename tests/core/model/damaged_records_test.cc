@@ -119,15 +119,26 @@ storage::Snapshot Write(const RowStore& rows) {
 TEST(SnapshotRows, AreCutIntoPartsAndPutTogether) {
   // More features than are written together.
   const RowStore rows = RandomRows(2, 200, 8000);
-  const storage::Snapshot snapshot = Write(rows);
+  storage::Snapshot snapshot = Write(rows);
   ASSERT_GT(snapshot.rows_size(), 2);
+  snapshot.mutable_stored_rows()->set_hash_limit(1);
+  for (storage::DocumentFrequencies* const all :
+       {snapshot.mutable_document_frequencies(), snapshot.mutable_document_counts()}) {
+    all->set_documents(3);
+    for (uint32_t slot = 0; slot < 200'000; ++slot) {
+      all->add_slot_distances(slot);
+      all->add_counts(slot % 7);
+    }
+  }
+  for (int revision = 0; revision < 20'000; ++revision)
+    snapshot.mutable_stored_rows()->add_rows()->add_names(absl::StrCat("name of row ", revision));
   int parts = 0;
   storage::Snapshot whole;
   ASSERT_OK(ForEachPart(snapshot, 1 << 20, [&](const storage::Snapshot& part) {
     ++parts;
     return AppendPart(part, whole);
   }));
-  EXPECT_GT(parts, 2);
+  EXPECT_GT(parts, 5);
   EXPECT_EQ(whole.SerializeAsString(), snapshot.SerializeAsString());
 }
 

@@ -46,6 +46,12 @@ TEST_F(MetricsEndpointTest, ConnectionsThatSayNothingDoNotKeepAScrapeWaitingAndT
   for (const int fd : silent) close(fd);
 }
 
+TEST_F(MetricsEndpointTest, MetricsAreOnlyRead) {
+  Start();
+  EXPECT_THAT(Ask(metrics_->port(), "POST /metrics"),
+              AllOf(HasSubstr("HTTP/1.1 405"), HasSubstr("Allow: GET, HEAD")));
+}
+
 TEST_F(MetricsEndpointTest, APortInUseIsSaidSo) {
   Start();
   const std::string address = absl::StrCat("127.0.0.1:", metrics_->port());

@@ -115,6 +115,24 @@ TEST_F(StatusPageTest, AFileIsNotModifiedForABrowserThatHasItAndGzippedForOneTha
   EXPECT_EQ(Header(page_->Answer(request), "Cache-Control"), "no-store");
 }
 
+TEST(SetBody, GzipsWhatGetsShorterByIt) {
+  HttpRequest request;
+  request.accept_encoding = "gzip";
+  std::mt19937 random(1);
+  std::string noise;
+  while (noise.size() < 5000) noise += static_cast<char>(random());
+  for (const auto& [body, shorter] : {std::pair{std::string(1023, 'a'), false},
+                                      {std::string(1024, 'a'), true},
+                                      {noise, false},
+                                      {noise + std::string(1 << 20, 'a') + noise, true}}) {
+    HttpAnswer answer;
+    SetBody(request, body, answer);
+    EXPECT_EQ(Header(answer, "Content-Encoding"), shorter ? "gzip" : "");
+    EXPECT_EQ(answer.body.size() < body.size(), shorter);
+    EXPECT_TRUE((shorter ? Unpack(answer.body) : answer.body) == body);
+  }
+}
+
 TEST_F(StatusPageTest, AskingLoadsNothingUnlessItIsAskedTo) {
   Create(DenseSettings("models/m", 2));
   LearnNoise("models/m", 50);

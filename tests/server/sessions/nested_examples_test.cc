@@ -60,8 +60,26 @@ TEST_F(NestedExamplesTest, NamesOfAnyLengthAreReadAndCheckedForUtf8) {
   ExpectSame(Example(Bytes(3, Bytes(1, "\xff")) + Bytes(1, "")), false);
 }
 
+TEST_F(NestedExamplesTest, NumbersComeOneAtATimeAndInPieces) {
+  const std::string one = Tag(1, 5) + "abcd";
+  const std::string value = Tag(2, 5) + "efgh";
+  for (const int features : {1, 2, 3}) {
+    for (const std::string& piece : {one, value, Bytes(1, "abcdefgh"), Bytes(2, "ijkl")}) {
+      const std::string pieces = piece + one + Bytes(1, "") + Bytes(2, "") + value + piece;
+      // Features that occur again are merged; others replace them.
+      ExpectSame(Example(Bytes(features, pieces) + Bytes(features, piece)), true);
+      ExpectSame(Example(Bytes(features, pieces) + Bytes(features % 3 + 1, piece)), true);
+    }
+    ExpectSame(Example(Bytes(features, Bytes(features == 1 ? 1 : 2, "abc"))), false);
+  }
+  const std::string weight = Tag(8, 5) + "abcd";
+  ExpectSame(Example(weight + Tag(8, 5) + "efgh"), true);
+  ExpectSame(Example(weight.substr(0, 4)), false);
+}
+
 TEST_F(NestedExamplesTest, AnEndWithinAFieldIsMalformed) {
-  const std::string bytes = Named(Bytes(1, "name") + Bytes(2, "abcd")) + Bytes(1, "models/m");
+  const std::string bytes =
+      Named(Bytes(1, "name") + Bytes(2, "abcd") + Tag(2, 5) + "efgh") + Bytes(1, "models/m");
   for (size_t size = 0; size < bytes.size(); ++size) {
     v1::LearnRequest request;
     ExpectSame(bytes.substr(0, size), request.ParseFromString(bytes.substr(0, size)));

@@ -93,6 +93,17 @@ TEST_F(WatchReactorTest, ReportsOfAModelInMemoryAreCurrentAndReadItsSettingsFrom
   EXPECT_EQ(journal_->reads(), reads);
 }
 
+TEST_F(WatchReactorTest, ADrainEndsAStreamThatWaitsForUpdates) {
+  v1::WatchModelRequest request;
+  request.set_name("models/m");
+  ClientCall call(server_.Connect(), "/watch");
+  std::string answer;
+  ASSERT_TRUE(call.Write(request.SerializeAsString()) && call.Read(answer));
+  drain_.Begin();
+  EXPECT_FALSE(call.Read(answer));
+  EXPECT_EQ(call.Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
+}
+
 // A model has up to 10,000 class weights.
 TEST_F(WatchReactorTest, AReportThatDoesNotFitTheBudgetEndsTheStream) {
   v1::Model settings = DenseSettings("models/m2", 1);
