@@ -195,6 +195,9 @@ TEST_F(AccessTest, OpenStreamsOfARemovedPrincipalEndAndOthersGoOn) {
   }
   EXPECT_EQ(Outcome(watching->Finish()), kUnknownCaller);
   EXPECT_EQ(GetAs("reader", "spam-1"), kUnknownCaller);
+  // A file that is none changes nothing.
+  Write("principal {");
+  EXPECT_NE(server_.AwaitLog("the rules in use stay"), "");
   learning->Write(first);
   EXPECT_TRUE(learning->Read(&answer));
   // Without principals every call is denied.

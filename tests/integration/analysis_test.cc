@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <random>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "perceptron/v1/analysis_service.grpc.pb.h"
@@ -118,6 +119,18 @@ TEST_F(AnalysisTest, XorIsProvenNotSeparableFromItsUpdatesAlone) {
   EXPECT_FALSE(result.has_separator());
   EXPECT_EQ(Get("xor").report().state(), v1::CONVERGENCE_STATE_NOT_SEPARABLE);
   EXPECT_EQ(Refused("xor", "replace_weights: true"), "FAILED_PRECONDITION NO_SEPARATOR");
+}
+
+TEST_F(AnalysisTest, ExamplesOfNamedClassesAreListedWithTheirNames) {
+  const std::string tea = " examples { dense { values: [1, 0] } label_name: 'tea' }";
+  CreateAndTeach("drinks",
+                 plane_ + " learner { classes { max_classes: 2 new_classes: NEW_CLASSES_NAMED } }",
+                 tea + " examples { dense { values: [0, 1] } label_name: 'rum' }");
+  int pages = 0;
+  std::set<std::string> names;
+  for (const v1::StoredExample& one : List("drinks", 0, &pages))
+    names.insert(one.example().label_name());
+  EXPECT_THAT(names, ElementsAre("rum", "tea"));
 }
 
 TEST_F(AnalysisTest, PagesTogetherAreEverythingStoredOnceAndTheirTokensAreTheModels) {

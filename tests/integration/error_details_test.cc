@@ -79,6 +79,8 @@ constexpr RefusedRequest kRefusedRequests[] = {
     {"ModelService/GetModel", "name: 'models/line' view: 77",
      "INVALID_ARGUMENT INVALID_FIELD view"},
     {"ModelService/GetModel", "name: 'line'", "INVALID_ARGUMENT INVALID_FIELD name"},
+    {"ModelService/WatchModel", "name: 'models/line' min_interval { nanos: 49999999 }",
+     "INVALID_ARGUMENT INVALID_FIELD min_interval"},
     {"ModelService/ListModels", "page_token: 'forged'",
      "INVALID_ARGUMENT INVALID_FIELD page_token"},
     {"ModelService/UpdateModel", "model { name: 'models/line' } update_mask { paths: 'learner' }",
@@ -131,6 +133,10 @@ constexpr RefusedRequest kRefusedRequests[] = {
      "INVALID_ARGUMENT INVALID_FIELD relative_gap"},
     {"AnalysisService/Analyze", "model: 'models/line' expected_revision: 3",
      "INVALID_ARGUMENT INVALID_FIELD expected_revision"},
+    {"AnalysisService/Analyze", "model: 'models/line' replace_weights: true expected_revision: -1",
+     "INVALID_ARGUMENT INVALID_FIELD expected_revision"},
+    {"AnalysisService/Analyze", "model: 'models/line' max_rounds: 1000001",
+     "INVALID_ARGUMENT INVALID_FIELD max_rounds"},
     {"AnalysisService/Analyze", "model: 'models/line' time_limit { seconds: -1 }",
      "INVALID_ARGUMENT INVALID_FIELD time_limit"},
     {"AnalysisService/Analyze", "model: 'models/line' time_limit { seconds: 3600 }",
@@ -163,6 +169,11 @@ constexpr RefusedRequest kRefusedRequests[] = {
 TEST_F(ErrorDetailsTest, EveryRefusedRequestHasItsCodeItsReasonAndItsField) {
   for (const RefusedRequest& one : kRefusedRequests)
     EXPECT_EQ(Call(one.method, one.request), one.outcome) << one.method << " " << one.request;
+  // Beyond it the sum over all producers might not fit in a counter.
+  EXPECT_EQ(Call("LearningService/LearnStream",
+                 absl::StrCat("model: 'models/line' producer { id: 'q' resume { model_uid: '",
+                              Get("line").uid(), "' acknowledged_offset: 281474976710657 } }")),
+            "INVALID_ARGUMENT INVALID_FIELD producer.resume.acknowledged_offset");
 }
 
 // core/settings/settings_test.cc has those of learners.
@@ -225,7 +236,9 @@ constexpr RefusedExamples kRefusedExamples[] = {
      "examples { dense { values: [1, 1] } label: 1 } "
      "examples { sparse { indices: 0 values: inf } label: 1 } "
      "examples { named { names: 'a' } label: 1 } "
-     "examples { text: 'a' label: 1 }",
+     "examples { text: 'a' label: 1 } "
+     "examples { sparse { indices: 0 values: [1, 2] } label: 1 } "
+     "examples { sparse { indices: 0 } label_name: 'spam' }",
      "0: INVALID_ARGUMENT NON_FINITE_VALUE examples[0].sparse.values[0]; "
      "1: INVALID_ARGUMENT INDEX_OUT_OF_RANGE examples[1].sparse.indices[0]; "
      "2: INVALID_ARGUMENT UNKNOWN_LABEL examples[2].label; "
@@ -233,7 +246,9 @@ constexpr RefusedExamples kRefusedExamples[] = {
      "4: INVALID_ARGUMENT WRONG_DIMENSION examples[4].dense.values; "
      "5: INVALID_ARGUMENT NON_FINITE_VALUE examples[5].sparse.values[0]; "
      "6: INVALID_ARGUMENT WRONG_FORM examples[6].named; "
-     "7: INVALID_ARGUMENT WRONG_FORM examples[7].text"},
+     "7: INVALID_ARGUMENT WRONG_FORM examples[7].text; "
+     "8: INVALID_ARGUMENT LENGTH_MISMATCH examples[8].sparse.values; "
+     "9: INVALID_ARGUMENT UNKNOWN_LABEL examples[9].label_name"},
     {"line",
      "examples { label: 1 weight: 0 } examples { label: 1 weight: -1 } "
      "examples { label: 1 weight: inf } examples { label: 1 weight: nan }",
@@ -274,10 +289,20 @@ constexpr RefusedExamples kRefusedExamples[] = {
     {"plain-weights", "columns { dense_width: 2 values: [1, 0] labels: 1 weights: 2 }",
      "INVALID_ARGUMENT WEIGHTS_NOT_TAKEN columns.weights"},
     // Names: of features, and of labels.
-    {"words", "examples { named { names: ['b', 'a'] values: [1, nan] } label: 1 }",
-     "0: INVALID_ARGUMENT NON_FINITE_VALUE examples[0].named.values[1]"},
-    {"slots", "examples { named { names: ['a', 'a'] } label: 1 }",
-     "0: INVALID_ARGUMENT REPEATED_NAME examples[0].named.names"},
+    {"words",
+     "examples { named { names: ['b', 'a'] values: [1, nan] } label: 1 } "
+     "examples { named { names: 'a' values: [1, 2] } label: 1 } "
+     "examples { named { names: ['a', ''] } label: 1 }",
+     "0: INVALID_ARGUMENT NON_FINITE_VALUE examples[0].named.values[1]; "
+     "1: INVALID_ARGUMENT LENGTH_MISMATCH examples[1].named.values; "
+     "2: INVALID_ARGUMENT BAD_NAME examples[2].named.names[1]"},
+    {"slots",
+     "examples { named { names: ['a', 'a'] } label: 1 } examples { sparse { indices: 0 } label: 1 "
+     "}",
+     "0: INVALID_ARGUMENT REPEATED_NAME examples[0].named.names; "
+     "1: INVALID_ARGUMENT WRONG_FORM examples[1].sparse"},
+    {"words", "columns { feature_names {} stream_names {} }",
+     "INVALID_ARGUMENT MALFORMED_COLUMNS columns.feature_names"},
     // A name that a message has twice has its last position alone.
     {"words",
      "columns { feature_names { text: 'aba' lengths: [1, 1, 1] } row_ends: [2, 4, 5] "

@@ -75,6 +75,9 @@ TEST_F(FormsTest, APredictionStreamsTableServesEveryModel) {
       EXPECT_THAT(response.scores(), ::testing::ElementsAre(score)) << id;
       EXPECT_EQ(response.name_table_size(), round == 0 && id == "models/hashed" ? 4 : 0);
       request.mutable_columns()->mutable_stream_names()->Clear();
+      // The same two values, of two bytes each.
+      request.mutable_columns()->clear_values();
+      request.mutable_columns()->set_half_values(std::string("\0\x40\0\x3c", 4));
     }
   }
 }

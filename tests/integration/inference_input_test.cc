@@ -47,7 +47,11 @@ TEST_F(InferenceInputTest, RawNumbersAreTakenWhereTheyAreFloats) {
   } cases[] = {
       {"BOOL", Numbers({0, 1}, 1), {0, 1}, ""},
       {"INT8", Numbers({127, 0x80, 0xff}, 1), {127, -128, -1}, ""},
+      {"UINT8", Numbers({0xff}, 1), {255}, ""},
       {"UINT16", Numbers({0xffff}, 2), {65535}, ""},
+      {"INT16", Numbers({0x8000, 0x7fff}, 2), {-32768, 32767}, ""},
+      {"INT32", Numbers({0xff000000}, 4), {-0x1p24F}, ""},
+      {"UINT64", Numbers({uint64_t{1} << 63}, 8), {0x1p63F}, ""},
       {"UINT32", Numbers({1U << 24, 0xffffff00}, 4), {0x1p24F, 0xffffff00p0F}, ""},
       {"INT64", Numbers({uint64_t{1} << 63}, 8), {-0x1p63F}, ""},
       // Rounded to the nearest, halfway to the even one.
@@ -129,6 +133,9 @@ TEST_F(InferenceInputTest, WhatIsWrongWithATensorIsNamed) {
       {"plane", Tensor("features", "INT8", "1, 2", "int_contents: [-128, 127]"), "OK"},
       {"plane", Tensor("features", "INT8", "1, 2", "int_contents: [-128, 128]"),
        "INEXACT_VALUE inputs[0]"},
+      {"plane", Tensor("features", "BOOL", "1, 2", "bool_contents: [true, false]"), "OK"},
+      // There is no field for them.
+      {"plane", Tensor("features", "FP16", "1, 2", ""), "LENGTH_MISMATCH inputs[0]"},
       {"plane", Features("", four), "LENGTH_MISMATCH inputs[0]"},
       {"plane", Features("4", four), "WRONG_SHAPE inputs[0]"},
       {"plane", Features("-2, -2", four), "WRONG_SHAPE inputs[0]"},
@@ -159,6 +166,8 @@ TEST_F(InferenceInputTest, WhatIsWrongWithATensorIsNamed) {
       {"plane",
        RowEnds("2, 3") + Tensor("indices", "UINT64", "3", "uint64_contents: [0, 1, 4294967296]"),
        "INDEX_OUT_OF_RANGE inputs[1]"},
+      {"plane", RowEnds("2, 3") + Tensor("indices", "UINT8", "3", "uint_contents: [0, 1, 256]"),
+       "INDEX_OUT_OF_RANGE inputs[1]"},
       {"plane", RowEnds("2, 3") + Tensor("indices", "FP32", "3", "fp32_contents: [0, 1, 0]"),
        "WRONG_DATATYPE inputs[1]"},
       {"plane", RowEnds("2, 3") + Indices("0, 1, 0") + Values("0", ""),
@@ -170,6 +179,7 @@ TEST_F(InferenceInputTest, WhatIsWrongWithATensorIsNamed) {
       {"words", Names("2, 2", bytes) + Values("2, 2", "1, 2, 3, nan"), "OK"},
       {"words", Names("2, 2", "'ape', 'ape', '', ''"), "REPEATED_NAME inputs[0]"},
       {"words", Names("2, 1", "'ape', '" + std::string(1025, 'a') + "'"), "BAD_NAME inputs[0]"},
+      {"words", Names("1, 1", R"('\377')"), "BAD_NAME inputs[0]"},
       {"words", Names("2, 2", bytes) + Values("2, 4", four), "LENGTH_MISMATCH inputs[1]"},
       {"words", Names("2, 2", bytes) + Values("4", four), "WRONG_SHAPE inputs[1]"},
       {"words", Names("2, 2", bytes) + RowEnds("2, 4"), "BOTH_FORMS inputs[1]"},
