@@ -343,6 +343,14 @@ TEST(Separation, AMarginThatThousandsOfRowsSupportIsFoundInWorkByTheirNumber) {
   ExpectSolved(texts, 1, analysis);
 }
 
+TEST(Limits, AndOtherEndsHaveAReasonEach) {
+  constexpr int kEnds = static_cast<int>(AnalysisEnd::kTooManyWeights) + 1;
+  std::set<std::string> reasons;
+  for (int end = 0; end < kEnds; ++end) reasons.insert(ToString(static_cast<AnalysisEnd>(end)));
+  EXPECT_EQ(reasons.size(), size_t{kEnds});
+  EXPECT_FALSE(reasons.contains(""));
+}
+
 TEST(Limits, EndWithTheBoundsProvenByThen) {
   const SeparableData data = MakeSeparable(10, 3000, 20, 0.02, 1);
   const auto limited = [&](const Examples& examples, auto limit) {

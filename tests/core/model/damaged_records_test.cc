@@ -174,6 +174,11 @@ TEST(SnapshotRows, ThatContradictThemselvesAreDataLoss) {
     rows.add_row_ends(2);
     rows.add_coefficients(1);
   })));
+  // The first part continues no array.
+  storage::Snapshot part;
+  part.add_arrays()->set_continued(true);
+  storage::Snapshot whole;
+  EXPECT_TRUE(absl::IsDataLoss(AppendPart(std::move(part), whole)));
 }
 
 }  // namespace
