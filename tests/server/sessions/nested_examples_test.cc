@@ -98,6 +98,16 @@ TEST_F(NestedExamplesTest, GroupsNestAsDeeplyAsWithProtobuf) {
   ExpectSame(Named(Tag(15, 4)), false);
 }
 
+TEST_F(NestedExamplesTest, UnknownFieldsOfEveryTypeAreSkipped) {
+  // Of types 4, 6 and 7 there are no fields.
+  const std::string contents[] = {"\1", "abcdefgh", "\1a", Tag(15, 4), "", "abcd", "", ""};
+  for (const int type : {0, 1, 2, 3, 4, 5, 6, 7}) {
+    const std::string field = Tag(15, type) + contents[type];
+    for (const std::string& fields : {field, Group(14, field)})
+      ExpectSame(Example(fields), type < 4 || type == 5);
+  }
+}
+
 TEST_F(NestedExamplesTest, VarintsAreAsLongAsWithProtobuf) {
   for (int more = 0; more <= 10; ++more) {
     std::string varint(static_cast<size_t>(more), '\x81');
