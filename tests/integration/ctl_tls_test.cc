@@ -89,7 +89,13 @@ TEST_F(CtlTlsTest, AClientIsKnownByItsCertificateOrItsToken) {
 }
 
 TEST_F(CtlTlsTest, RenewedCertificatesAreServedAndAKeyOfAnotherCertificateIsNot) {
-  ServerProcess server = Serve();
+  ServerProcess server = Serve({"--metrics-tls"});
+  const auto scrape = [&](const std::string& authority) {
+    const std::string at = absl::StrCat("perceptrond:", server.metrics_port());
+    return RunCommand("curl -s --resolve " + at + ":127.0.0.1 https://" + at +
+                      "/metrics --cacert " + File(authority + ".pem"));
+  };
+  EXPECT_EQ(scrape("ca").exit_code, 0);
   certificates_.Certify("next", "perceptrond", "stranger");
   const auto install = [&](const std::string& kind) {
     ASSERT_EQ(RunCommand("cp " + File("next" + kind) + " " + File("server" + kind)).exit_code, 0);
@@ -102,6 +108,8 @@ TEST_F(CtlTlsTest, RenewedCertificatesAreServedAndAKeyOfAnotherCertificateIsNot)
   EXPECT_NE(server.AwaitLog("new TLS certificates"), "");
   Expect(0, server, "health " + Trusting("stranger"));
   Expect(1, server, "health " + Trusting());
+  EXPECT_EQ(scrape("stranger").exit_code, 0);
+  EXPECT_NE(scrape("ca").exit_code, 0);
 }
 
 }  // namespace
