@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <initializer_list>
 
@@ -31,5 +32,8 @@ void OccupyStandardDescriptors(int, char**, char**) {
 int main(int argc, char** argv) {
   // Errors already contain what gRPC would log.
   setenv("GRPC_VERBOSITY", "NONE", 0);
-  return perceptrond::client::Run(argc, argv);
+  const int code = perceptrond::client::Run(argc, argv);
+  // Without exit handlers: OpenSSL's and others free what gRPC's threads, which run on, may be using.
+  std::fflush(nullptr);
+  _exit(code);
 }
