@@ -141,17 +141,19 @@ class MarginSolver {
   // Finds most of the support. True: the refinement is to continue from combination_.
   bool Search() {
     monitor_.progress.stage = AnalysisStage::kSearching;
+    // What is shorter the refinement solves to the last digits, where few rows are in its way.
+    const double least_length = rows_.rows() > kManyRows ? 0 : kRoughMargin * analysis_.radius;
     while (true) {
-      if (!Shorten(kSearchTolerance)) return false;
-      if (ceiling_ < kRoughMargin * analysis_.radius) return true;
+      if (!Shorten(kSearchTolerance, least_length)) return false;
+      if (ceiling_ < least_length) return true;
       if (working_.size() > kMaxSearchRows - kRowsPerRound) return true;
       if (!AddRowsBelow(ceiling_ * ceiling_ * (1 - kSearchTolerance))) return true;
     }
   }
   // A round whose combination_ is found by descent. False: ended.
-  bool Shorten(double tolerance) {
-    combination_ = ShortenByDescent(rows_, working_, combination_, tolerance,
-                                    kRoughMargin * analysis_.radius, monitor_);
+  bool Shorten(double tolerance, double least_length) {
+    combination_ =
+        ShortenByDescent(rows_, working_, combination_, tolerance, least_length, monitor_);
     return monitor_.stopped() ? EndStopped() : MeasureBounds(combination_);
   }
 
@@ -173,7 +175,7 @@ class MarginSolver {
     const double least = options_.relative_gap / 4;
     double tolerance = kSearchTolerance;
     while (monitor_.progress.margin_floor > 0 && combination_.size() > kManyRows) {
-      if (!Shorten(tolerance)) return false;
+      if (!Shorten(tolerance, 0)) return false;
       if (AddRowsBelow(ceiling_ * ceiling_ * (1 - tolerance), working_.size())) continue;
       if (tolerance <= least) return true;
       tolerance = std::max(least, tolerance / 10);

@@ -12,8 +12,10 @@
 namespace perceptrond {
 namespace {
 
-// Passes between two looks at all scores, and those within which the missing part has to halve.
+// Passes between two looks at all scores, and those within which the missing part has to halve: first while nothing
+// separates the rows, which nothing may ever.
 constexpr size_t kPassesPerLook = 8;
+constexpr size_t kFirstPatience = 100;
 constexpr size_t kPatience = 1000;
 
 class Descent {
@@ -122,7 +124,7 @@ std::vector<RowMultiplier> ShortenByDescent(const SignedRows& rows, std::span<co
   descent.StartFrom(start);
   double least = std::numeric_limits<double>::infinity();
   size_t halved = 0;
-  for (size_t pass = 1; pass - halved <= kPatience; ++pass) {
+  for (size_t pass = 1; pass - halved <= (least < 1 ? kPatience : kFirstPatience); ++pass) {
     if (!descent.Pass()) return {};
     if (pass % kPassesPerLook != 0) continue;
     const double missing = descent.Missing();

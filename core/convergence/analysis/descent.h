@@ -17,7 +17,8 @@ namespace perceptrond {
 //   method    alpha_i = max(0, alpha_i + (1 - w . z_i) / ||z_i||^2), w = sum alpha_i z_i, row by row in a random
 //             order; from the combination `start` on
 //   stops     when min_i w . z_i sum alpha >= (1 - tolerance) ||w||^2, or the combination is not longer than
-//             `least_length`, or the part that is missing has not halved in 1,000 passes
+//             `least_length`, or the part that is missing has not halved in 1,000 passes, or in
+//             100 while the lowest score is not positive
 //   cost      O(nonzeros of the working rows) a pass
 //   source    Hsieh et al., A Dual Coordinate Descent Method for Large-scale Linear SVM, 2008, which is LIBLINEAR's
 //

@@ -332,15 +332,22 @@ Examples Texts(size_t count) {
   return examples;
 }
 
-// As many of the stretches of work after which an analysis asks whether to go on, not of their square.
-TEST(Separation, AMarginThatThousandsOfRowsSupportIsFoundInWorkByTheirNumber) {
-  const Examples texts = Texts(4000);
+// Solved within as many of the stretches of work after which an analysis asks whether to go on, not within their square.
+void ExpectSolvedSoon(const Examples& texts) {
   int calls = 0;
   const Analysis analysis = Analyze(RowsOf(texts), AnalysisOptions(),
                                     [&](const AnalysisProgress&) { return ++calls <= 100; });
   EXPECT_EQ(analysis.end, AnalysisEnd::kGapReached);
   EXPECT_GT(analysis.support.size(), 1500U);
   ExpectSolved(texts, 1, analysis);
+}
+
+TEST(Separation, AMarginThatThousandsOfRowsSupportIsFoundInWorkByTheirNumber) {
+  Examples texts = Texts(4000);
+  ExpectSolvedSoon(texts);
+  // The margin becomes small beside R.
+  texts.push_back({1, {20'000}, {1e4F}});
+  ExpectSolvedSoon(texts);
 }
 
 TEST(Limits, AndOtherEndsHaveAReasonEach) {
