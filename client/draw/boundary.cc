@@ -86,7 +86,7 @@ std::string Description(const BoundaryPicture& picture) {
 std::string Draw(const BoundaryPicture& picture) {
   Svg svg(kPictureWidth, kPictureHeight, picture.title, Description(picture));
   const Frame& frame = kPlaneFrame;
-  const Window& window = picture.scores.window;
+  const Rectangle& window = picture.scores.window;
   const Axes axes = MakeAxes(frame, window.x, window.y, picture.x_title, picture.y_title);
   DrawHeading(kPictureWidth, picture.title, picture.subtitle, &svg);
   DrawGround(frame, axes, &svg);
@@ -101,7 +101,7 @@ std::string Draw(const BoundaryPicture& picture) {
   return svg.Finish();
 }
 
-Window WindowFor(const std::vector<DrawnExample>& examples) {
+Rectangle RectangleFor(const std::vector<DrawnExample>& examples) {
   constexpr double kRoom = 0.09;
   std::vector<double> xs;
   std::vector<double> ys;
@@ -109,7 +109,7 @@ Window WindowFor(const std::vector<DrawnExample>& examples) {
     xs.push_back(example.at.x);
     ys.push_back(example.at.y);
   }
-  Window window{RangeOf(xs).Padded(kRoom), RangeOf(ys).Padded(kRoom)};
+  Rectangle window{RangeOf(xs).Padded(kRoom), RangeOf(ys).Padded(kRoom)};
   EqualUnits(kPlaneFrame, &window.x, &window.y);
   return window;
 }

@@ -36,7 +36,7 @@ struct HalfPlane {
 };
 
 // A rectangle of the plane.
-struct Window {
+struct Rectangle {
   Range x;
   Range y;
 
@@ -48,7 +48,7 @@ struct Window {
 Polyline Clip(const Polyline& convex, const HalfPlane& half);
 
 // The part of the half-plane's border within the window; absent if there is none, or if a = b = 0.
-std::optional<std::pair<Point, Point>> Border(const HalfPlane& half, const Window& window);
+std::optional<std::pair<Point, Point>> Border(const HalfPlane& half, const Rectangle& window);
 
 // The area of a polygon without self-intersections.
 double AreaOf(const Polyline& polygon);
@@ -60,7 +60,7 @@ Polyline Simplify(const Polyline& line, double tolerance);
 // Values at columns x rows points, spread evenly over the window, borders included; row by row, the
 // lowest y first. At least two columns and rows; values are finite.
 struct Field {
-  Window window;
+  Rectangle window;
   size_t columns = 0;
   size_t rows = 0;
   std::vector<double> values;

@@ -42,7 +42,7 @@ std::string Draw(const BoundaryPicture& picture);
 
 // The window for these examples; x and y have the same scale, unless their ranges are too
 // different.
-Window WindowFor(const std::vector<DrawnExample>& examples);
+Rectangle RectangleFor(const std::vector<DrawnExample>& examples);
 
 // Several classes: each point of the plane has the colour of the class predicted there.
 struct RegionsPicture {
@@ -58,7 +58,7 @@ struct RegionsPicture {
   std::string subtitle;
   std::string x_title;
   std::string y_title;
-  Window window;
+  Rectangle window;
   std::vector<DrawnExample> examples;
   // At most kMostRegions, by number. Examples of others are grey.
   std::vector<Class> classes;
@@ -105,11 +105,11 @@ inline constexpr size_t kMostLines = 150;
 std::string Draw(const WeightsPicture& picture);
 
 // A window around the origin and the weights.
-Window WindowFor(const WeightsPicture& picture);
+Rectangle RectangleFor(const WeightsPicture& picture);
 
 // The part of the window whose weights classify every example correctly; may be empty, for example
 // because of a misclassified example without the two features. O(examples x corners).
-Polyline RightForAll(const std::vector<WeightsPicture::Example>& examples, const Window& window);
+Polyline RightForAll(const std::vector<WeightsPicture::Example>& examples, const Rectangle& window);
 
 struct CurvePoint {
   double revision = 0;

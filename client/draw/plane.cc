@@ -51,7 +51,7 @@ Range RangeOf(const std::vector<double>& values) {
   return {*lo - room, *lo + room};
 }
 
-Polyline Window::Corners() const {
+Polyline Rectangle::Corners() const {
   return {{x.lo, y.lo}, {x.hi, y.lo}, {x.hi, y.hi}, {x.lo, y.hi}};
 }
 
@@ -70,7 +70,7 @@ Polyline Clip(const Polyline& convex, const HalfPlane& half) {
   return clipped;
 }
 
-std::optional<std::pair<Point, Point>> Border(const HalfPlane& half, const Window& window) {
+std::optional<std::pair<Point, Point>> Border(const HalfPlane& half, const Rectangle& window) {
   if (half.a == 0 && half.b == 0) return std::nullopt;
   std::vector<Point> on;
   const Polyline corners = window.Corners();

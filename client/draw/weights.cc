@@ -38,7 +38,7 @@ std::vector<WeightsPicture::Example> Nearest(const WeightsPicture& picture) {
   return nearest;
 }
 
-void DrawLines(const WeightsPicture& picture, int label, const Window& window, const Axes& axes,
+void DrawLines(const WeightsPicture& picture, int label, const Rectangle& window, const Axes& axes,
                Svg* svg) {
   std::vector<Polyline> lines;
   std::vector<Polyline> ticks;
@@ -90,7 +90,7 @@ std::vector<LegendEntry> Legend(const WeightsPicture& picture, bool region) {
 }  // namespace
 
 std::string Draw(const WeightsPicture& picture) {
-  const Window window = WindowFor(picture);
+  const Rectangle window = RectangleFor(picture);
   const Polyline region = RightForAll(picture.examples, window);
   Svg svg(kPictureWidth, kPictureHeight, picture.title,
           absl::StrCat("The plane of ", picture.x_title, " and ", picture.y_title, ", with ",
@@ -110,7 +110,7 @@ std::string Draw(const WeightsPicture& picture) {
   return svg.Finish();
 }
 
-Window WindowFor(const WeightsPicture& picture) {
+Rectangle RectangleFor(const WeightsPicture& picture) {
   // The median distance of the lines from the origin, for weights of zero.
   std::vector<double> distances;
   for (const WeightsPicture::Example& example : picture.examples) {
@@ -125,12 +125,13 @@ Window WindowFor(const WeightsPicture& picture) {
   const auto around = [room](double weight) {
     return Range{std::min(0.0, weight) - room, std::max(0.0, weight) + room};
   };
-  Window window{around(picture.weights.x), around(picture.weights.y)};
+  Rectangle window{around(picture.weights.x), around(picture.weights.y)};
   EqualUnits(kPlaneFrame, &window.x, &window.y);
   return window;
 }
 
-Polyline RightForAll(const std::vector<WeightsPicture::Example>& examples, const Window& window) {
+Polyline RightForAll(const std::vector<WeightsPicture::Example>& examples,
+                     const Rectangle& window) {
   Polyline region = window.Corners();
   for (const WeightsPicture::Example& example : examples) {
     // The tie rule of the model decides whether a score of 0 is correct.

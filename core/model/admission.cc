@@ -26,29 +26,28 @@ absl::Status PassGap(int64_t expected, int64_t got) {
 
 }  // namespace
 
-absl::StatusOr<Admission> Admit(const LearnCall& call, size_t rows,
-                                const ProducerPosition& position, bool frozen,
-                                absl::string_view model) {
+absl::StatusOr<NewRows> Admit(const LearnCall& call, size_t rows, const ProducerPosition& position,
+                              bool frozen, absl::string_view model) {
   if (call.first_offset.value_or(0) < 0)
     return InvalidField("INVALID_FIELD", "first_offset", "is below 0");
   if (call.completed_pass < 0) return InvalidField("INVALID_FIELD", "completed_pass", "is below 0");
   const int64_t first = call.first_offset.value_or(position.next_offset);
   const bool new_rows = first > position.next_offset - static_cast<int64_t>(rows);
-  Admission admission;
-  admission.ends_new_pass = call.completed_pass > position.passes;
-  if (frozen && (new_rows || admission.ends_new_pass)) return ModelFrozen(model);
+  NewRows fresh;
+  fresh.ends_new_pass = call.completed_pass > position.passes;
+  if (frozen && (new_rows || fresh.ends_new_pass)) return ModelFrozen(model);
   if (first > position.next_offset) return OffsetGap(position.next_offset, first);
   if (call.completed_pass > position.passes + 1)
     return PassGap(position.passes + 1, call.completed_pass);
-  if (call.completed_pass > 0 && !admission.ends_new_pass && new_rows) {
+  if (call.completed_pass > 0 && !fresh.ends_new_pass && new_rows) {
     return InvalidField(
         "PASS_ENDED", "completed_pass",
         absl::StrCat("pass ", call.completed_pass,
                      " has ended and takes no more examples; the next is ", position.passes + 1));
   }
-  admission.first_new_row = static_cast<size_t>(
+  fresh.first_new_row = static_cast<size_t>(
       std::min<int64_t>(position.next_offset - first, static_cast<int64_t>(rows)));
-  return admission;
+  return fresh;
 }
 
 std::vector<uint64_t> TakeLearned(std::span<const PredictionOfRow>& predictions, size_t end,

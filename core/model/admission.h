@@ -18,7 +18,7 @@ struct LearnCall;
 struct ProducerPosition;
 
 // What of a message is new.
-struct Admission {
+struct NewRows {
   // The first row that is not a replay; all rows before it were learned already.
   size_t first_new_row = 0;
   // The message ends a pass that has not ended yet.
@@ -28,9 +28,8 @@ struct Admission {
 // Compares a message of `rows` rows with its producer's position. OUT_OF_RANGE (OFFSET_GAP,
 // PASS_GAP); INVALID_ARGUMENT (INVALID_FIELD; PASS_ENDED for new rows of a pass that has ended);
 // FAILED_PRECONDITION (MODEL_FROZEN) for anything new while the model is frozen. O(1).
-absl::StatusOr<Admission> Admit(const LearnCall& call, size_t rows,
-                                const ProducerPosition& position, bool frozen,
-                                absl::string_view model);
+absl::StatusOr<NewRows> Admit(const LearnCall& call, size_t rows, const ProducerPosition& position,
+                              bool frozen, absl::string_view model);
 
 // Removes the predictions of rows before `end` from `predictions`, and returns the numbers of those
 // whose rows are not in `refused`. Both ascend by row.

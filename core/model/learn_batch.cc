@@ -83,7 +83,7 @@ class Learning {
     if (absl::Status status = rows_.Begin(); !status.ok()) return status;
     call_.producer->turn.AssertHeld();
     const ProducerPosition& position = call_.producer->position();
-    const absl::StatusOr<Admission> admitted =
+    const absl::StatusOr<NewRows> admitted =
         Admit(call_, rows_.size(), position, frozen, core_.name);
     if (!admitted.ok()) return admitted.status();
     ends_new_pass_ = admitted->ends_new_pass;

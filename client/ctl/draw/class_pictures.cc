@@ -84,7 +84,7 @@ Outcome DrawRun::DrawRegions() {
     picture.examples.push_back(
         {plane_.PointOf(rows_[i]), rows_[i].has_label() ? rows_[i].label : -1, IsWrong(i)});
   }
-  picture.window = ChooseWindow(picture.examples);
+  picture.window = ChooseRectangle(picture.examples);
   if (const absl::Status status = AddRegions(&picture); !status.ok())
     return Failed(ErrorPrefix(), status);
   picture.title = Title("decision regions");

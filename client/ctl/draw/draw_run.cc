@@ -197,8 +197,8 @@ Outcome DrawRun::DrawLearningCurve() {
   return WritePicture(Draw(picture), picture.subtitle);
 }
 
-Window DrawRun::ChooseWindow(const std::vector<DrawnExample>& examples) const {
-  Window window = WindowFor(examples);
+Rectangle DrawRun::ChooseRectangle(const std::vector<DrawnExample>& examples) const {
+  Rectangle window = RectangleFor(examples);
   if (examples.empty()) window = {{-2, 2}, {-2, 2}};
   if (options_.x_range.size() == 2) window.x = {options_.x_range[0], options_.x_range[1]};
   if (options_.y_range.size() == 2) window.y = {options_.y_range[0], options_.y_range[1]};
@@ -236,7 +236,7 @@ Outcome DrawRun::DrawBoundary() {
     in_plane = in_plane && plane_.Holds(rows_[i]);
     picture.examples.push_back({plane_.PointOf(rows_[i]), DrawnLabel(rows_[i]), IsWrong(i)});
   }
-  absl::StatusOr<Field> field = scorer_.ScorePlane(plane_, ChooseWindow(picture.examples));
+  absl::StatusOr<Field> field = scorer_.ScorePlane(plane_, ChooseRectangle(picture.examples));
   if (!field.ok()) return Failed(ErrorPrefix(), field.status());
   picture.scores = *std::move(field);
   picture.title = Title("decision boundary");

@@ -77,7 +77,7 @@ class DrawRun {
   absl::Status AddRegions(RegionsPicture* picture);
   // Why the model has no picture of weights; empty if it has one.
   std::string WeightsNotDrawable() const;
-  Window ChooseWindow(const std::vector<DrawnExample>& examples) const;
+  Rectangle ChooseRectangle(const std::vector<DrawnExample>& examples) const;
   // Adds the margin lines, if they are defined.
   void AddMargin(BoundaryPicture* picture) const;
   // Reads the model's weights of the two features; of several classes those of one.

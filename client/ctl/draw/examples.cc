@@ -118,7 +118,7 @@ absl::Status Scorer::FindSignChanges(const FeaturePlane& plane, Value value, Fie
   return absl::OkStatus();
 }
 
-absl::StatusOr<ScoredGrid> Scorer::ScoreGrid(const FeaturePlane& plane, const Window& window) {
+absl::StatusOr<ScoredGrid> Scorer::ScoreGrid(const FeaturePlane& plane, const Rectangle& window) {
   ScoredGrid grid;
   grid.field.window = window;
   grid.field.columns = grid.field.rows = kPointsPerSide;
@@ -133,7 +133,7 @@ absl::StatusOr<ScoredGrid> Scorer::ScoreGrid(const FeaturePlane& plane, const Wi
   return grid;
 }
 
-absl::StatusOr<Field> Scorer::ScorePlane(const FeaturePlane& plane, const Window& window) {
+absl::StatusOr<Field> Scorer::ScorePlane(const FeaturePlane& plane, const Rectangle& window) {
   const absl::StatusOr<ScoredGrid> grid = ScoreGrid(plane, window);
   if (!grid.ok()) return grid.status();
   const auto value = [](const RowScore& score) { return score.score; };

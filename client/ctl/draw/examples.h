@@ -48,10 +48,10 @@ class Scorer {
                                                      size_t max_classes);
   // Scores 161 x 161 points of the window, and refines where the sign of a non-linear score changes
   // between two of them.
-  absl::StatusOr<Field> ScorePlane(const FeaturePlane& plane, const Window& window);
+  absl::StatusOr<Field> ScorePlane(const FeaturePlane& plane, const Rectangle& window);
   // Scores the same points for several classes. FindArea computes from them the area of one class,
   // with its border refined: RegionsPicture::Class::margin.
-  absl::StatusOr<ScoredGrid> ScoreGrid(const FeaturePlane& plane, const Window& window);
+  absl::StatusOr<ScoredGrid> ScoreGrid(const FeaturePlane& plane, const Rectangle& window);
   absl::StatusOr<Field> FindArea(const FeaturePlane& plane, const ScoredGrid& grid, int number);
 
   // The oldest and the newest revision that answered; they differ if the model learned meanwhile.
