@@ -42,7 +42,7 @@ absl::Status RocksDbJournal::ReadHistory(bool writable) {
   std::string history;
   absl::StatusOr<bool> found = Get(std::string(keys::kHistory), history);
   if (!found.ok()) return found.status();
-  const bool ends = lost_writes_ > 0 || may_lack_updates_ || options_.new_history ||
+  const bool ends = lost_writes_ > 0 || lost_index_ || may_lack_updates_ || options_.new_history ||
                     (options_.accept_data_loss && !watermark_before_.has_value());
   if (writable && (ends || !*found)) {
     std::random_device random;

@@ -160,14 +160,14 @@ class RocksDbJournal final : public Journal {
     // There is no watermark: all but a last write that a crash cut off.
     kTolerateTornTail,
   };
-  class LogSwitches;
+  class FileChanges;
 
   RocksDbJournal(DirectoryLock lock, Options options);
 
   // Opens the database of the locked directory in the way that its content and the disk allow.
   absl::Status OpenDirectory(const DirectoryContent& content);
   absl::StatusOr<std::shared_ptr<rocksdb::DB>> OpenDatabase(
-      Access access, std::shared_ptr<LogSwitches> switches) const;
+      Access access, std::shared_ptr<FileChanges> changes) const;
   // Chooses the recovery. Unless the journal was closed as it is, also checks what it has, and
   // leaves it unchanged. DATA_LOSS as CheckSequence.
   absl::Status CheckComplete(const Watermark& watermark);
@@ -268,6 +268,8 @@ class RocksDbJournal final : public Journal {
   Recovery recovery_ = Recovery::kTolerateTornTail;
   std::atomic<uint64_t> lost_writes_ = 0;
   std::atomic<bool> may_lack_updates_ = false;
+  // The index of tables ended early, and that was accepted.
+  bool lost_index_ = false;
   std::atomic<bool> is_read_only_ = false;
   std::atomic<bool> failed_ = false;
   // The last write in the log, by its sequence number.

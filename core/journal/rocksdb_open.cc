@@ -120,8 +120,8 @@ absl::Status MixedDirectories(const std::string& directory, const std::string& m
 
 }  // namespace
 
-// A sealed memtable is the end of a log.
-class RocksDbJournal::LogSwitches final : public rocksdb::EventListener {
+// Tells the watermark where a log ends, which is where a memtable is sealed, and of the index of tables.
+class RocksDbJournal::FileChanges final : public rocksdb::EventListener {
  public:
   // Before the first write.
   void Follow(std::shared_ptr<WatermarkFile> watermark) {
@@ -132,8 +132,20 @@ class RocksDbJournal::LogSwitches final : public rocksdb::EventListener {
     MutexLock lock(&mutex_);
     if (watermark_ != nullptr) watermark_->NoteLogSwitch();
   }
+  void OnFlushCompleted(rocksdb::DB* db, const rocksdb::FlushJobInfo& /*info*/) override {
+    NoteIndex(*db);
+  }
+  void OnCompactionCompleted(rocksdb::DB* db, const rocksdb::CompactionJobInfo& /*info*/) override {
+    NoteIndex(*db);
+  }
 
  private:
+  void NoteIndex(rocksdb::DB& db) {
+    const IndexEnd end = IndexEnd::Of(db);
+    MutexLock lock(&mutex_);
+    if (watermark_ != nullptr) watermark_->NoteIndex(end);
+  }
+
   Mutex mutex_;
   std::shared_ptr<WatermarkFile> watermark_ ABSL_GUARDED_BY(mutex_);
 };
@@ -224,6 +236,16 @@ absl::Status RocksDbJournal::OpenDirectory(const DirectoryContent& content) {
 absl::Status RocksDbJournal::CheckComplete(const Watermark& watermark) {
   watermark_before_ = watermark;
   recovery_ = Recovery::kUpToDamage;
+  const IndexEnd index = IndexEnd::In(env(), options_.directory);
+  if (index < watermark.index && index.number > 0) {
+    if (!options_.accept_data_loss) {
+      return absl::DataLossError(
+          absl::StrCat("the index of its tables, MANIFEST, ends early: it had reached number ",
+                       watermark.index.number, " and ", watermark.index.bytes, " bytes, and has ",
+                       index.number, " and ", index.bytes));
+    }
+    lost_index_ = true;
+  }
   if (watermark.closed && LogBytes(env(), options_.directory) == watermark.log_bytes &&
       !options_.accept_data_loss) {
     // No log may end early, and each is checked as it is read: nothing is gained by reading twice.
@@ -253,7 +275,7 @@ absl::Status RocksDbJournal::CheckSequence(uint64_t sequence) {
 }
 
 absl::StatusOr<std::shared_ptr<rocksdb::DB>> RocksDbJournal::OpenDatabase(
-    Access access, std::shared_ptr<LogSwitches> switches) const {
+    Access access, std::shared_ptr<FileChanges> changes) const {
   const WALRecoveryMode mode =
       recovery_ == Recovery::kComplete     ? WALRecoveryMode::kAbsoluteConsistency
       : recovery_ == Recovery::kUpToDamage ? WALRecoveryMode::kPointInTimeRecovery
@@ -261,7 +283,7 @@ absl::StatusOr<std::shared_ptr<rocksdb::DB>> RocksDbJournal::OpenDatabase(
   rocksdb::Options db_options =
       DatabaseOptions(options_, logs_.env(), access == Access::kCreate, mode);
   db_options.avoid_flush_during_recovery = access == Access::kWriteOnFullDisk;
-  if (switches != nullptr) db_options.listeners.push_back(std::move(switches));
+  if (changes != nullptr) db_options.listeners.push_back(std::move(changes));
   rocksdb::DB* db = nullptr;
   const rocksdb::Status status =
       access == Access::kRead ? rocksdb::DB::OpenForReadOnly(db_options, options_.directory, &db)
@@ -275,8 +297,8 @@ absl::Status RocksDbJournal::OpenForWriting(const DirectoryContent& content, Acc
   if (access == Access::kWriteOnFullDisk) {
     if (absl::Status status = SyncLogs(options_.directory); !status.ok()) return status;
   }
-  const auto switches = std::make_shared<LogSwitches>();
-  absl::StatusOr<std::shared_ptr<rocksdb::DB>> opened = OpenDatabase(access, switches);
+  const auto changes = std::make_shared<FileChanges>();
+  absl::StatusOr<std::shared_ptr<rocksdb::DB>> opened = OpenDatabase(access, changes);
   if (!opened.ok()) return opened.status();
   const uint64_t recovered = (*opened)->GetLatestSequenceNumber();
   if (absl::Status status = CheckSequence(recovered); !status.ok()) return status;
@@ -288,7 +310,7 @@ absl::Status RocksDbJournal::OpenForWriting(const DirectoryContent& content, Acc
     Exchange(before);
     return status;
   }
-  switches->Follow(watermark_);
+  changes->Follow(watermark_);
   MutexLock lock(&db_mutex_);
   read_only_.clear();
   is_read_only_.store(false, std::memory_order_release);
@@ -313,6 +335,7 @@ absl::Status RocksDbJournal::WriteFirst(const DirectoryContent& content, const s
   // What was recovered is in tables, or in logs that were synced.
   watermark.synced = recovered;
   watermark.boot_id = boot_id();
+  watermark.index = IndexEnd::Of(*db());
   absl::StatusOr<std::unique_ptr<WatermarkFile>> file =
       WatermarkFile::Create(env(), options_.directory, watermark);
   if (!file.ok()) return file.status();
@@ -392,7 +415,7 @@ std::string RocksDbJournal::HistoryId() {
 
 JournalStats RocksDbJournal::Stats() {
   MutexLock lock(&db_mutex_);
-  return {lost_writes_, may_lack_updates_, read_only_};
+  return {lost_writes_, may_lack_updates_ || lost_index_, read_only_};
 }
 
 }  // namespace perceptrond

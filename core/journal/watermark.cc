@@ -1,5 +1,6 @@
 #include "core/journal/watermark.h"
 
+#include <rocksdb/db.h>
 #include <rocksdb/env.h>
 #include <zlib.h>
 
@@ -11,6 +12,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "core/journal/data_directory.h"
 
 namespace perceptrond {
@@ -31,10 +33,18 @@ std::string ToText(const Watermark& mark) {
   std::string text = absl::StrCat(kTitle, " id ", mark.id, " written ", mark.written, " synced ",
                                   mark.synced, " boot ", mark.boot_id.empty() ? "-" : mark.boot_id,
                                   " closed ", mark.closed ? 1 : 0, " log_bytes ", mark.log_bytes,
-                                  " unsynced_updates ", mark.unsynced_updates ? 1 : 0);
+                                  " unsynced_updates ", mark.unsynced_updates ? 1 : 0, " index ",
+                                  mark.index.number, " index_bytes ", mark.index.bytes);
   absl::StrAppend(&text, " crc ", Checksum(text));
   text.resize(kSlotBytes - 1, ' ');
   return text + "\n";
+}
+
+// Of a file MANIFEST-number; 0: it is another one.
+uint64_t NumberOfIndex(absl::string_view file) {
+  uint64_t number = 0;
+  absl::ConsumePrefix(&file, "/");
+  return absl::ConsumePrefix(&file, "MANIFEST-") && absl::SimpleAtoi(file, &number) ? number : 0;
 }
 
 std::optional<Watermark> FromText(absl::string_view text) {
@@ -43,9 +53,14 @@ std::optional<Watermark> FromText(absl::string_view text) {
   const std::vector<absl::string_view> words = absl::StrSplit(text, ' ', absl::SkipWhitespace());
   Watermark mark;
   uint64_t checksum = 0;
-  if (words.size() != 17 || words[0] != kTitle || !absl::SimpleAtoi(words[4], &mark.written) ||
-      !absl::SimpleAtoi(words[6], &mark.synced) || !absl::SimpleAtoi(words[12], &mark.log_bytes) ||
-      !absl::SimpleAtoi(words[16], &checksum) || checksum != Checksum(text.substr(0, end)))
+  // Earlier servers did not note the index.
+  const bool has_index = words.size() == 21;
+  if ((!has_index && words.size() != 17) || words[0] != kTitle ||
+      !absl::SimpleAtoi(words[4], &mark.written) || !absl::SimpleAtoi(words[6], &mark.synced) ||
+      !absl::SimpleAtoi(words[12], &mark.log_bytes) ||
+      (has_index && (!absl::SimpleAtoi(words[16], &mark.index.number) ||
+                     !absl::SimpleAtoi(words[18], &mark.index.bytes))) ||
+      !absl::SimpleAtoi(words.back(), &checksum) || checksum != Checksum(text.substr(0, end)))
     return std::nullopt;
   mark.id = std::string(words[2]);
   if (words[8] != "-") mark.boot_id = std::string(words[8]);
@@ -55,6 +70,25 @@ std::optional<Watermark> FromText(absl::string_view text) {
 }
 
 }  // namespace
+
+IndexEnd IndexEnd::Of(rocksdb::DB& db) {
+  std::vector<std::string> files;
+  IndexEnd end;
+  if (!db.GetLiveFiles(files, &end.bytes, /*flush_memtable=*/false).ok()) return {};
+  for (const std::string& file : files)
+    if (const uint64_t number = NumberOfIndex(file); number > 0) end.number = number;
+  return end;
+}
+
+IndexEnd IndexEnd::In(rocksdb::Env* env, const std::string& directory) {
+  std::string name;
+  IndexEnd end;
+  if (!rocksdb::ReadFileToString(env, directory + "/CURRENT", &name).ok()) return {};
+  const absl::string_view file = absl::StripTrailingAsciiWhitespace(name);
+  end.number = NumberOfIndex(file);
+  if (!env->GetFileSize(absl::StrCat(directory, "/", file), &end.bytes).ok()) return {};
+  return end;
+}
 
 std::string BootId() {
   std::string id;
@@ -79,8 +113,8 @@ absl::StatusOr<std::optional<Watermark>> WatermarkFile::Read(rocksdb::Env* env,
         FromText(absl::string_view(text.data(), text.size()).substr(at, kSlotBytes));
     if (!mark.has_value()) continue;
     const auto later = [](const Watermark& a, const Watermark& b) {
-      return std::tie(a.written, a.synced, a.unsynced_updates, a.closed) <
-             std::tie(b.written, b.synced, b.unsynced_updates, b.closed);
+      return std::tie(a.written, a.synced, a.index, a.unsynced_updates, a.closed) <
+             std::tie(b.written, b.synced, b.index, b.unsynced_updates, b.closed);
     };
     if (!latest.has_value() || later(*latest, *mark)) latest = mark;
   }
@@ -119,6 +153,13 @@ void WatermarkFile::NoteUnsyncedUpdates() {
   MutexLock lock(&mutex_);
   if (std::exchange(watermark_.unsynced_updates, true)) return;
   Write(/*sync=*/true);
+}
+
+void WatermarkFile::NoteIndex(const IndexEnd& index) {
+  MutexLock lock(&mutex_);
+  if (index <= watermark_.index) return;
+  watermark_.index = index;
+  Write(/*sync=*/false);
 }
 
 void WatermarkFile::NoteLogSwitch() {

@@ -1,7 +1,8 @@
-// How far a journal has been written, in a file of its own beside the log. RocksDB takes a log that
-// ends early for one that a crash cut off; with this the end of the log is known.
+// How far a journal has been written, in a file of its own beside the log. RocksDB takes a log, or an
+// index of its tables, that ends early for one that a crash cut off; with this the ends are known.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -12,11 +13,25 @@
 #include "core/sync/mutex.h"
 
 namespace rocksdb {
+class DB;
 class Env;
 class RandomRWFile;
 }  // namespace rocksdb
 
 namespace perceptrond {
+
+// Where RocksDB's index of its tables ends, the file MANIFEST-number. It only grows, and one with a higher number has
+// all that was in those before.
+struct IndexEnd {
+  uint64_t number = 0;
+  uint64_t bytes = 0;
+
+  auto operator<=>(const IndexEnd&) const = default;
+
+  static IndexEnd Of(rocksdb::DB& db);
+  // Of the index that the directory's database would be opened with. Zeros if it has none, which RocksDB refuses.
+  static IndexEnd In(rocksdb::Env* env, const std::string& directory);
+};
 
 // Sequence numbers are RocksDB's: each key that is written or deleted gets the next one.
 struct Watermark {
@@ -34,6 +49,8 @@ struct Watermark {
   // The journal was closed, and its logs then had this many bytes.
   bool closed = false;
   uint64_t log_bytes = 0;
+  // Reached by the index.
+  IndexEnd index;
 
   // The number that the journal must have reached when it is opened in the boot `boot`.
   uint64_t required(const std::string& boot) const { return is_boot(boot) ? written : synced; }
@@ -70,6 +87,8 @@ class WatermarkFile {
   // Notes, durably and once, Watermark::unsynced_updates. To be called before they are
   // acknowledged.
   void NoteUnsyncedUpdates() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Raises `index`. Called by RocksDB's threads when tables came or went, before it deletes any.
+  void NoteIndex(const IndexEnd& index) ABSL_LOCKS_EXCLUDED(mutex_);
   // Has the next synced Advance sync the file. Called by RocksDB's threads when they begin a log.
   void NoteLogSwitch() ABSL_LOCKS_EXCLUDED(mutex_);
   // Writes, durably, that the journal was closed with everything on disk.
