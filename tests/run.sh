@@ -102,6 +102,8 @@ scratch=
 trap 'rm -rf "$scratch"' EXIT
 if [ -z "${TMPDIR:-}" ] && [ "$(df --output=avail -k /dev/shm 2>/dev/null | tail -n 1)" -gt 2097152 ] 2>/dev/null; then
   scratch=$(mktemp -d /dev/shm/perceptrond-tests.XXXXXX)
+  # PostgreSQL refuses root, and its user has a directory within.
+  chmod 711 "$scratch"
   printf '#!/bin/sh\n' >"$scratch/program"
   chmod +x "$scratch/program"
   if "$scratch/program" 2>/dev/null; then export TMPDIR="$scratch"; fi

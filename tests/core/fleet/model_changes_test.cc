@@ -70,7 +70,7 @@ class ModelChangesTest : public ::testing::Test {
     return received_;
   }
 
-  MemoryJournal journal_;
+  MemoryJournal journal_{{.tail_bytes = 1 << 20}};
   // Another server's.
   const std::unique_ptr<MemoryJournal> other_ = journal_.OpenAgain();
   // This server has sent its first heartbeat.
@@ -101,6 +101,8 @@ TEST_F(ModelChangesTest, TheLastChangeOfEachModelIsPassedOnAndNotAllThatWaited) 
     Describe("a", i);
   }
   ASSERT_OK(other_->Delete("b"));
+  // All are read before the first one is done.
+  ASSERT_OK(journal_.Refresh());
   goes_on_.Notify();
   Received(3);
   fleet_.reset();

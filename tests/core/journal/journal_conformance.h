@@ -40,6 +40,8 @@ struct Home {
   std::function<std::unique_ptr<Journal>(const std::string& directory)> open;
   // Whether it is one log, which tails read and nothing is dropped from.
   bool is_a_log = false;
+  // How many it is filled with.
+  int models = 3000;
 };
 
 void PrintTo(const Home& home, std::ostream* out) { *out << home.name; }

@@ -104,7 +104,7 @@ class CatalogueConflictsTest : public ::testing::Test {
   }
   storage::ModelHeader Header() { return *journal_.Find(kName); }
 
-  MemoryJournal journal_;
+  MemoryJournal journal_{{.tail_bytes = 1 << 20}};
   const std::unique_ptr<MemoryJournal> again_ = journal_.OpenAgain();
   // Another server's.
   ModelCatalogue other_{*again_, CatalogueLimits()};

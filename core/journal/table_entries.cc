@@ -1,0 +1,365 @@
+// A journal in a table: the entries of partitions, their order and their chain.
+#include <xxhash.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "core/journal/table_journal.h"
+#include "core/journal/table_keys.h"
+
+namespace perceptrond {
+namespace {
+
+// How often a commit is tried again that others came before who had a right to.
+constexpr int kMostCommitTries = 100;
+constexpr size_t kMostEntryBytesAtOnce = 4 << 20;
+
+void Update(XXH3_state_t& state, absl::string_view bytes) {
+  // With its length, so that two strings are not one.
+  const uint64_t size = bytes.size();
+  XXH3_128bits_update(&state, &size, sizeof(size));
+  XXH3_128bits_update(&state, bytes.data(), bytes.size());
+}
+
+// Over the hash before and what a commit writes.
+std::string NextHash(absl::string_view before, const TableChange& change) {
+  const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> made(XXH3_createState(),
+                                                                      &XXH3_freeState);
+  XXH3_state_t& state = *made;
+  XXH3_128bits_reset(&state);
+  Update(state, before);
+  for (const KeyRange& range : change.deletions) {
+    Update(state, range.begin);
+    Update(state, range.end);
+  }
+  for (const TableRow& row : change.puts) {
+    Update(state, row.key);
+    Update(state, row.value);
+  }
+  XXH128_canonical_t canonical;
+  XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(&state));
+  return {reinterpret_cast<const char*>(canonical.digest), sizeof(canonical.digest)};
+}
+
+void SetTime(absl::Time time, google::protobuf::Timestamp& stored) {
+  const int64_t nanos = absl::ToUnixNanos(time);
+  stored.set_seconds(nanos / 1'000'000'000);
+  stored.set_nanos(static_cast<int32_t>(nanos % 1'000'000'000));
+}
+
+CommitOutcome Stale(uint64_t sequence) { return {0, /*stale=*/true, sequence}; }
+
+}  // namespace
+
+absl::Status TableJournal::KnowHead(uint32_t number, Partition& partition) {
+  if (partition.head.has_value()) return absl::OkStatus();
+  absl::StatusOr<std::optional<std::string>> bytes = table_->Get(table_keys::Head(number));
+  if (!bytes.ok()) return bytes.status();
+  storage::PartitionHead head;
+  if (bytes->has_value()) {
+    if (absl::Status status = table_rows::Parse(**bytes, head, "the end of a partition");
+        !status.ok())
+      return status;
+  }
+  partition.bytes = *std::move(bytes);
+  partition.head = std::move(head);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> TableJournal::CommitAt(uint32_t number, Partition& partition,
+                                            TableChange& change, storage::PartitionHead next,
+                                            bool sync) {
+  next.set_hash(NextHash(partition.head->hash(), change));
+  const std::string key = table_keys::Head(number);
+  change.conditions.push_back({key, partition.bytes});
+  if (absl::Status status = table_rows::Put(key, next, change); !status.ok()) return status;
+  const std::string bytes = change.puts.back().value;
+  absl::StatusOr<bool> done = table_->Commit(change, sync);
+  if (absl::IsUnknown(done.status())) done = Settle(number, partition.bytes, bytes);
+  if (done.ok() && *done) {
+    partition.head = std::move(next);
+    partition.bytes = bytes;
+  } else {
+    partition.head.reset();
+  }
+  return done;
+}
+
+absl::StatusOr<bool> TableJournal::Settle(uint32_t number, const std::optional<std::string>& before,
+                                          const std::string& after) {
+  const std::string key = table_keys::Head(number);
+  storage::PartitionHead head;
+  if (before.has_value()) {
+    if (absl::Status status = table_rows::Parse(*before, head, "the end of a partition");
+        !status.ok())
+      return status;
+  }
+  // Nobody else has written this attempt.
+  head.set_attempt(head.attempt() + 1);
+  TableChange change;
+  change.conditions.push_back({key, before});
+  if (absl::Status status = table_rows::Put(key, head, change); !status.ok()) return status;
+  const absl::StatusOr<bool> excluded = table_->Commit(change, /*sync=*/true);
+  if (!excluded.ok()) return absl::UnknownError(excluded.status().message());
+  if (*excluded) return false;
+  // It was made, or another one was.
+  const absl::StatusOr<std::optional<std::string>> now = table_->Get(key);
+  if (!now.ok()) return absl::UnknownError(now.status().message());
+  // Another opener's may stand on it.
+  if (*now != after) return absl::UnknownError("others have written since");
+  // It may not be on a standby yet: what is committed after it is there only once it is.
+  if (absl::Status synced = table_->Sync(); !synced.ok())
+    return absl::UnknownError(synced.message());
+  return true;
+}
+
+absl::StatusOr<std::vector<const JournalEntry*>> TableJournal::Living(
+    std::span<const JournalEntry> entries) {
+  std::vector<const JournalEntry*> living;
+  for (const JournalEntry& entry : entries) {
+    const TableChange::Condition alive = table_rows::IsAlive(entry.model_id);
+    const absl::StatusOr<std::optional<std::string>> found = table_->Get(alive.key);
+    if (!found.ok()) return found.status();
+    if (*found == alive.value) living.push_back(&entry);
+  }
+  return living;
+}
+
+absl::Status TableJournal::HoldEntry(uint32_t number, const google::protobuf::MessageLite& entry,
+                                     storage::PartitionHead& next, TableChange& change) {
+  if (options_.held_bytes == 0) return absl::OkStatus();
+  absl::Status status = table_rows::Put(table_keys::Entry(number, next.sequence()), entry, change);
+  if (!status.ok()) return status;
+  if (next.held_bytes() == 0) next.set_first_held(next.sequence());
+  next.set_held_bytes(next.held_bytes() + change.puts.back().value.size());
+  return status;
+}
+
+absl::Status TableJournal::DropEntries(uint32_t number, storage::PartitionHead& next,
+                                       TableChange& change) {
+  // A quarter at once, which is read again.
+  if (next.held_bytes() <= options_.held_bytes + options_.held_bytes / 4) return absl::OkStatus();
+  const uint64_t first = next.first_held();
+  const KeyRange held{table_keys::Entry(number, first), table_keys::Entry(number, next.sequence())};
+  absl::Status status = table_->Scan(held, [&](absl::string_view key, absl::string_view value) {
+    if (next.held_bytes() <= options_.held_bytes) return false;
+    next.set_held_bytes(next.held_bytes() - value.size());
+    next.set_first_held(table_keys::ReadNumber(key.substr(held.begin.size() - 8)) + 1);
+    return true;
+  });
+  if (next.first_held() > first)
+    change.deletions.push_back({held.begin, table_keys::Entry(number, next.first_held())});
+  return status;
+}
+
+absl::Status TableJournal::AddEntry(const JournalEntry& entry, uint32_t number,
+                                    storage::PartitionHead& next, TableChange& change) {
+  change.conditions.push_back(table_rows::IsAlive(entry.model_id));
+  for (const storage::UpdateRecord& record : entry.records) {
+    absl::Status status =
+        table_rows::Put(table_keys::Record(entry.model_id, LastRevision(record)), record, change);
+    if (!status.ok()) return status;
+  }
+  absl::Status status = table_rows::Put(table_keys::Of(entry.model_id, table_keys::Kind::kCounters),
+                                        entry.counters, change);
+  for (const storage::ProducerPosition& position : entry.positions) {
+    if (!status.ok()) return status;
+    status = table_rows::Put(table_keys::Position(entry.model_id, position.id()), position, change);
+  }
+  for (const uint64_t prediction : entry.learned_predictions)
+    change.deletions.push_back(
+        table_keys::Only(table_keys::Prediction(entry.model_id, prediction)));
+  next.set_sequence(next.sequence() + 1);
+  if (!status.ok() || options_.held_bytes == 0) return status;
+  storage::LogEntry held;
+  held.set_epoch(next.epoch());
+  held.set_model_id(entry.model_id);
+  held.mutable_records()->Assign(entry.records.begin(), entry.records.end());
+  *held.mutable_counters() = entry.counters;
+  held.mutable_positions()->Assign(entry.positions.begin(), entry.positions.end());
+  held.set_previous_hash(next.hash());
+  SetTime(absl::Now(), *held.mutable_time());
+  return HoldEntry(number, held, next, change);
+}
+
+absl::StatusOr<CommitOutcome> TableJournal::Commit(std::span<const JournalEntry> entries,
+                                                   const CommitOptions& options) {
+  if (entries.empty()) return absl::InvalidArgumentError("a commit has an entry");
+  const uint32_t number = PartitionOf(entries.front().model_id);
+  Partition& partition = *partitions_[number];
+  std::vector<const JournalEntry*> living;
+  for (const JournalEntry& entry : entries) living.push_back(&entry);
+  MutexLock lock(&partition.mutex);
+  for (int i = 0; i < kMostCommitTries; ++i) {
+    if (absl::Status status = KnowHead(number, partition); !status.ok()) return status;
+    storage::PartitionHead next = *partition.head;
+    const uint64_t last = next.sequence();
+    const bool may = options.expected.has_value() ? *options.expected == last
+                                                  : partition.own_epoch == next.epoch();
+    if (!may) return Stale(last);
+    if (living.empty()) return CommitOutcome{entries.size(), /*stale=*/false, last};
+    TableChange change;
+    for (const JournalEntry* entry : living) {
+      if (absl::Status status = AddEntry(*entry, number, next, change); !status.ok()) return status;
+    }
+    if (absl::Status status = DropEntries(number, next, change); !status.ok()) return status;
+    const uint64_t sequence = next.sequence();
+    const absl::StatusOr<bool> done =
+        CommitAt(number, partition, change, std::move(next), options.sync);
+    if (!done.ok()) return done.status();
+    if (*done) return CommitOutcome{entries.size(), /*stale=*/false, sequence};
+    // Another opener wrote to a partition that nobody has taken over; or a model was deleted.
+    const absl::StatusOr<std::vector<const JournalEntry*>> still = Living(entries);
+    if (!still.ok()) return still.status();
+    living = *still;
+  }
+  return absl::UnavailableError("journal: others change the partition all the time");
+}
+
+absl::StatusOr<CommitOutcome> TableJournal::TakeOver(uint32_t number, const std::string& address,
+                                                     uint64_t expected) {
+  if (options_.held_bytes == 0)
+    return absl::FailedPreconditionError("only one server writes to this journal");
+  Partition& partition = *partitions_[number];
+  MutexLock lock(&partition.mutex);
+  partition.head.reset();
+  if (absl::Status status = KnowHead(number, partition); !status.ok()) return status;
+  storage::PartitionHead next = *partition.head;
+  if (next.sequence() != expected) return Stale(next.sequence());
+  next.set_sequence(expected + 1);
+  next.set_epoch(static_cast<int64_t>(expected + 1));
+  storage::LogEntry entry;
+  entry.set_epoch(next.epoch());
+  entry.mutable_take_over()->set_epoch(next.epoch());
+  entry.mutable_take_over()->set_address(address);
+  entry.set_previous_hash(next.hash());
+  SetTime(absl::Now(), *entry.mutable_time());
+  TableChange change;
+  if (absl::Status status = HoldEntry(number, entry, next, change); !status.ok()) return status;
+  const int64_t epoch = next.epoch();
+  const absl::StatusOr<bool> done =
+      CommitAt(number, partition, change, std::move(next), /*sync=*/true);
+  if (!done.ok()) return done.status();
+  if (!*done) return Stale(expected);
+  partition.own_epoch = epoch;
+  return CommitOutcome{1, /*stale=*/false, expected + 1};
+}
+
+absl::StatusOr<uint64_t> TableJournal::LastSequence(uint32_t number) { return ReadLast(number); }
+
+absl::StatusOr<uint64_t> TableJournal::ReadLast(uint32_t number) {
+  storage::PartitionHead head;
+  const absl::StatusOr<bool> found =
+      table_rows::Read(*table_, table_keys::Head(number), head, "the end of a partition");
+  if (!found.ok()) return found.status();
+  return head.sequence();
+}
+
+class TableJournal::PartitionTail final : public JournalTail {
+ public:
+  PartitionTail(Table& table, uint32_t number, uint64_t after, int64_t epoch)
+      : table_(table), number_(number), read_(after), epoch_(epoch) {}
+
+  absl::StatusOr<std::vector<SequencedEntry>> Next(absl::Duration timeout) override {
+    const absl::Time deadline = absl::Now() + timeout;
+    while (true) {
+      const uint64_t commits = table_.AwaitCommit(0, absl::ZeroDuration());
+      if (commits > seen_) {
+        absl::StatusOr<std::vector<SequencedEntry>> entries = Read();
+        if (!entries.ok() || !entries->empty()) return entries;
+        // What was committed while it was read is looked for again.
+        seen_ = commits;
+      }
+      const absl::Duration left = deadline - absl::Now();
+      if (left <= absl::ZeroDuration()) return std::vector<SequencedEntry>();
+      table_.AwaitCommit(seen_, left);
+    }
+  }
+  int64_t epoch() const override { return epoch_; }
+  uint64_t pending() const override { return pending_; }
+
+ private:
+  absl::StatusOr<std::vector<SequencedEntry>> Read() {
+    std::vector<SequencedEntry> entries;
+    absl::Status failed;
+    size_t bytes = 0;
+    const std::string begin = table_keys::Entry(number_, read_ + 1);
+    const KeyRange range{begin, table_keys::Entry(number_, UINT64_MAX)};
+    absl::Status status = table_.Scan(range, [&](absl::string_view key, absl::string_view value) {
+      storage::LogEntry held;
+      failed = table_rows::Parse(value, held, "an entry");
+      const uint64_t sequence = table_keys::ReadNumber(key.substr(begin.size() - 8));
+      if (failed.ok() && sequence != read_ + entries.size() + 1)
+        failed =
+            absl::OutOfRangeError(absl::StrCat("entries after ", read_ + entries.size(),
+                                               " are no longer held, that of ", sequence, " is"));
+      if (!failed.ok()) return false;
+      bytes += value.size();
+      entries.push_back(ToEntry(sequence, std::move(held)));
+      return bytes < kMostEntryBytesAtOnce;
+    });
+    if (status.ok()) status = failed;
+    if (!status.ok()) return status;
+    if (entries.empty()) {
+      status = CheckHeld();
+      if (!status.ok()) return status;
+    } else {
+      read_ = entries.back().sequence;
+      epoch_ = entries.back().epoch;
+    }
+    pending_ = 0;
+    if (bytes >= kMostEntryBytesAtOnce) {
+      storage::PartitionHead head;
+      const absl::StatusOr<bool> found =
+          table_rows::Read(table_, table_keys::Head(number_), head, "the end of a partition");
+      if (found.ok() && head.sequence() > read_) pending_ = head.sequence() - read_;
+    }
+    return entries;
+  }
+  // All entries may have been dropped.
+  absl::Status CheckHeld() {
+    storage::PartitionHead head;
+    const absl::StatusOr<bool> found =
+        table_rows::Read(table_, table_keys::Head(number_), head, "the end of a partition");
+    if (!found.ok()) return found.status();
+    if (head.sequence() <= read_ || head.first_held() <= read_ + 1) return absl::OkStatus();
+    return absl::OutOfRangeError(absl::StrCat("entries after ", read_, " are no longer held"));
+  }
+  static SequencedEntry ToEntry(uint64_t sequence, storage::LogEntry held) {
+    SequencedEntry entry;
+    entry.sequence = sequence;
+    entry.time =
+        absl::FromUnixSeconds(held.time().seconds()) + absl::Nanoseconds(held.time().nanos());
+    entry.epoch = held.epoch();
+    if (held.has_take_over()) entry.take_over = std::move(*held.mutable_take_over());
+    entry.entry.model_id = held.model_id();
+    entry.entry.records.assign(std::make_move_iterator(held.mutable_records()->begin()),
+                               std::make_move_iterator(held.mutable_records()->end()));
+    entry.entry.counters = std::move(*held.mutable_counters());
+    entry.entry.positions.assign(std::make_move_iterator(held.mutable_positions()->begin()),
+                                 std::make_move_iterator(held.mutable_positions()->end()));
+    return entry;
+  }
+
+  Table& table_;
+  const uint32_t number_;
+  uint64_t read_;
+  // The table's commits before the last read that found nothing.
+  uint64_t seen_ = 0;
+  int64_t epoch_;
+  uint64_t pending_ = 0;
+};
+
+absl::StatusOr<std::unique_ptr<JournalTail>> TableJournal::Tail(uint32_t number, uint64_t after) {
+  if (options_.held_bytes == 0)
+    return absl::FailedPreconditionError("this journal holds no entries");
+  storage::PartitionHead head;
+  const absl::StatusOr<bool> found =
+      table_rows::Read(*table_, table_keys::Head(number), head, "the end of a partition");
+  if (!found.ok()) return found.status();
+  return std::make_unique<PartitionTail>(*table_, number, after, head.epoch());
+}
+
+}  // namespace perceptrond

@@ -1,0 +1,182 @@
+#include "core/journal/table_journal.h"
+
+#include <limits>
+#include <random>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/journal/table_keys.h"
+
+namespace perceptrond {
+namespace {
+
+constexpr uint64_t kMostPartitions = 1 << 16;
+
+}  // namespace
+
+absl::Status table_rows::Serialize(const google::protobuf::MessageLite& message,
+                                   std::string& bytes) {
+  if (message.ByteSizeLong() <= std::numeric_limits<int>::max() &&
+      message.SerializeToString(&bytes))
+    return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat("journal: a ", message.GetTypeName(), " of ",
+                                                   message.ByteSizeLong(),
+                                                   " bytes is too large to be written"));
+}
+
+absl::Status table_rows::Parse(absl::string_view bytes, google::protobuf::MessageLite& message,
+                               absl::string_view what) {
+  if (bytes.size() <= std::numeric_limits<int>::max() &&
+      message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
+    return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat("journal: ", what, " does not parse"));
+}
+
+absl::Status table_rows::Put(std::string key, const google::protobuf::MessageLite& message,
+                             TableChange& change) {
+  change.puts.push_back({std::move(key), ""});
+  return Serialize(message, change.puts.back().value);
+}
+
+absl::StatusOr<bool> table_rows::Read(TableReader& reader, const std::string& key,
+                                      google::protobuf::MessageLite& message,
+                                      absl::string_view what) {
+  const absl::StatusOr<std::optional<std::string>> value = reader.Get(key);
+  if (!value.ok()) return value.status();
+  if (!value->has_value()) return false;
+  if (absl::Status status = Parse(**value, message, what); !status.ok()) return status;
+  return true;
+}
+
+TableChange::Condition table_rows::IsAlive(uint64_t model_id) {
+  return {table_keys::Of(model_id, table_keys::Kind::kAlive), ""};
+}
+
+TableJournal::TableJournal(std::unique_ptr<Table> table, const Options& options)
+    : table_(std::move(table)), options_(options) {}
+
+TableJournal::~TableJournal() {
+  {
+    MutexLock lock(&names_mutex_);
+    stopping_ = true;
+  }
+  if (names_thread_.joinable()) names_thread_.join();
+  table_->Listen(nullptr);
+}
+
+absl::StatusOr<std::unique_ptr<TableJournal>> TableJournal::Open(std::unique_ptr<Table> table,
+                                                                 const Options& options) {
+  std::unique_ptr<TableJournal> journal(new TableJournal(std::move(table), options));
+  if (absl::Status status = journal->Begin(); !status.ok()) return status;
+  return journal;
+}
+
+absl::StatusOr<std::string> TableJournal::ReadMeta(absl::string_view what) {
+  const std::string key = table_keys::Meta(what);
+  const absl::StatusOr<std::optional<std::string>> value = table_->Get(key);
+  if (!value.ok()) return value.status();
+  if (!value->has_value()) return absl::DataLossError(absl::StrCat("journal: no row ", key));
+  return **value;
+}
+
+absl::Status TableJournal::Begin() {
+  const auto random_id = [] {
+    std::random_device random;
+    return absl::StrCat(absl::Hex(random(), absl::kZeroPad8), absl::Hex(random(), absl::kZeroPad8));
+  };
+  // Nothing if another has begun it.
+  TableChange first;
+  first.conditions.push_back({table_keys::Meta("format"), std::nullopt});
+  first.puts = {{table_keys::Meta("format"), "1"},
+                {table_keys::Meta("partitions"), table_keys::Number(options_.partitions)},
+                {table_keys::Meta("id"), options_.id.empty() ? random_id() : options_.id},
+                {table_keys::Meta("history"),
+                 options_.history_id.empty() ? random_id() : options_.history_id}};
+  absl::StatusOr<bool> begun = table_->Commit(first, /*sync=*/true);
+  // It is there, or not: the next read tells.
+  if (!begun.ok() && !absl::IsUnknown(begun.status())) return begun.status();
+  const absl::StatusOr<std::string> format = ReadMeta("format");
+  if (!format.ok()) return format.status();
+  if (*format != "1") {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the journal has format ", *format, "; this server reads format 1: use a newer server"));
+  }
+  absl::StatusOr<std::string> partitions = ReadMeta("partitions");
+  absl::StatusOr<std::string> id = ReadMeta("id");
+  absl::StatusOr<std::string> history = ReadMeta("history");
+  if (!partitions.ok()) return partitions.status();
+  if (!id.ok()) return id.status();
+  if (!history.ok()) return history.status();
+  const uint64_t count = table_keys::ReadNumber(*partitions);
+  if (count == 0 || count > kMostPartitions)
+    return absl::DataLossError("journal: the number of partitions is out of range");
+  partition_count_ = static_cast<uint32_t>(count);
+  id_ = *std::move(id);
+  history_id_ = *std::move(history);
+  const absl::StatusOr<std::optional<std::string>> import = table_->Get(table_keys::Meta("import"));
+  if (!import.ok()) return import.status();
+  if (import->has_value() && !options_.import.has_value()) {
+    return absl::FailedPreconditionError(
+        "the journal is a copy that is not whole: run the command that makes it again");
+  }
+  for (uint32_t i = 0; i <= partition_count_; ++i)
+    partitions_.push_back(std::make_unique<Partition>());
+  const absl::StatusOr<uint64_t> sequence = LastSequence(names());
+  if (!sequence.ok()) return sequence.status();
+  {
+    MutexLock lock(&names_mutex_);
+    names_seen_ = *sequence;
+  }
+  // After the number: what is changed meanwhile is applied twice.
+  if (absl::Status status = ReadAliases(); !status.ok()) return status;
+  if (options_.held_bytes == 0) return DropUnfinished();
+  names_thread_ = std::thread([this] { FollowNames(); });
+  return absl::OkStatus();
+}
+
+// Of models whose states were being written when the only opener ended.
+absl::Status TableJournal::DropUnfinished() {
+  TableChange change;
+  absl::Status status =
+      table_->Scan(table_keys::AllOf("b"), [&](absl::string_view key, absl::string_view) {
+        change.deletions.push_back(table_keys::Only(std::string(key)));
+        change.deletions.push_back(
+            table_keys::AllOf(table_keys::Model(table_keys::ReadNumber(key.substr(1)))));
+        return true;
+      });
+  if (!status.ok() || change.deletions.empty()) return status;
+  return table_->Commit(change, /*sync=*/false).status();
+}
+
+absl::Status TableJournal::BeginImport() {
+  if (!options_.import.has_value()) return Journal::BeginImport();
+  const std::string key = table_keys::Meta("import");
+  const absl::StatusOr<std::optional<std::string>> begun = table_->Get(key);
+  if (!begun.ok()) return begun.status();
+  if (*begun == options_.import->id) return absl::OkStatus();
+  if (begun->has_value())
+    return absl::FailedPreconditionError("the journal is an unfinished copy of another one");
+  const absl::StatusOr<uint64_t> models = Count();
+  if (!models.ok()) return models.status();
+  if (*models > 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the journal has ", *models, " models: name an empty one"));
+  }
+  TableChange change;
+  change.puts = {{key, options_.import->id}, {table_keys::Meta("id"), options_.import->id}};
+  id_ = options_.import->id;
+  return table_->Commit(change, /*sync=*/true).status();
+}
+
+absl::Status TableJournal::FinishImport() {
+  if (!options_.import.has_value()) return Journal::FinishImport();
+  TableChange change;
+  change.deletions.push_back(table_keys::Only(table_keys::Meta("import")));
+  if (const std::string& history = options_.import->history_id; !history.empty()) {
+    change.puts.push_back({table_keys::Meta("history"), history});
+    history_id_ = history;
+  }
+  return table_->Commit(change, /*sync=*/true).status();
+}
+
+}  // namespace perceptrond

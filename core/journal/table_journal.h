@@ -1,0 +1,243 @@
+// A journal whose models, names and entries are rows of a table: what the rows mean, whatever their home. Each change is
+// one conditional commit, so that of several servers that change the same thing at once one does, and the others know
+// that they did not.
+//
+//   partitions  a row each says where its entries end (PartitionHead). Who appends an entry states that row as it was and
+//               writes the next one, so that entries have one order, and a writer that another has superseded can
+//               append nothing. The names of models and aliases are a partition of their own
+//   models      all rows of one have its id in front. One row says that the model exists, which whatever is written of it
+//               states: nothing can be left by a deletion
+//   chain       each head has a hash over that of the head before and what the commit wrote. Two logs with one hash have
+//               the same past
+//   unknown     after a commit of which nobody knows whether it was made, the head is written once more with another
+//               attempt: then that commit was made before, or never will be
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/journal/journal.h"
+#include "core/journal/table.h"
+#include "core/sync/mutex.h"
+#include "perceptron/storage/v1/fleet.pb.h"
+
+namespace perceptrond {
+
+class TableJournal : public Journal {
+ public:
+  struct Options {
+    // Of a new journal; one that exists has its own.
+    uint32_t partitions = 1;
+    // Bytes of the latest entries of each partition that are held for tails. 0: none; then this is the only opener.
+    uint64_t held_bytes = 0;
+    // A snapshot is written in parts of about this size: the memory that writing and loading one
+    // takes besides the model.
+    size_t snapshot_part_bytes = 8 << 20;
+    // Open a journal that becomes a copy: a new one, or a copy that was begun.
+    std::optional<ImportOptions> import;
+    // Of a home that outlives the process and has one opener.
+    bool keeps_predictions = false;
+    // Journal::Id and Journal::HistoryId of a new journal; empty: random.
+    std::string id;
+    std::string history_id;
+  };
+
+  // FAILED_PRECONDITION if it is a copy that is not whole, or of another format. Errors as the table's.
+  static absl::StatusOr<std::unique_ptr<TableJournal>> Open(std::unique_ptr<Table> table,
+                                                            const Options& options);
+  ~TableJournal() override;
+
+  absl::StatusOr<storage::ModelHeader> Find(absl::string_view name) override;
+  absl::Status Replace(const storage::ModelHeader& header,
+                       const storage::ModelHeader& before) override;
+  absl::Status Rename(const storage::ModelHeader& header,
+                      const storage::ModelHeader& before) override;
+  absl::StatusOr<std::vector<storage::ModelHeader>> List(absl::string_view after,
+                                                         size_t limit) override;
+  absl::StatusOr<uint64_t> Count() override ABSL_LOCKS_EXCLUDED(names_mutex_);
+  void WatchModels(ModelWatcher watcher) override ABSL_LOCKS_EXCLUDED(names_mutex_);
+  absl::Status Refresh() override ABSL_LOCKS_EXCLUDED(names_mutex_);
+
+  const AliasMap& aliases() const override { return aliases_; }
+  absl::Status PutAlias(const Alias& alias, absl::string_view etag) override;
+  absl::Status DeleteAlias(absl::string_view name, absl::string_view etag) override;
+
+  absl::Status SaveKept(uint64_t model_id, const storage::Snapshot& snapshot,
+                        storage::KeptSnapshot& kept) override;
+  absl::StatusOr<storage::Snapshot> LoadKept(uint64_t model_id,
+                                             const storage::KeptSnapshot& kept) override;
+  absl::Status DeleteKept(uint64_t model_id, const storage::KeptSnapshot& kept) override;
+
+  bool keeps_predictions() const override { return options_.keeps_predictions; }
+  absl::Status SavePredictions(uint64_t model_id,
+                               std::span<const KeptPrediction> predictions) override;
+  absl::Status DropPredictions(uint64_t model_id, std::span<const uint64_t> numbers) override;
+  absl::StatusOr<std::vector<KeptPrediction>> LoadPredictions(uint64_t model_id) override;
+
+  uint32_t partitions() const override { return partition_count_; }
+  absl::StatusOr<CommitOutcome> Commit(std::span<const JournalEntry> entries,
+                                       const CommitOptions& options) override;
+  absl::StatusOr<CommitOutcome> TakeOver(uint32_t partition, const std::string& address,
+                                         uint64_t expected) override;
+  absl::StatusOr<uint64_t> LastSequence(uint32_t partition) override;
+  absl::StatusOr<std::unique_ptr<JournalTail>> Tail(uint32_t partition, uint64_t after) override;
+  absl::Status Sync() override { return table_->Sync(); }
+  absl::Status Announce(absl::string_view message) override { return table_->Announce(message); }
+  void Listen(std::function<void(absl::string_view message)> listener) override {
+    table_->Listen(std::move(listener));
+  }
+
+  absl::Status BeginImport() override;
+  absl::Status FinishImport() override;
+
+  absl::StatusOr<std::unique_ptr<StoredModel>> Load(uint64_t model_id) override;
+  absl::StatusOr<CommittedState> LoadCommittedState(uint64_t model_id) override;
+  absl::StatusOr<storage::Counters> LoadCounters(uint64_t model_id) override;
+  absl::Status Replay(uint64_t model_id, uint64_t after_revision,
+                      const ReplayCallback& replay) override;
+  absl::StatusOr<std::optional<storage::Snapshot>> LoadSnapshot(uint64_t model_id) override;
+  absl::Status SaveSnapshot(uint64_t model_id, const storage::Snapshot& snapshot) override;
+  absl::StatusOr<storage::History> LoadHistory(uint64_t model_id) override;
+  // Only of a partition that nobody else writes: another writer's records are no leftovers.
+  absl::Status DropAfter(uint64_t model_id, uint64_t revision) override;
+  std::string Id() override { return id_; }
+  std::string HistoryId() override { return history_id_; }
+
+ protected:
+  TableJournal(std::unique_ptr<Table> table, const Options& options);
+  absl::Status Begin();
+  Table& table() { return *table_; }
+
+ private:
+  class PartitionTail;
+  class Stored;
+
+  // A partition as this opener knows it.
+  struct Partition {
+    Mutex mutex;
+    // Null: not known, since another opener may have changed it.
+    std::optional<storage::PartitionHead> head ABSL_GUARDED_BY(mutex);
+    // As it stands in the table; absent: there is none yet.
+    std::optional<std::string> bytes ABSL_GUARDED_BY(mutex);
+    // Of this opener's last TakeOver; 0: there was none.
+    int64_t own_epoch ABSL_GUARDED_BY(mutex) = 0;
+  };
+  // What a change of names writes.
+  struct NamesChange {
+    TableChange change;
+    storage::NamesEntry entry;
+  };
+  using MakeNamesChange = std::function<absl::Status(NamesChange& names)>;
+
+  absl::Status CreateModel(storage::ModelHeader& header, const ModelGuard& guard) override;
+  absl::Status DeleteModel(absl::string_view name, const ModelGuard& guard) override;
+  absl::Status CreateLearned(storage::ModelHeader& header, const storage::Snapshot& snapshot,
+                             const CommittedState& committed, const ModelGuard& guard) override;
+
+  // Reading of rows.
+  absl::StatusOr<std::string> ReadMeta(absl::string_view what);
+  absl::Status ReadAliases();
+  // Of names: the last partition.
+  uint32_t names() const { return partition_count_; }
+
+  // (core/journal/table_entries.cc)
+  // As LastSequence.
+  absl::StatusOr<uint64_t> ReadLast(uint32_t number);
+  absl::Status KnowHead(uint32_t number, Partition& partition)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(partition.mutex);
+  // Makes a change, and states and moves the partition's head to `next`, whose hash it sets. False: a condition does not
+  // hold, and the head is not known any more. UNKNOWN: whether it was made could not be settled.
+  absl::StatusOr<bool> CommitAt(uint32_t number, Partition& partition, TableChange& change,
+                                storage::PartitionHead next, bool sync)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(partition.mutex);
+  // After an UNKNOWN: whether the head is this one, once no other commit of this opener can be made.
+  absl::StatusOr<bool> Settle(uint32_t number, const std::optional<std::string>& before,
+                              const std::string& after);
+  absl::Status AddEntry(const JournalEntry& entry, uint32_t number, storage::PartitionHead& next,
+                        TableChange& change);
+  absl::Status HoldEntry(uint32_t number, const google::protobuf::MessageLite& entry,
+                         storage::PartitionHead& next, TableChange& change);
+  // Drops the oldest entries that are too many.
+  absl::Status DropEntries(uint32_t number, storage::PartitionHead& next, TableChange& change);
+  // Of the entries, those of models that exist.
+  absl::StatusOr<std::vector<const JournalEntry*>> Living(std::span<const JournalEntry> entries);
+
+  // (core/journal/table_names.cc)
+  absl::Status ChangeNames(const MakeNamesChange& make) ABSL_LOCKS_EXCLUDED(names_mutex_);
+  // Applies what others have changed since names_seen_.
+  absl::Status CatchUp(uint64_t sequence) ABSL_EXCLUSIVE_LOCKS_REQUIRED(names_mutex_);
+  void ApplyNames(const storage::NamesEntry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(names_mutex_);
+  // Without the watcher, which hears of others' changes alone.
+  void ApplyOwn(const storage::NamesEntry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(names_mutex_);
+  absl::StatusOr<bool> Exists(absl::string_view name);
+  absl::Status Ask(const ModelGuard& guard);
+  absl::StatusOr<uint64_t> CountLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(names_mutex_);
+  absl::StatusOr<uint64_t> NextId(TableChange& change);
+  // As Refresh. Of the thread, which calls nothing that a class derived from this could override: it begins before such
+  // a one is made, and ends after that is gone.
+  absl::Status ReadNames() ABSL_LOCKS_EXCLUDED(names_mutex_);
+  void FollowNames() ABSL_LOCKS_EXCLUDED(names_mutex_);
+  absl::Status DropUnfinished();
+
+  // (core/journal/table_models.cc)
+  absl::StatusOr<std::vector<uint64_t>> WritePieces(const std::string& prefix,
+                                                    const storage::Snapshot& snapshot,
+                                                    const TableChange::Condition& condition);
+  static absl::StatusOr<storage::Snapshot> ReadPieces(TableReader& reader,
+                                                      const std::string& prefix,
+                                                      std::span<const uint64_t> part_bytes);
+  static absl::StatusOr<storage::SnapshotHead> ReadSnapshotHead(TableReader& reader,
+                                                                uint64_t model_id);
+  static absl::StatusOr<std::optional<storage::Snapshot>> ReadSnapshot(TableReader& reader,
+                                                                       uint64_t model_id);
+  static absl::Status ReadRecords(TableReader& reader, uint64_t model_id, uint64_t after_revision,
+                                  const ReplayCallback& replay);
+  static absl::StatusOr<CommittedState> ReadCommitted(TableReader& reader, uint64_t model_id);
+
+  const std::unique_ptr<Table> table_;
+  const Options options_;
+  uint32_t partition_count_ = 1;
+  std::string id_;
+  std::string history_id_;
+  // By number; the last is of the names.
+  std::vector<std::unique_ptr<Partition>> partitions_;
+
+  // Held by each change of names. Before Partition::mutex.
+  Mutex names_mutex_;
+  AliasMap aliases_;
+  ModelWatcher watcher_ ABSL_GUARDED_BY(names_mutex_);
+  // The last entry of names that aliases_ and watcher_ have.
+  uint64_t names_seen_ ABSL_GUARDED_BY(names_mutex_) = 0;
+  // The number of models after that entry; absent: not counted.
+  std::optional<uint64_t> count_ ABSL_GUARDED_BY(names_mutex_);
+  bool stopping_ ABSL_GUARDED_BY(names_mutex_) = false;
+  // Follows the names, if others may change them.
+  std::thread names_thread_;
+};
+
+// Parts of several files.
+namespace table_rows {
+
+// RESOURCE_EXHAUSTED: it is too large for Protobuf.
+absl::Status Serialize(const google::protobuf::MessageLite& message, std::string& bytes);
+// DATA_LOSS; `what` names the message.
+absl::Status Parse(absl::string_view bytes, google::protobuf::MessageLite& message,
+                   absl::string_view what);
+absl::Status Put(std::string key, const google::protobuf::MessageLite& message,
+                 TableChange& change);
+// False: there is no such row.
+absl::StatusOr<bool> Read(TableReader& reader, const std::string& key,
+                          google::protobuf::MessageLite& message, absl::string_view what);
+// That the model exists.
+TableChange::Condition IsAlive(uint64_t model_id);
+
+}  // namespace table_rows
+}  // namespace perceptrond

@@ -1,0 +1,329 @@
+// A journal in a table: the names of models, and aliases.
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "core/journal/table_journal.h"
+#include "core/journal/table_keys.h"
+
+namespace perceptrond {
+namespace {
+
+using table_keys::AllOf;
+using table_keys::Only;
+
+// How soon a change by another opener is noticed that nothing announced.
+constexpr absl::Duration kFollowInterval = absl::Milliseconds(250);
+// How often a change of names is tried again: of openers that change names at once, one does each time.
+constexpr int kMostNamesTries = 100;
+
+absl::Status NoSuchModel(absl::string_view name) {
+  return absl::NotFoundError(absl::StrCat("there is no model ", name));
+}
+
+}  // namespace
+
+absl::Status TableJournal::ChangeNames(const MakeNamesChange& make) {
+  Partition& partition = *partitions_[names()];
+  MutexLock names_lock(&names_mutex_);
+  MutexLock lock(&partition.mutex);
+  for (int i = 0; i < kMostNamesTries; ++i) {
+    // Others may have changed names.
+    if (options_.held_bytes > 0) partition.head.reset();
+    if (absl::Status status = KnowHead(names(), partition); !status.ok()) return status;
+    if (absl::Status status = CatchUp(partition.head->sequence()); !status.ok()) return status;
+    NamesChange names_change;
+    if (absl::Status status = make(names_change); !status.ok()) return status;
+    storage::PartitionHead next = *partition.head;
+    const uint64_t sequence = next.sequence() + 1;
+    next.set_sequence(sequence);
+    TableChange& change = names_change.change;
+    absl::Status status = HoldEntry(names(), names_change.entry, next, change);
+    if (status.ok()) status = DropEntries(names(), next, change);
+    if (!status.ok()) return status;
+    const absl::StatusOr<bool> done =
+        CommitAt(names(), partition, change, std::move(next), /*sync=*/true);
+    if (!done.ok()) return done.status();
+    if (!*done) continue;
+    names_seen_ = sequence;
+    ApplyOwn(names_change.entry);
+    return absl::OkStatus();
+  }
+  return absl::UnavailableError("journal: others change names all the time");
+}
+
+absl::Status TableJournal::CatchUp(uint64_t sequence) {
+  if (sequence <= names_seen_ || options_.held_bytes == 0) {
+    names_seen_ = sequence;
+    return absl::OkStatus();
+  }
+  absl::Status failed;
+  const std::string begin = table_keys::Entry(names(), names_seen_ + 1);
+  const KeyRange range{begin, table_keys::Entry(names(), sequence + 1)};
+  absl::Status status =
+      table_->Scan(range, [&](absl::string_view key,
+                              absl::string_view value) ABSL_EXCLUSIVE_LOCKS_REQUIRED(names_mutex_) {
+        storage::NamesEntry entry;
+        failed = table_rows::Parse(value, entry, "an entry of names");
+        const uint64_t next = table_keys::ReadNumber(key.substr(begin.size() - 8));
+        if (failed.ok() && next != names_seen_ + 1)
+          failed = absl::DataLossError(
+              "journal: changes of names are no longer held that this "
+              "server has not read: start it again");
+        if (!failed.ok()) return false;
+        names_seen_ = next;
+        ApplyNames(entry);
+        return true;
+      });
+  if (status.ok()) status = failed;
+  if (status.ok() && names_seen_ < sequence)
+    status = absl::DataLossError("journal: an entry of names is missing");
+  return status;
+}
+
+void TableJournal::ApplyOwn(const storage::NamesEntry& entry) {
+  for (const Alias& alias : entry.aliases()) aliases_.Put(alias);
+  for (const std::string& alias : entry.deleted_aliases()) aliases_.Remove(alias);
+  if (!count_.has_value()) return;
+  if (entry.created()) ++*count_;
+  if (entry.has_removed() && !entry.has_model()) --*count_;
+}
+
+void TableJournal::ApplyNames(const storage::NamesEntry& entry) {
+  ApplyOwn(entry);
+  if (watcher_ == nullptr) return;
+  if (entry.has_removed()) {
+    watcher_(entry.removed(), true);
+  } else if (entry.has_model()) {
+    watcher_(entry.model(), false);
+  }
+}
+
+absl::Status TableJournal::Refresh() {
+  return options_.held_bytes == 0 ? absl::OkStatus() : ReadNames();
+}
+
+absl::Status TableJournal::ReadNames() {
+  const absl::StatusOr<uint64_t> sequence = ReadLast(names());
+  if (!sequence.ok()) return sequence.status();
+  MutexLock lock(&names_mutex_);
+  // Another thread may have read on.
+  return *sequence > names_seen_ ? CatchUp(*sequence) : absl::OkStatus();
+}
+
+void TableJournal::WatchModels(ModelWatcher watcher) {
+  // What was changed before it does not hear, if that can be read now.
+  if (watcher != nullptr) Refresh().IgnoreError();
+  MutexLock lock(&names_mutex_);
+  watcher_ = std::move(watcher);
+}
+
+void TableJournal::FollowNames() {
+  uint64_t seen = 0;
+  while (true) {
+    {
+      MutexLock lock(&names_mutex_);
+      if (stopping_) return;
+    }
+    seen = table_->AwaitCommit(seen, kFollowInterval);
+    // It is tried again.
+    ReadNames().IgnoreError();
+  }
+}
+
+absl::StatusOr<storage::ModelHeader> TableJournal::Find(absl::string_view name) {
+  storage::ModelHeader header;
+  const absl::StatusOr<bool> found =
+      table_rows::Read(*table_, table_keys::Header(name), header, "a model's header");
+  if (!found.ok()) return found.status();
+  if (!*found) return NoSuchModel(name);
+  return header;
+}
+
+absl::StatusOr<bool> TableJournal::Exists(absl::string_view name) {
+  const absl::StatusOr<storage::ModelHeader> found = Find(name);
+  if (found.ok()) return true;
+  if (absl::IsNotFound(found.status())) return false;
+  return found.status();
+}
+
+absl::StatusOr<std::vector<storage::ModelHeader>> TableJournal::List(absl::string_view after,
+                                                                     size_t limit) {
+  std::vector<storage::ModelHeader> page;
+  if (limit == 0) return page;
+  absl::Status failed;
+  KeyRange range = AllOf(table_keys::Header(""));
+  if (!after.empty()) range.begin = Only(table_keys::Header(after)).end;
+  absl::Status status = table_->Scan(range, [&](absl::string_view, absl::string_view value) {
+    failed = table_rows::Parse(value, page.emplace_back(), "a model's header");
+    return failed.ok() && page.size() < limit;
+  });
+  if (status.ok()) status = failed;
+  if (!status.ok()) return status;
+  return page;
+}
+
+absl::StatusOr<uint64_t> TableJournal::Count() {
+  if (absl::Status status = Refresh(); !status.ok()) return status;
+  MutexLock lock(&names_mutex_);
+  return CountLocked();
+}
+
+absl::StatusOr<uint64_t> TableJournal::CountLocked() {
+  if (count_.has_value()) return *count_;
+  // With the entry that they are the headers of.
+  const KeyRange ranges[] = {AllOf(table_keys::Header("")), Only(table_keys::Head(names()))};
+  const absl::StatusOr<std::unique_ptr<TableReader>> reader = table_->Freeze(ranges);
+  if (!reader.ok()) return reader.status();
+  storage::PartitionHead head;
+  const absl::StatusOr<bool> found =
+      table_rows::Read(**reader, ranges[1].begin, head, "the end of a partition");
+  if (!found.ok()) return found.status();
+  uint64_t count = 0;
+  absl::Status status = (*reader)->Scan(ranges[0], [&](absl::string_view, absl::string_view) {
+    ++count;
+    return true;
+  });
+  if (status.ok() && head.sequence() > names_seen_) status = CatchUp(head.sequence());
+  if (!status.ok()) return status;
+  count_ = count;
+  return count;
+}
+
+// With names_mutex_ held, as by all that ChangeNames calls.
+absl::Status TableJournal::Ask(const ModelGuard& guard) {
+  if (guard == nullptr) return absl::OkStatus();
+  storage::ModelHeader header;
+  absl::Status failed;
+  ModelsNow now;
+  now.find = [&](absl::string_view name) -> const storage::ModelHeader* {
+    absl::StatusOr<storage::ModelHeader> found = Find(name);
+    if (!found.ok()) {
+      if (!absl::IsNotFound(found.status())) failed = found.status();
+      return nullptr;
+    }
+    header = *std::move(found);
+    return &header;
+  };
+  now.count = [&]() -> absl::StatusOr<uint64_t> {
+    names_mutex_.AssertHeld();
+    return CountLocked();
+  };
+  absl::Status status = guard(now);
+  return failed.ok() ? status : failed;
+}
+
+absl::StatusOr<uint64_t> TableJournal::NextId(TableChange& change) {
+  const std::string key = table_keys::Meta("last_id");
+  const absl::StatusOr<std::optional<std::string>> last = table_->Get(key);
+  if (!last.ok()) return last.status();
+  const uint64_t id = last->has_value() ? table_keys::ReadNumber(**last) + 1 : 1;
+  change.puts.push_back({key, table_keys::Number(id)});
+  return id;
+}
+
+absl::Status TableJournal::CreateModel(storage::ModelHeader& header, const ModelGuard& guard) {
+  const std::string& name = header.model().name();
+  return ChangeNames([&](NamesChange& names) -> absl::Status {
+    const absl::StatusOr<bool> exists = Exists(name);
+    if (!exists.ok()) return exists.status();
+    if (*exists) return absl::AlreadyExistsError(absl::StrCat(name, " exists"));
+    if (absl::Status status = Ask(guard); !status.ok()) return status;
+    const absl::StatusOr<uint64_t> id = NextId(names.change);
+    if (!id.ok()) return id.status();
+    header.set_id(*id);
+    names.change.puts.push_back({table_rows::IsAlive(*id).key, ""});
+    *names.entry.mutable_model() = header;
+    names.entry.set_created(true);
+    return table_rows::Put(table_keys::Header(name), header, names.change);
+  });
+}
+
+absl::Status TableJournal::Replace(const storage::ModelHeader& header,
+                                   const storage::ModelHeader& before) {
+  const std::string& name = header.model().name();
+  return ChangeNames([&](NamesChange& names) -> absl::Status {
+    const absl::StatusOr<storage::ModelHeader> found = Find(name);
+    if (!found.ok()) return found.status();
+    if (found->id() != header.id()) return NoSuchModel(name);
+    if (!IsSame(*found, before)) return ChangedByAnother(name);
+    *names.entry.mutable_model() = header;
+    return table_rows::Put(table_keys::Header(name), header, names.change);
+  });
+}
+
+absl::Status TableJournal::Rename(const storage::ModelHeader& header,
+                                  const storage::ModelHeader& before) {
+  const std::string& name_before = before.model().name();
+  const std::string& name = header.model().name();
+  return ChangeNames([&](NamesChange& names) -> absl::Status {
+    const absl::StatusOr<storage::ModelHeader> found = Find(name_before);
+    if (!found.ok()) return found.status();
+    if (found->id() != header.id()) return NoSuchModel(name_before);
+    if (!IsSame(*found, before)) return ChangedByAnother(name_before);
+    const absl::StatusOr<bool> exists = Exists(name);
+    if (!exists.ok()) return exists.status();
+    if (*exists) return absl::AlreadyExistsError(absl::StrCat(name, " exists"));
+    TableChange& change = names.change;
+    change.deletions.push_back(Only(table_keys::Header(name_before)));
+    absl::Status status = table_rows::Put(table_keys::Header(name), header, change);
+    for (Alias alias : aliases_.AllOf(name_before)) {
+      alias.set_model(name);
+      if (status.ok()) status = table_rows::Put(table_keys::Alias(alias.name()), alias, change);
+      *names.entry.add_aliases() = std::move(alias);
+    }
+    *names.entry.mutable_model() = header;
+    *names.entry.mutable_removed() = *found;
+    return status;
+  });
+}
+
+absl::Status TableJournal::DeleteModel(absl::string_view name, const ModelGuard& guard) {
+  return ChangeNames([&](NamesChange& names) -> absl::Status {
+    const absl::StatusOr<storage::ModelHeader> header = Find(name);
+    if (!header.ok()) return header.status();
+    if (const std::vector<Alias> aliases = aliases_.AllOf(name); !aliases.empty())
+      return NamedBy(aliases.front().name(), name);
+    if (absl::Status status = Ask(guard); !status.ok()) return status;
+    names.change.deletions.push_back(Only(table_keys::Header(name)));
+    // By itself, and first: it waits for whatever is being written of the model, which the next deletion then sees.
+    names.change.deletions.push_back(Only(table_rows::IsAlive(header->id()).key));
+    names.change.deletions.push_back(AllOf(table_keys::Model(header->id())));
+    *names.entry.mutable_removed() = *header;
+    return absl::OkStatus();
+  });
+}
+
+absl::Status TableJournal::PutAlias(const Alias& alias, absl::string_view etag) {
+  return ChangeNames([&](NamesChange& names) -> absl::Status {
+    if (absl::Status status = aliases_.CheckEtag(alias.name(), etag); !status.ok()) return status;
+    const absl::StatusOr<bool> exists = Exists(alias.model());
+    if (!exists.ok()) return exists.status();
+    if (!*exists) return NoSuchModel(alias.model());
+    *names.entry.add_aliases() = alias;
+    return table_rows::Put(table_keys::Alias(alias.name()), alias, names.change);
+  });
+}
+
+absl::Status TableJournal::DeleteAlias(absl::string_view name, absl::string_view etag) {
+  return ChangeNames([&](NamesChange& names) -> absl::Status {
+    if (absl::Status status = aliases_.CheckEtag(name, etag); !status.ok()) return status;
+    names.entry.add_deleted_aliases(std::string(name));
+    names.change.deletions.push_back(Only(table_keys::Alias(name)));
+    return absl::OkStatus();
+  });
+}
+
+absl::Status TableJournal::ReadAliases() {
+  absl::Status failed;
+  absl::Status status =
+      table_->Scan(AllOf(table_keys::Alias("")), [&](absl::string_view, absl::string_view value) {
+        Alias alias;
+        failed = table_rows::Parse(value, alias, "an alias");
+        if (failed.ok()) aliases_.Put(alias);
+        return failed.ok();
+      });
+  return status.ok() ? failed : status;
+}
+
+}  // namespace perceptrond
