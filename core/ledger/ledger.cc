@@ -1,5 +1,6 @@
 #include "core/ledger/ledger.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/time/clock.h"
@@ -40,6 +41,7 @@ void Ledger::Resume(Producer& producer, int64_t next_offset) {
   const TornByException torn(*this);
   producer.turn.AssertHeld();
   if (next_offset <= producer.position().next_offset) return;
+  has_moved_ = true;
   stored_examples_.MarkIncomplete();
   const ProducerTable::Mutable moved = producers_.Move(producer);
   moved.position.next_offset = next_offset;
@@ -53,6 +55,7 @@ Ledger::Applied Ledger::Apply(Producer& producer, const Segment& segment, const 
   MutexLock lock(&mutex_);
   const TornByException torn(*this);
   on_locked();
+  has_moved_ = true;
   const size_t pending_bytes = pending_.memory_bytes();
   const ProducerTable::Mutable moved = producers_.Move(producer);
   auto unchanged = segment.unchanged.begin();
@@ -69,6 +72,7 @@ Ledger::Applied Ledger::Apply(Producer& producer, const Segment& segment, const 
   stored_examples_.Add(segment.sample, names);
   learned_predictions_.insert(learned_predictions_.end(), segment.predictions.begin(),
                               segment.predictions.end());
+  if (!segment.predictions.empty()) ++changes_;
   moved.position.next_offset += segment.rows;
   Applied applied;
   applied.pending_bytes = pending_.memory_bytes() - pending_bytes;
@@ -98,7 +102,7 @@ void Ledger::AddUpdate(const UpdateRow& update, std::optional<uint64_t> componen
         {update.row, update.revision, update.weight, update.score, update.age, update.rival});
   }
   pending_.Add(update);
-  NoteTrace();
+  NoteUpdate();
   if (!curve_points_.Wants(update.revision)) return;
   TheoremContext context = theorem_;
   context.components = components;
@@ -129,7 +133,7 @@ PassSummary Ledger::EndPass(Producer& producer, const Segment& segment) {
   ending.position.passes = segment.completed_pass;
   ending.position.last_pass = summary;
   ending.pass = PassProgress();
-  has_ended_something_ = true;
+  ++changes_;
   return summary;
 }
 
@@ -137,46 +141,66 @@ void Ledger::AddWeightReplacement(const UpdateRow& update,
                                   std::span<const ReplacementVector> vectors) {
   MutexLock lock(&mutex_);
   const TornByException torn(*this);
+  has_moved_ = true;
   progress_.AddWeightReplacement(update.revision);
   pending_.AddWeightReplacement(update, vectors);
-  NoteTrace();
+  NoteUpdate();
 }
 
 void AddFrequencyChange(const UpdateRow& update, const DocumentCounts& counts, Ledger& ledger) {
   MutexLock lock(&ledger.mutex_);
   const TornByException torn(ledger);
+  ledger.has_moved_ = true;
   ledger.progress_.AddInputChange(update.revision);
   ledger.stored_examples_.DropAll();
   ledger.pending_.AddFrequencyChange(update, counts);
-  ledger.NoteTrace();
+  ledger.NoteUpdate();
 }
 
 void Ledger::AddAnalysis(const ::perceptron::v1::Analysis& analysis) {
   MutexLock lock(&mutex_);
   const TornByException torn(*this);
+  has_moved_ = true;
   progress_.AddAnalysis(analysis);
-  has_ended_something_ = true;
+  ++changes_;
 }
 
 bool Ledger::must_be_written() {
   MutexLock lock(&mutex_);
-  return has_ended_something_ || !pending_.empty() || !learned_predictions_.empty();
+  return changes_ > taken_changes_;
 }
 
-JournalEntry Ledger::TakePending(bool* has_grown) {
+bool Ledger::has_moved() {
+  MutexLock lock(&mutex_);
+  return has_moved_;
+}
+
+bool Ledger::has_uncommitted() {
+  MutexLock lock(&mutex_);
+  return changes_ > committed_changes_;
+}
+
+void Ledger::OnCommitted(uint64_t changes) {
+  MutexLock lock(&mutex_);
+  committed_changes_ = std::max(committed_changes_, changes);
+}
+
+Ledger::Pending Ledger::TakePending() {
   MutexLock lock(&mutex_);
   const TornByException torn(*this);
-  has_ended_something_ = false;
-  JournalEntry entry;
+  Pending pending;
+  has_moved_ = false;
+  pending.changes = taken_changes_ = changes_;
+  JournalEntry& entry = pending.entry;
   entry.records = pending_.Take();
   entry.counters = StoredCounters();
   entry.positions = producers_.TakeMoved();
   entry.learned_predictions = std::exchange(learned_predictions_, {});
   entry.traceparent = std::exchange(traceparent_, {});
   const size_t before = std::exchange(producer_bytes_, producers_.memory_bytes());
-  if (has_grown != nullptr)
-    *has_grown = !entry.records.empty() || producer_bytes_ > before || stored_examples_.samples();
-  return entry;
+  pending.has_grown =
+      !entry.records.empty() || producer_bytes_ > before || stored_examples_.samples();
+  return pending;
 }
 
 storage::Counters Ledger::StoredCounters() const {

@@ -109,14 +109,26 @@ class Ledger {
   void Follow(const storage::Counters& counters,
               std::span<const storage::ProducerPosition> positions) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Takes everything since the last call, for the journal: the pending updates, with counters and
-  // positions of the same moment. Leaves model_id to the caller. Sets *has_grown if the model may
-  // take more memory than at the last call: by updates, new producers, or its sample.
-  JournalEntry TakePending(bool* has_grown = nullptr) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Everything since the last TakePending, for the journal.
+  struct Pending {
+    // The pending updates, with counters and positions of the same moment. Without model_id.
+    JournalEntry entry;
+    // The model may take more memory than at the last call: by updates, new producers, or its sample.
+    bool has_grown = false;
+    // For OnCommitted.
+    uint64_t changes = 0;
+  };
+  Pending TakePending() ABSL_LOCKS_EXCLUDED(mutex_);
+  // The journal has what a TakePending returned with this Pending::changes, and what those before did.
+  void OnCommitted(uint64_t changes) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Whether there is more to be written than counts and positions of correct rows: updates, the end of
   // a pass, an analysis, learned predictions.
   bool must_be_written() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whether anything has changed since the last TakePending.
+  bool has_moved() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whether such a thing is not known to be in the journal.
+  bool has_uncommitted() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Whether an allocation failed while an update was applied, to the state or here: what is in
   // memory is then no consistent cut, must not be written, and must be loaded again. Takes no lock.
@@ -150,7 +162,8 @@ class Ledger {
                                  Ledger& ledger);
 
   // The caller's call has an update.
-  void NoteTrace() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+  void NoteUpdate() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    ++changes_;
     if (current_traceparent != nullptr && traceparent_.empty()) traceparent_ = *current_traceparent;
   }
   void MarkTorn() { torn_.store(true, std::memory_order_release); }
@@ -183,8 +196,11 @@ class Ledger {
   // Those of progress_, for rules that count them at each update and prediction.
   std::atomic<uint64_t> examples_;
   std::atomic<bool> torn_ = false;
-  // A pass or an analysis has ended since the last TakePending.
-  bool has_ended_something_ ABSL_GUARDED_BY(mutex_) = false;
+  bool has_moved_ ABSL_GUARDED_BY(mutex_) = false;
+  // Counts what must_be_written() names; how much of it was taken, and was committed.
+  uint64_t changes_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t taken_changes_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t committed_changes_ ABSL_GUARDED_BY(mutex_) = 0;
   // JournalEntry::learned_predictions.
   std::vector<uint64_t> learned_predictions_ ABSL_GUARDED_BY(mutex_);
   // JournalEntry::traceparent.

@@ -162,6 +162,8 @@ struct ModelCore {
   // mutable: reading the ledger locks it.
   mutable Ledger ledger;
   Guarded<JournalUse> journal_use;
+  // The model is among those whose counters its committer has deferred.
+  std::atomic<bool> counts_deferred = false;
   // Used without ModelCache::Acquire since the cache looked last (ModelHandle).
   std::atomic<bool> used = false;
   // A row was scored since ModelExpiry looked last, which sets it anew before the model is used. Outlives the model:

@@ -41,6 +41,30 @@ Committer::~Committer() {
   thread_.join();
 }
 
+bool Committer::Defer(const std::shared_ptr<Model>& model) {
+  if (options_.counters_delay == absl::ZeroDuration()) return false;
+  // While the journal does not answer, counts do not wait for it without an end.
+  const int64_t since = writing_since_nanos_.load(std::memory_order_relaxed);
+  if (since != 0 &&
+      absl::Nanoseconds(absl::GetCurrentTimeNanos() - since) > options_.counters_delay)
+    return false;
+  Ledger& ledger = model->ledger();
+  // What a sample takes is looked at by the thread.
+  if (ledger.torn() || ledger.stored_examples().samples() || ledger.has_uncommitted()) return false;
+  DeferCounts(model);
+  return true;
+}
+
+void Committer::DeferCounts(const std::shared_ptr<Model>& model) {
+  std::atomic<bool>& is_deferred = model->core().counts_deferred;
+  if (is_deferred.load()) return;
+  const absl::Time due = absl::Now() + options_.counters_delay;
+  MutexLock lock(&mutex_);
+  if (is_deferred.load()) return;
+  deferred_.push_back({due, model});
+  is_deferred.store(true);
+}
+
 void Committer::Submit(std::shared_ptr<Model> model, std::shared_ptr<CommitWaiter> waiter,
                        absl::Duration delay) {
   const absl::Time now = absl::Now();
@@ -53,8 +77,12 @@ void Committer::Submit(std::shared_ptr<Model> model, std::shared_ptr<CommitWaite
   queue_.push_back({now, std::move(model), std::move(waiter)});
 }
 
-void Committer::Submit(std::shared_ptr<Model> model, Done done) {
-  Submit(std::move(model), std::make_shared<Callback>(std::move(done)), absl::ZeroDuration());
+void Committer::Submit(std::shared_ptr<Model> model, Done done, bool whole) {
+  auto waiter = std::make_shared<Callback>(std::move(done));
+  const absl::Time now = absl::Now();
+  MutexLock lock(&mutex_);
+  due_ = std::min(due_, now);
+  queue_.push_back({now, std::move(model), std::move(waiter), 1, whole});
 }
 
 absl::Duration Committer::oldest_wait() const {
@@ -65,7 +93,8 @@ absl::Duration Committer::oldest_wait() const {
   return std::max(absl::Now() - oldest, absl::ZeroDuration());
 }
 
-absl::Status Committer::Commit(std::shared_ptr<Model> model) {
+absl::Status Committer::Commit(std::span<const std::shared_ptr<Model>> models) {
+  if (models.empty()) return absl::OkStatus();
   Mutex mutex;
   std::optional<absl::Status> result;
   auto waiter = std::make_shared<Callback>([&](absl::Status status) {
@@ -76,7 +105,9 @@ absl::Status Committer::Commit(std::shared_ptr<Model> model) {
     const absl::Time now = absl::Now();
     MutexLock lock(&mutex_);
     due_ = std::min(due_, now);
-    queue_.push_back({now, std::move(model), std::move(waiter), 1, true});
+    for (const std::shared_ptr<Model>& model : models.first(models.size() - 1))
+      queue_.push_back({now, model, nullptr, 1, true});
+    queue_.push_back({now, models.back(), std::move(waiter), 1, true});
   }
   const auto answered = [&result] { return result.has_value(); };
   const WaitTimer timer(Wait::kCommit);
@@ -88,6 +119,7 @@ absl::Status Committer::Commit(std::shared_ptr<Model> model) {
 void Committer::Run() {
   NameThisThread("committer");
   std::vector<Submission> submissions;
+  std::vector<std::shared_ptr<Model>> due;
   bool unsynced = false;
   absl::Time last_sync = absl::Now();
   while (true) {
@@ -95,17 +127,17 @@ void Committer::Run() {
     {
       MutexLock lock(&mutex_);
       writing_since_ = absl::InfiniteFuture();
-      AwaitDue(std::min(unsynced ? last_sync + options_.interval : absl::InfiniteFuture(),
-                        waiting_.empty() ? absl::InfiniteFuture() : waiting_.front().due));
+      AwaitDue(unsynced ? last_sync + options_.interval : absl::InfiniteFuture());
       submissions.swap(queue_);
       due_ = absl::InfiniteFuture();
       if (!submissions.empty()) writing_since_ = submissions.front().time;
       stop = stopping_ && submissions.empty();
+      due = TakeDue(stop);
     }
-    const bool counters_are_due = !waiting_.empty() && waiting_.front().due <= absl::Now();
-    if (!submissions.empty() || counters_are_due || stop) {
-      CommitAll(submissions, stop);
+    if (!submissions.empty() || !due.empty()) {
+      CommitAll(submissions, due);
       submissions.clear();
+      due.clear();
       unsynced = options_.durability == Durability::kInterval;
     }
     if (unsynced && (stop || absl::Now() >= last_sync + options_.interval)) {
@@ -118,17 +150,21 @@ void Committer::Run() {
 }
 
 void Committer::AwaitDue(absl::Time deadline) {
-  const auto sooner = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return stopping_ || due_ < wakes_at_;
+  const auto next = [this, deadline]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return std::min({due_, deadline, FirstDeferred()});
+  };
+  const auto sooner = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return stopping_ || next() < wakes_at_;
   };
   // After a batch another one is likely: the thread sleeps as long as that may wait, so that it
   // need not be woken to learn when it is due.
   absl::Time expected = absl::Now() + kLongDelay;
-  for (absl::Time now = absl::Now(); !stopping_ && now < std::min(due_, deadline);
-       now = absl::Now()) {
-    wakes_at_ = std::min({due_, deadline, expected});
-    // Whatever becomes of the clock meanwhile, what is in the queue waits no longer.
-    const absl::Duration most = queue_.empty() ? absl::InfiniteDuration() : kLongDelay;
+  for (absl::Time now = absl::Now(); !stopping_ && now < next(); now = absl::Now()) {
+    wakes_at_ = std::min(next(), expected);
+    // Whatever becomes of the clock meanwhile, nothing waits longer than it may.
+    const absl::Duration most = !queue_.empty()      ? kLongDelay
+                                : !deferred_.empty() ? options_.counters_delay
+                                                     : absl::InfiniteDuration();
     if (mutex_.AwaitWithTimeout(absl::Condition(&sooner), std::min(wakes_at_ - now, most)))
       continue;
     if (!queue_.empty()) return;
@@ -136,68 +172,66 @@ void Committer::AwaitDue(absl::Time deadline) {
   }
 }
 
-std::vector<std::shared_ptr<Model>> Committer::Choose(const std::vector<Submission>& submissions,
-                                                      bool all) {
-  std::vector<std::shared_ptr<Model>> chosen;
-  std::vector<std::shared_ptr<Model>> others;
-  absl::flat_hash_set<Model*> are_chosen;
-  const auto choose = [&](const std::shared_ptr<Model>& model) {
-    if (are_chosen.insert(model.get()).second) chosen.push_back(model);
-  };
-  for (const Submission& submission : submissions) {
-    const std::shared_ptr<Model>& model = submission.model;
-    if (model == nullptr) {
-      all = true;
-    } else if (submission.whole || !CanWait(*model)) {
-      choose(model);
-    } else {
-      others.push_back(model);
-    }
-  }
+absl::Time Committer::FirstDeferred() const {
+  if (deferred_.empty()) return absl::InfiniteFuture();
+  const absl::Time due = deferred_.front().due;
+  // If the clock was set back, now.
+  return due > absl::Now() + options_.counters_delay ? absl::InfinitePast() : due;
+}
+
+std::vector<std::shared_ptr<Model>> Committer::TakeDue(bool all) {
+  std::vector<std::shared_ptr<Model>> due;
   const absl::Time now = absl::Now();
-  for (const Waiting& waiting : waiting_) {
-    if (all || waiting.due <= now) choose(waiting.model);
+  for (; !deferred_.empty() && (all || FirstDeferred() <= now); deferred_.pop_front()) {
+    due.push_back(std::move(deferred_.front().model));
+    // Before its counts are taken: what comes later is deferred anew.
+    due.back()->core().counts_deferred.store(false);
   }
-  for (const std::shared_ptr<Model>& model : others) {
-    if (all) {
-      choose(model);
-    } else if (!are_chosen.contains(model.get()) && are_waiting_.insert(model.get()).second) {
-      waiting_.push_back({now + options_.counters_delay, model});
-    }
-  }
-  std::erase_if(waiting_, [&](const Waiting& waiting) {
-    return are_chosen.contains(waiting.model.get()) && are_waiting_.erase(waiting.model.get()) > 0;
-  });
-  return chosen;
+  return due;
 }
 
-bool Committer::CanWait(Model& model) const {
-  return options_.counters_delay > absl::ZeroDuration() && !model.ledger().must_be_written() &&
-         model.closed().ok();
-}
-
-void Committer::CommitAll(const std::vector<Submission>& submissions, bool all) {
+void Committer::CommitAll(const std::vector<Submission>& submissions,
+                          const std::vector<std::shared_ptr<Model>>& due) {
   Results results;
   Batch batch;
-  for (const std::shared_ptr<Model>& model : Choose(submissions, all)) {
-    absl::Status& result = results[model.get()];
-    result = model->closed();
-    if (!result.ok() && !model->ledger().torn()) continue;
-    if (Add(model, batch)) continue;
-    result = OutOfMemory();
+  absl::flat_hash_set<std::shared_ptr<Model>> sampled;
+  const auto add = [&](const std::shared_ptr<Model>& model) {
+    const auto [result, is_new] = results.try_emplace(model.get(), model->closed());
+    if (!is_new || (!result->second.ok() && !model->ledger().torn())) return;
+    if (Add(model, batch)) return;
+    result->second = OutOfMemory();
     on_failure_(*model, OutOfMemory());
+  };
+  for (const std::shared_ptr<Model>& model : due)
+    if (model->ledger().has_moved()) add(model);
+  for (const Submission& submission : submissions) {
+    const std::shared_ptr<Model>& model = submission.model;
+    Ledger& ledger = model->ledger();
+    const bool defers = !submission.whole && options_.counters_delay > absl::ZeroDuration();
+    if ((defers ? ledger.must_be_written() : ledger.has_moved()) || ledger.torn() ||
+        !model->closed().ok()) {
+      add(model);
+    } else if (defers) {
+      DeferCounts(model);
+      // What a sample takes.
+      if (ledger.stored_examples().samples()) sampled.insert(model);
+    }
   }
   if (!batch.entries.empty()) Write(batch, results);
-  // One that was not chosen has nothing to write that cannot wait.
-  for (const Submission& submission : submissions)
-    submission.waiter->Committed(submission.count, results[submission.model.get()]);
+  for (const std::shared_ptr<Model>& model : sampled) on_commit_(model);
+  // What was not written has nothing that cannot wait.
+  for (const Submission& submission : submissions) {
+    if (submission.waiter != nullptr)
+      submission.waiter->Committed(submission.count, results[submission.model.get()]);
+  }
 }
 
 bool Committer::Add(const std::shared_ptr<Model>& model, Batch& batch) {
   if (model->ledger().torn()) return false;
-  bool has_grown = false;
+  Ledger::Pending pending;
   const absl::Status taken = WithinMemory([&] {
-    batch.entries.push_back(model->ledger().TakePending(&has_grown));
+    pending = model->ledger().TakePending();
+    batch.entries.push_back(std::move(pending.entry));
     return absl::OkStatus();
   });
   // Looked at after what was taken, which is then discarded.
@@ -209,13 +243,15 @@ bool Committer::Add(const std::shared_ptr<Model>& model, Batch& batch) {
   // The id of a prediction that was acknowledged must not come back; counts may.
   const JournalEntry& entry = batch.entries.back();
   batch.syncs |= !entry.records.empty() || !entry.learned_predictions.empty();
-  batch.grown.push_back(has_grown);
+  batch.changes.push_back(pending.changes);
+  batch.grown.push_back(pending.has_grown);
   batch.models.push_back(model);
   return true;
 }
 
 void Committer::Write(Batch& batch, Results& results) {
   const absl::Time begin = absl::Now();
+  writing_since_nanos_.store(absl::ToUnixNanos(begin), std::memory_order_relaxed);
   CommitOutcome outcome;
   absl::Status written = WithinMemory([&] {
     const bool sync = batch.syncs && options_.durability == Durability::kSync;
@@ -227,6 +263,7 @@ void Committer::Write(Batch& batch, Results& results) {
     written = outcome.stale ? WrittenByAnother()
                             : absl::UnavailableError("the journal takes no more now");
   }
+  writing_since_nanos_.store(0, std::memory_order_relaxed);
   busy_nanos_.fetch_add(absl::ToInt64Nanoseconds(absl::Now() - begin), std::memory_order_relaxed);
   (written.ok() ? commits_ : failures_).fetch_add(1, std::memory_order_relaxed);
   for (size_t i = 0; i < batch.models.size(); ++i) {
@@ -236,6 +273,7 @@ void Committer::Write(Batch& batch, Results& results) {
       on_failure_(model, results[&model]);
       continue;
     }
+    model.ledger().OnCommitted(batch.changes[i]);
     if (!batch.grown[i]) continue;
     uint64_t bytes = 0;
     for (const storage::UpdateRecord& record : batch.entries[i].records)

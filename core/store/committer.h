@@ -1,6 +1,7 @@
 // Makes what was learned durable, for many models and streams at once (group commit): one thread
 // takes the pending updates of every model that was submitted, writes them in one batch with at
 // most one fsync, and notifies everybody who waits. All models are of one partition of the journal.
+// Counts of correct rows may be deferred.
 #pragma once
 
 #include <atomic>
@@ -8,11 +9,11 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <span>
 #include <thread>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -53,9 +54,9 @@ class Committer {
     Durability durability = Durability::kSync;
     // For kInterval.
     absl::Duration interval = absl::Milliseconds(100);
-    // Above zero: submissions of a model that has nothing but counters and positions to write are
-    // answered at once, and these written this much later, so that a stream without updates writes next
-    // to nothing. A producer that resumes says what was acknowledged to it.
+    // Above zero: counters and positions that correct rows alone have moved are written with the model's next update,
+    // or this much later, so that a stream without updates writes next to nothing. A crash may lose them. A producer
+    // that resumes says what was acknowledged to it.
     absl::Duration counters_delay = absl::ZeroDuration();
   };
   using Done = absl::AnyInvocable<void(absl::Status)>;
@@ -70,17 +71,22 @@ class Committer {
   // Notifies every waiter first.
   ~Committer();
 
-  // Notifies the waiter once everything that the model learned before this call is durable, or why
+  // True if counts may be deferred, and the model has learned nothing but correct rows since its last commit: their
+  // counts are written within counters_delay, and the caller may answer at once. False: Submit. Takes no lock of this,
+  // but for a model's first row since they were written.
+  bool Defer(const std::shared_ptr<Model>& model) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Notifies the waiter once everything that the model learned before this call is durable, but what Defer defers, or why
   // it is not. Submissions are answered in their order. Begins to write after at most `delay`, or
   // when the batch before is written, if that is later. delay: from 0 to kLongDelay.
   void Submit(std::shared_ptr<Model> model, std::shared_ptr<CommitWaiter> waiter,
               absl::Duration delay) ABSL_LOCKS_EXCLUDED(mutex_);
-  // One submission without a delay, answered by `done`.
-  void Submit(std::shared_ptr<Model> model, Done done) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Writes what the model has learned, counters too, and waits for it.
-  absl::Status Commit(std::shared_ptr<Model> model) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Writes what all models that were submitted here have learned, counters too, and waits for it.
-  void Flush() ABSL_LOCKS_EXCLUDED(mutex_) { (void)Commit(nullptr); }
+  // One submission without a delay, answered by `done`. `whole`: counts and positions of correct rows are durable then,
+  // too.
+  void Submit(std::shared_ptr<Model> model, Done done, bool whole = false)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Writes what the models have learned, counters too, and waits for it, and for what is written before. The last
+  // one's status.
+  absl::Status Commit(std::span<const std::shared_ptr<Model>> models) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Batches written, and batches that could not be.
   uint64_t commits() const { return commits_.load(std::memory_order_relaxed); }
@@ -95,39 +101,41 @@ class Committer {
  private:
   struct Submission {
     absl::Time time;
-    // Null: all models whose counters wait.
     std::shared_ptr<Model> model;
+    // Null: nobody waits.
     std::shared_ptr<CommitWaiter> waiter;
     // How many of this waiter in a row it stands for.
     size_t count = 1;
-    // Counters are written, too.
+    // Counts and positions of correct rows are not deferred.
     bool whole = false;
   };
-  // A model whose counters wait.
-  struct Waiting {
+  // A model whose counters are deferred.
+  struct Deferred {
     absl::Time due;
     std::shared_ptr<Model> model;
   };
 
   void Run() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Waits until the queue is due, `deadline`, or the end.
+  void DeferCounts(const std::shared_ptr<Model>& model) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Waits until something is to be written, `deadline`, or the end.
   void AwaitDue(absl::Time deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // `all`: every model's counters that wait, too.
-  void CommitAll(const std::vector<Submission>& submissions, bool all);
-  // The models to be written: of these submissions, and those whose counters have waited. The others'
-  // counters wait from now on.
-  std::vector<std::shared_ptr<Model>> Choose(const std::vector<Submission>& submissions, bool all);
+  void CommitAll(const std::vector<Submission>& submissions,
+                 const std::vector<std::shared_ptr<Model>>& due);
+  // When the first of deferred_ is due; InfiniteFuture if there is none.
+  absl::Time FirstDeferred() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Takes the models whose counters have been deferred for long enough. `all`: every one.
+  std::vector<std::shared_ptr<Model>> TakeDue(bool all) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   using Results = absl::flat_hash_map<Model*, absl::Status>;
   // What is written at once: models, and an entry of each.
   struct Batch {
     std::vector<std::shared_ptr<Model>> models;
     std::vector<JournalEntry> entries;
-    // Whether the model may take more memory than before.
+    // Ledger::Pending's.
+    std::vector<uint64_t> changes;
     std::vector<char> grown;
     // Some entry has updates or learned predictions, which a commit syncs with Durability::kSync.
     bool syncs = false;
   };
-  bool CanWait(Model& model) const;
   // Takes the model's pending updates. False if its ledger is torn, or is torn by this.
   bool Add(const std::shared_ptr<Model>& model, Batch& batch);
   void Write(Batch& batch, Results& results);
@@ -139,16 +147,17 @@ class Committer {
   std::atomic<uint64_t> commits_ = 0;
   std::atomic<uint64_t> failures_ = 0;
   std::atomic<int64_t> busy_nanos_ = 0;
-  // Used by the thread alone: each model once, by the time when it is due.
-  std::deque<Waiting> waiting_;
-  absl::flat_hash_set<Model*> are_waiting_;
+  // When the batch that is being written was begun, in Unix time; 0: none is.
+  std::atomic<int64_t> writing_since_nanos_ = 0;
 
   mutable Mutex mutex_;
+  // Each model once (ModelCore::counts_deferred), by the time when it is due.
+  std::deque<Deferred> deferred_ ABSL_GUARDED_BY(mutex_);
   // By time.
   std::vector<Submission> queue_ ABSL_GUARDED_BY(mutex_);
   // When queue_ is to be written; InfiniteFuture if it is empty.
   absl::Time due_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();
-  // Until when the thread sleeps, unless the queue is due before.
+  // Until when the thread sleeps, unless something is due before.
   absl::Time wakes_at_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
   // Time of the oldest submission that is being written; InfiniteFuture if none is.
   absl::Time writing_since_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();

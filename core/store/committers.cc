@@ -19,14 +19,9 @@ void Committers::Submit(std::shared_ptr<Model> model, std::shared_ptr<CommitWait
   committer.Submit(std::move(model), std::move(waiter), delay);
 }
 
-void Committers::Submit(std::shared_ptr<Model> model, Committer::Done done) {
+void Committers::Submit(std::shared_ptr<Model> model, Committer::Done done, bool whole) {
   Committer& committer = Of(*model);
-  committer.Submit(std::move(model), std::move(done));
-}
-
-absl::Status Committers::Commit(std::shared_ptr<Model> model) {
-  Committer& committer = Of(*model);
-  return committer.Commit(std::move(model));
+  committer.Submit(std::move(model), std::move(done), whole);
 }
 
 uint64_t Committers::commits() const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "core/store/committer.h"
@@ -19,10 +20,15 @@ class Committers {
   // As Committer's. A waiter's submissions are of models of one partition.
   void Submit(std::shared_ptr<Model> model, std::shared_ptr<CommitWaiter> waiter,
               absl::Duration delay);
-  void Submit(std::shared_ptr<Model> model, Committer::Done done);
-  absl::Status Commit(std::shared_ptr<Model> model);
-  // Committer::Flush of the partition with this model.
-  void FlushPartitionOf(const Model& model) { Of(model).Flush(); }
+  void Submit(std::shared_ptr<Model> model, Committer::Done done, bool whole = false);
+  bool Defer(const std::shared_ptr<Model>& model) { return Of(*model).Defer(model); }
+  absl::Status Commit(const std::shared_ptr<Model>& model) {
+    return Of(*model).Commit({&model, 1});
+  }
+  // Of models of one partition.
+  absl::Status CommitAll(std::span<const std::shared_ptr<Model>> models) {
+    return models.empty() ? absl::OkStatus() : Of(*models.front()).Commit(models);
+  }
 
   // The sums.
   uint64_t commits() const;

@@ -49,6 +49,8 @@ absl::StatusOr<Backup> Store::CreateBackup(uint32_t keep) {
     MutexLock lock(&mutex_);
     backs_up_ = false;
   };
+  // Counts of correct rows that were acknowledged, too. The journal says if it cannot be written.
+  (void)committer_->CommitAll(cache_.All());
   absl::StatusOr<Backup> backup = journal_->BackUp(Backups(options_.backup_directory), keep);
   if (backup.ok()) return backup;
   return KeepGoing() ? BackupError(backup.status()) : StoppedError();

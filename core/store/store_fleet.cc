@@ -47,14 +47,14 @@ void Store::Drop(const std::vector<std::shared_ptr<Model>>& models, bool commit,
   if (commit && !models.empty()) {
     // Then all that was acknowledged can be written, counts of correct rows, too.
     for (const std::shared_ptr<Model>& model : models) StopLearning(model->core(), why);
-    committer_->FlushPartitionOf(*models.front());
+    (void)committer_->CommitAll(models);
   }
   for (const std::shared_ptr<Model>& model : models) {
     model->core().is_last_copy.store(true, std::memory_order_release);
     model->Close(why);
   }
   // After this nothing of them is being written.
-  if (commit && !models.empty()) committer_->FlushPartitionOf(*models.front());
+  if (commit && !models.empty()) (void)committer_->Commit(models.back());
   for (const std::shared_ptr<Model>& model : models) {
     streams_.EndAll(model->uid(), why);
     RemoveFromMemory(*model, absl::OkStatus());

@@ -121,12 +121,18 @@ void Learn(const Backend& backend, Call& call, const LearnExamplesRequest& reque
   // By the time of the commit the request is gone.
   call.memory().Set(MemoryUse::kRequests, uncommitted_bytes);
   call.memory().Set(MemoryUse::kAnswers, bytes.Length());
+  // A call claims no position, as a stream does: it is durable when it is acknowledged.
+  const bool has_position = !request.message.producer_id().empty();
+  if (!has_position && claimed == nullptr && backend.store.committer().Defer(model))
+    return FinishUnary(call, status, bytes);
   call.timing().Switch(Part::kCommit);
-  backend.store.committer().Submit(std::move(model),
-                                   [&call, status, bytes, claimed](const absl::Status& durable) {
-                                     JoinOnceDurable(claimed)(durable);
-                                     FinishUnary(call, durable.ok() ? status : durable, bytes);
-                                   });
+  backend.store.committer().Submit(
+      std::move(model),
+      [&call, status, bytes, claimed](const absl::Status& durable) {
+        JoinOnceDurable(claimed)(durable);
+        FinishUnary(call, durable.ok() ? status : durable, bytes);
+      },
+      has_position);
 }
 
 Placement PlacementOfLearn(Store& store, const LearnExamplesRequest& request) {

@@ -128,15 +128,20 @@ absl::Status LearnSession::Accept(const Request& request, size_t /*bytes*/, bool
   }
   ++messages_;
   absl::Duration delay;
+  bool is_ready = false;
+  // Its rows' counts may wait, unless a prediction is joined.
+  const bool is_deferred = answer.claimed == nullptr && store_.committer().Defer(*model);
   {
     MutexLock lock(&mutex_);
     if (opened != nullptr) opened_ = std::move(opened);
     bytes_ += answer.bytes;
     name_table_bytes_ = batch_.stream_names_bytes();
     answers_.push_back(std::move(answer));
+    is_ready = is_deferred && ready_answers_ + 1 == answers_.size() && failure_.ok();
+    if (is_ready) ++ready_answers_;
     delay = CommitDelay(more);
   }
-  store_.committer().Submit(*std::move(model), shared_from_this(), delay);
+  if (!is_ready) store_.committer().Submit(*std::move(model), shared_from_this(), delay);
   return absl::OkStatus();
 }
 

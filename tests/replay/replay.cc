@@ -234,7 +234,7 @@ JournalEntry Record(const Case& one, const storage::ModelHeader& header, MemoryJ
   LearnOutcome outcome;
   Check(model->Learn(call, outcome).ok() && outcome.row_errors.empty(), "learning " + one.name);
   Print(*model, one.kind, one.classes);
-  return model->ledger().TakePending();
+  return model->ledger().TakePending().entry;
 }
 
 void RecordAll(std::ostream& file) {

@@ -15,7 +15,7 @@ inline absl::StatusOr<ModelAnalysis> Analyzed(Model& model, const AnalysisOption
 
 // Loads the model from the journal, as after a crash.
 inline std::shared_ptr<Model> Reload(LoneModel& lone) {
-  JournalEntry entry = lone.model->ledger().TakePending();
+  JournalEntry entry = lone.model->ledger().TakePending().entry;
   entry.model_id = lone.model->id();
   EXPECT_OK(lone.journal.Commit({&entry, 1}, {}).status());
   return Model::Load(lone.journal.Find(lone.model->name()).value(), lone.journal, Model::Limits())

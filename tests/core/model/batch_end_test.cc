@@ -103,7 +103,7 @@ TEST_F(BatchEndStore, AMarkSentAgainEndsNoBatch) {
 TEST(BatchEnd, ThatACrashCutOffComesBeforeTheNextExample) {
   LoneModel lone(Settings(1, 2));
   lone.Learn(Ones(2).batch(), 1);
-  JournalEntry entry = lone.model->ledger().TakePending();
+  JournalEntry entry = lone.model->ledger().TakePending().entry;
   ASSERT_EQ(entry.records.size(), 2U);
   entry.model_id = lone.model->id();
   entry.records.pop_back();

@@ -156,7 +156,7 @@ TEST_P(StoppedWork, PredictionsAndExplanationsEndAtEachCheckAndChangeNothing) {
 
 TEST_P(StoppedWork, AStoppedLoadIsNoDamage) {
   const auto lone = Learned(examples_.size());
-  JournalEntry entry = lone->model->ledger().TakePending();
+  JournalEntry entry = lone->model->ledger().TakePending().entry;
   entry.model_id = lone->model->id();
   ASSERT_OK(lone->journal.Commit({&entry, 1}, {}).status());
   const storage::ModelHeader header = lone->journal.Find(lone->model->name()).value();

@@ -42,7 +42,7 @@ TEST_P(DamagedRecords, AreDataLoss) {
   call.completed_pass = 1;
   LearnOutcome outcome;
   ASSERT_OK(model->Learn(call, outcome));
-  JournalEntry entry = model->ledger().TakePending();
+  JournalEntry entry = model->ledger().TakePending().entry;
   ASSERT_EQ(entry.records.size(), GetParam().learner == "batch-perceptron" ? 2U : 1U);
   entry.model_id = model->id();
   GetParam().change(entry.records);

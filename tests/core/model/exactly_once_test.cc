@@ -304,7 +304,7 @@ TEST_F(ExactlyOnce, CallersOfANewNameMeetOneProducer) {
 
 TEST_F(ExactlyOnce, ACutDropsThePredictionsOfItsRowsButNotOfErrorsAndReplays) {
   ASSERT_OK(Learn(three_, 0));
-  EXPECT_TRUE(model_->ledger().TakePending().learned_predictions.empty());
+  EXPECT_TRUE(model_->ledger().TakePending().entry.learned_predictions.empty());
   // A replay, an update, an error, and a right row.
   const Columns four = Columns()
                            .AddDense({3, 1}, 1)
@@ -322,21 +322,22 @@ TEST_F(ExactlyOnce, ACutDropsThePredictionsOfItsRowsButNotOfErrorsAndReplays) {
   EXPECT_EQ(outcome_.duplicates, 1U);
   ASSERT_EQ(outcome_.row_errors.size(), 1U);
   EXPECT_EQ(outcome_.row_errors[0].row, 2U);
-  EXPECT_EQ(model_->ledger().TakePending().learned_predictions, (std::vector<uint64_t>{11, 13}));
+  EXPECT_EQ(model_->ledger().TakePending().entry.learned_predictions,
+            (std::vector<uint64_t>{11, 13}));
 }
 
 TEST_F(ExactlyOnce, ACutCountsExactlyWhatItHolds) {
   ASSERT_OK(Learn(three_, 0, 1));
-  const JournalEntry first = model_->ledger().TakePending();
+  const JournalEntry first = model_->ledger().TakePending().entry;
   EXPECT_EQ(first.counters.report().updates(), LastRevision(first.records.back()));
   EXPECT_EQ(first.positions.at(0).next_offset(), 3);
   EXPECT_EQ(first.positions.at(0).passes(), 1);
-  const JournalEntry idle = model_->ledger().TakePending();
+  const JournalEntry idle = model_->ledger().TakePending().entry;
   EXPECT_TRUE(idle.records.empty());
   EXPECT_TRUE(idle.positions.empty());
   EXPECT_EQ(idle.counters.report().updates(), first.counters.report().updates());
   ASSERT_OK(Learn(three_, 3));
-  const JournalEntry second = model_->ledger().TakePending();
+  const JournalEntry second = model_->ledger().TakePending().entry;
   EXPECT_EQ(second.positions.at(0).next_offset(), 6);
   EXPECT_EQ(second.positions.at(0).pass().summary().examples(), 3U);
 }

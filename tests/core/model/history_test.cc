@@ -67,7 +67,7 @@ TEST(LearningCurve, MessagesAndCommitsDoNotDecideWhereTheyHavePoints) {
   LoneModel parts(testing::DenseSettings("m", 3));
   for (size_t begin = 0; begin < examples.size(); begin += 37) {
     parts.Learn(Columns(examples, begin, begin + 37).batch());
-    if (begin % 2 == 0) parts.model->ledger().TakePending();
+    if (begin % 2 == 0) parts.model->ledger().TakePending().entry;
   }
   const LearningCurve curves = MakeLearningCurve(*whole.model);
   EXPECT_GT(whole.model->revision(), 4 * CurvePoints::kMaxPoints);

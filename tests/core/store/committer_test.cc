@@ -58,6 +58,11 @@ class CommitterTest : public testing::StoreTest {
   void Submit(const std::shared_ptr<Waiter>& waiter, absl::Duration delay) {
     store_->committer().Submit(model_, waiter, delay);
   }
+  // Something that must be written: the end of a pass.
+  void Learn() {
+    Producer producer("");
+    LearnAlone(*model_, testing::Columns().AddDense({1}, 1), producer, {}, 1);
+  }
 
   std::shared_ptr<Model> model_;
   const std::shared_ptr<Waiter> first_ = std::make_shared<Waiter>();
@@ -74,6 +79,7 @@ TEST_F(CommitterTest, WhatAWaiterSubmitsInARowIsOneCommitAndOneCall) {
   Submit(first_, absl::ZeroDuration());
   first_->Await(1);
   const uint64_t commits = store_->committer().commits();
+  Learn();
   for (int i = 0; i < 5; ++i)
     Submit(second_, i % 2 == 0 ? Committer::kLongDelay : absl::ZeroDuration());
   first_->LetGo();
@@ -152,11 +158,12 @@ TEST_F(WaitingCountersTest, TheyAreWrittenByThemselvesWhenTheyAreDue) {
   }
 }
 
-TEST_F(WaitingCountersTest, AFlushWritesThemAndSoDoesAWholeCommit) {
+TEST_F(WaitingCountersTest, AWholeCommitWritesThem) {
   OpenWith(absl::Hours(1));
   Learn(1);
   Learn(2);
-  store_->committer().FlushPartitionOf(*store_->GetIfLoaded("a"));
+  const std::shared_ptr<Model> model = store_->GetIfLoaded("a");
+  EXPECT_OK(store_->committer().CommitAll({&model, 1}));
   EXPECT_EQ(Written(), 2U);
   Learn(2);
   EXPECT_OK(store_->committer().Commit(store_->GetIfLoaded("a")));
@@ -177,6 +184,33 @@ TEST_F(WaitingCountersTest, ALearnedPredictionIsWrittenAtOnce) {
   const PredictionOfRow prediction[] = {{0, 7}};
   Learn(2, 0, prediction);
   EXPECT_EQ(Written(), 2U);
+}
+
+// Deferred without the committer's thread.
+TEST_F(WaitingCountersTest, AreDeferredOnlyIfNothingElseWaitsToBeCommitted) {
+  OpenWith(absl::Hours(1));
+  const std::shared_ptr<Model> model = store_->Acquire("a").value();
+  const auto learn = [&](float value) {
+    LearnAlone(*model, testing::Columns().AddDense({value}, 1), producer_);
+  };
+  learn(1);
+  EXPECT_FALSE(store_->committer().Defer(model));
+  EXPECT_OK(store_->committer().Commit(model));
+  learn(2);
+  EXPECT_TRUE(store_->committer().Defer(model));
+  EXPECT_EQ(Written(), 1U);
+  learn(-1);
+  EXPECT_FALSE(store_->committer().Defer(model));
+  // The update takes what was deferred along.
+  EXPECT_OK(store_->committer().Commit(model));
+  EXPECT_EQ(Written(), 3U);
+  learn(2);
+  EXPECT_TRUE(store_->committer().Defer(model));
+  // By the time that a whole commit is done it has them.
+  store_->committer().Submit(
+      model, [](const absl::Status&) {}, /*whole=*/true);
+  EXPECT_OK(store_->committer().Commit(model));
+  EXPECT_EQ(Written(), 4U);
 }
 
 // Notes whether the last commit was synced, and holds up the commits of one partition.
