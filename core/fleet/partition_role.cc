@@ -197,7 +197,8 @@ void PartitionRole::Take(const SequencedEntry& entry) {
 void PartitionRole::OnTakeOver(const SequencedEntry& entry) {
   members_.OnTakeOver(partition_, entry.epoch, entry.take_over->address(), settings_.now());
   if (entry.epoch != awaited_epoch_) {
-    awaited_epoch_ = 0;
+    // Those before this server's own are read first.
+    if (entry.epoch > awaited_epoch_) awaited_epoch_ = 0;
     if (writes() && entry.epoch > own_epoch_.load(std::memory_order_relaxed))
       StopWriting(false, WriterChangedError());
     followers_.SetEpoch(entry.epoch);
@@ -265,7 +266,7 @@ void PartitionRole::Decide() {
   const absl::Duration silence =
       (free ? absl::ZeroDuration() : settings_.writer_timeout) +
       settings_.rank_delay * static_cast<double>(members_.RankOf(partition_, now));
-  if (now - since >= Steady(silence)) TryTakeOver();
+  if (now - since >= Steady(silence)) TryTakeOver(writer.epoch);
 }
 
 absl::StatusOr<uint64_t> PartitionRole::AskForEnd() {
@@ -297,12 +298,16 @@ void PartitionRole::CheckLog(Clock::time_point now) {
   if (last.ok()) IsCut(*last);
 }
 
-void PartitionRole::TryTakeOver() {
+void PartitionRole::TryTakeOver(int64_t epoch) {
   last_attempt_ = settings_.now();
   awaited_epoch_ = 0;
   reopened_ = false;
   const absl::StatusOr<uint64_t> last = AskForEnd();
   if (!last.ok() || IsCut(*last)) return Pause();
+  // Another server may have been faster, and its take-over not be read yet.
+  const absl::StatusOr<std::unique_ptr<JournalTail>> end = journal_.Tail(partition_, *last);
+  if (!end.ok()) return Pause();
+  if ((*end)->epoch() > epoch) return;
   const absl::StatusOr<CommitOutcome> outcome =
       journal_.TakeOver(partition_, settings_.address, *last);
   if (!outcome.ok()) return Pause();

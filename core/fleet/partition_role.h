@@ -118,7 +118,8 @@ class PartitionRole {
   void OnTailError(const absl::Status& why);
   // What there is to do once the log is read.
   void Decide();
-  void TryTakeOver();
+  // From the writer of `epoch`, whom nobody has followed.
+  void TryTakeOver(int64_t epoch);
   // The journal's last sequence number. Notes whether it answered.
   absl::StatusOr<uint64_t> AskForEnd() ABSL_LOCKS_EXCLUDED(mutex_);
   // Whether a log that ends there lacks entries that were read.

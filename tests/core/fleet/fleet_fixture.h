@@ -62,8 +62,6 @@ class FleetTest : public ::testing::Test {
     fleet_options_.now = [this] { return Now(); };
     // By the real clock.
     fleet_options_.heartbeat = absl::Milliseconds(1);
-    // A server that hears of a release before it has read the take-over of the partition's writer loses its own
-    // take-over, and tries again after this time.
     fleet_options_.writer_timeout = absl::Seconds(2);
     fleet_options_.rank_delay = absl::Milliseconds(50);
     fleet_options_.settle_time = absl::Milliseconds(100);

@@ -23,6 +23,79 @@ class CommittedJournal final : public testing::JournalDecorator {
   std::function<void()> after_commit;
 };
 
+// Tells when its server reads the log of partition 0, and has something happen once, before that is told where it ends.
+class LogJournal final : public testing::JournalDecorator {
+ public:
+  using JournalDecorator::JournalDecorator;
+  absl::StatusOr<uint64_t> LastSequence(uint32_t partition) override {
+    if (partition == 0 && is_armed.exchange(false)) before_end();
+    return JournalDecorator::LastSequence(partition);
+  }
+  absl::StatusOr<std::unique_ptr<JournalTail>> Tail(uint32_t partition, uint64_t after) override {
+    auto tail = JournalDecorator::Tail(partition, after);
+    if (partition == 0) is_read = true;
+    return tail;
+  }
+  std::function<void()> before_end;
+  std::atomic<bool> is_armed = false;
+  std::atomic<bool> is_read = false;
+};
+
+class ReleaseTest : public FleetTest {
+ protected:
+  // Another server takes partition 0 over. Returns its epoch.
+  int64_t TakeOver(const std::string& address) {
+    const auto taken = journal_.TakeOver(0, address, journal_.LastSequence(0).value());
+    EXPECT_OK(taken.status());
+    return static_cast<int64_t>(taken->sequence);
+  }
+  void Release(int64_t epoch) {
+    ::perceptron::fleet::v1::Heartbeat heartbeat;
+    heartbeat.set_server_id("before");
+    heartbeat.set_leaving(true);
+    ::perceptron::fleet::v1::WrittenPartition& written = *heartbeat.add_written();
+    written.set_epoch(epoch);
+    written.set_released(true);
+    EXPECT_OK(journal_.Announce(heartbeat.SerializeAsString()));
+  }
+};
+
+TEST_F(ReleaseTest, APartitionThatAnotherServerHasJustTakenOverIsLeftToIt) {
+  servers_.reserve(1);
+  auto owned = std::make_unique<LogJournal>(journal_.OpenAgain());
+  LogJournal& journal = *owned;
+  std::atomic<int64_t> epoch = 0;
+  journal.before_end = [&] { epoch = TakeOver("faster"); };
+  Fleet& fleet = *Start(std::move(owned)).store->fleet();
+  PassUntil([&] { return WrittenOnce(); });
+  const int64_t before = TakeOver("before");
+  PassUntil([&] { return fleet.WriterOf(0).address == "before"; });
+  journal.is_armed = true;
+  Release(before);
+  PassUntil([&] { return epoch != 0 && fleet.WriterOf(0).epoch >= epoch; });
+  // Much longer than a take-over takes, and less than the silence of a writer.
+  for (int i = 0; i < 10; ++i) Pass();
+  EXPECT_EQ(fleet.WriterOf(0).address, "faster");
+}
+
+TEST_F(ReleaseTest, AServerThatHearsOfItBeforeItHasReadWhoWroteTakesOver) {
+  const auto log = std::make_shared<LogJournal>(journal_.OpenAgain());
+  auto owned = std::make_unique<DisturbedJournal>(log);
+  DisturbedJournal& journal = *owned;
+  journal.Hold();
+  fleet_options_.address = "this";
+  Store::Options options;
+  options.fleet = std::make_shared<FleetOptions>(fleet_options_);
+  Store store(std::move(owned), options);
+  testing::WaitUntil([&] { return log->is_read.load(); });
+  const int64_t before = TakeOver("before");
+  Release(before);
+  testing::WaitUntil([&] { return journal_.LastSequence(0).value() > uint64_t(before); });
+  journal.Release();
+  testing::WaitUntil([&] { return store.fleet()->stats()[0].entries == 2; });
+  EXPECT_TRUE(store.fleet()->Writes(0));
+}
+
 TEST_F(FleetTest, CorrectRowsThatAreAcknowledgedWhileAWriterHandsOverAreCounted) {
   servers_.reserve(2);
   auto owned = std::make_unique<CommittedJournal>(journal_.OpenAgain());

@@ -66,11 +66,8 @@ class FleetMember {
   }
   // Has the fleet's only member take it over.
   void WriteHere() {
-    // As heartbeats are: a server that has not read who wrote until then passes one over.
-    WaitUntil([&] {
-      Release();
-      return writes();
-    });
+    Release();
+    WaitUntil([&] { return writes(); });
   }
 
  private:

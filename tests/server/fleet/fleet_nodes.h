@@ -89,11 +89,8 @@ class Nodes {
       return std::find_if(all_.begin(), all_.end(),
                           [](const auto& node) { return node->member.writes(); });
     };
-    // As heartbeats are: a server that has not read who wrote until then passes one over.
-    WaitUntil([&] {
-      all_[0]->member.Release();
-      return writer() != all_.end();
-    });
+    all_[0]->member.Release();
+    WaitUntil([&] { return writer() != all_.end(); });
     std::iter_swap(all_.begin(), writer());
     WaitUntil([&] {
       return std::all_of(all_.begin(), all_.end(), [this](const auto& node) {
