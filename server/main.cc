@@ -130,10 +130,9 @@ int main(int argc, char** argv) {
       {{"version", perceptrond::GetBuildInfo().version},
        {"address", absl::StrJoin((*server)->addresses(), ",")},
        {"metrics_port", (*server)->metrics_port()},
-       {"data_dir", options.journal == perceptrond::JournalKind::kRocksDb ? options.data_dir
-                    : options.journal == perceptrond::JournalKind::kMemory
-                        ? "(memory)"
-                        : absl::StrJoin(options.nats_servers, ",")}});
+       {"data_dir", options.journal == perceptrond::JournalKind::kRocksDb  ? options.data_dir
+                    : options.journal == perceptrond::JournalKind::kMemory ? "(memory)"
+                                                                           : options.postgres}});
 
   WallClockGuard clock;
   int signal = 0;

@@ -12,9 +12,10 @@
 #include "absl/time/time.h"
 #include "core/features/words.h"
 #include "core/fleet/fleet.h"
-#include "core/journal/jetstream/jetstream_journal.h"
 #include "core/journal/memory_journal.h"
+#include "core/journal/postgres/postgres_table.h"
 #include "core/journal/rocksdb_journal.h"
+#include "core/journal/table_journal.h"
 #include "server/config/endpoint.h"
 #include "server/config/logging.h"
 
@@ -28,8 +29,11 @@ constexpr absl::Duration kDataDirectoryTimeout = absl::Seconds(5);
 // of them.
 constexpr absl::Duration kCountersDelay = absl::Seconds(1);
 
-// How long to wait for the cluster of NATS to have a leader for each stream.
-constexpr absl::Duration kNatsTimeout = absl::Seconds(30);
+// How long to wait for a database that cannot be reached.
+constexpr absl::Duration kDatabaseTimeout = absl::Seconds(30);
+
+// Entries of a partition that followers can read one by one; one that is further behind loads its models again.
+constexpr uint64_t kHeldBytes = 16 << 20;
 
 // Of a process that blocks these signals, as the server does while it starts.
 bool IsAskedToStop() {
@@ -42,38 +46,33 @@ bool IsAskedToStop() {
 
 absl::StatusOr<std::unique_ptr<Journal>> OpenFleetJournal(const Options& options,
                                                           const FleetUse& use) {
-  JetStreamJournal::Options fleet;
+  PostgresTable::Options database;
+  database.connection = options.postgres;
+  database.schema = options.fleet;
+  database.durability =
+      options.durability == DurabilityChoice::kReplicated ? PostgresTable::Durability::kReplicated
+      : options.durability == DurabilityChoice::kExternal ? PostgresTable::Durability::kExternal
+                                                          : PostgresTable::Durability::kSync;
+  database.read_only = use.read_only;
+  TableJournal::Options fleet;
+  fleet.partitions = static_cast<uint32_t>(options.fleet_partitions);
+  fleet.held_bytes = kHeldBytes;
   fleet.read_only = use.read_only;
   fleet.import = use.import;
-  fleet.connection.servers = options.nats_servers;
-  fleet.connection.credentials_file = options.nats_credentials;
-  fleet.connection.tls = !options.nats_ca.empty();
-  fleet.connection.ca_file = options.nats_ca;
-  fleet.connection.certificate_file = options.nats_cert;
-  fleet.connection.key_file = options.nats_key;
-  fleet.connection.on_problem = [](absl::string_view problem) {
-    Log(LogLevel::kError, "NATS refuses this server", {{"error", problem}});
+  const auto open = [&]() -> absl::StatusOr<std::unique_ptr<Journal>> {
+    absl::StatusOr<std::unique_ptr<PostgresTable>> table = PostgresTable::Open(database);
+    if (!table.ok()) return table.status();
+    return TableJournal::Open(*std::move(table), fleet);
   };
-  fleet.connection.on_renewed = [] {
-    Log(LogLevel::kInfo, "connected to NATS anew, with the files as they are now");
-  };
-  fleet.connection.on_left = [] {
-    Log(LogLevel::kWarning,
-        "left a nats-server that had no contact to a majority of the others for another one");
-  };
-  fleet.fleet = options.fleet;
-  fleet.partitions = static_cast<uint32_t>(options.fleet_partitions);
-  fleet.replicas = static_cast<int>(options.fleet_replicas);
-  const absl::Time deadline = absl::Now() + kNatsTimeout;
+  const absl::Time deadline = absl::Now() + kDatabaseTimeout;
   for (bool waited = false;; waited = true) {
-    absl::StatusOr<std::unique_ptr<JetStreamJournal>> journal = JetStreamJournal::Open(fleet);
-    if (journal.ok()) return *std::move(journal);
-    const bool may_pass =
-        absl::IsUnavailable(journal.status()) || absl::IsResourceExhausted(journal.status());
-    if (!may_pass || absl::Now() > deadline || IsAskedToStop()) return journal.status();
+    absl::StatusOr<std::unique_ptr<Journal>> journal = open();
+    if (!absl::IsUnavailable(journal.status()) || absl::Now() > deadline || IsAskedToStop())
+      return journal;
     if (!waited) {
       Log(LogLevel::kWarning, "the journal cannot be opened yet; trying again",
-          {{"error", journal.status().message()}, {"timeout", absl::FormatDuration(kNatsTimeout)}});
+          {{"error", journal.status().message()},
+           {"timeout", absl::FormatDuration(kDatabaseTimeout)}});
     }
     absl::SleepFor(absl::Milliseconds(200));
   }
@@ -82,7 +81,7 @@ absl::StatusOr<std::unique_ptr<Journal>> OpenFleetJournal(const Options& options
 namespace {
 
 absl::StatusOr<std::unique_ptr<Journal>> OpenJournal(const Options& options) {
-  if (options.journal == JournalKind::kNats) return OpenFleetJournal(options, {});
+  if (options.journal == JournalKind::kPostgres) return OpenFleetJournal(options, {});
   if (options.journal == JournalKind::kMemory) return std::make_unique<MemoryJournal>();
   RocksDbJournal::Options rocksdb;
   rocksdb.directory = options.data_dir;
@@ -136,7 +135,7 @@ std::string ClientAddress(const Options& options) {
   return "";
 }
 
-// What is asked of the journal; one of NATS decides by itself.
+// What is asked of the journal. What it means in PostgreSQL the database is opened with.
 Durability DurabilityOf(DurabilityChoice choice) {
   switch (choice) {
     case DurabilityChoice::kInterval:
@@ -168,7 +167,7 @@ Store::Options StoreOptions(const Options& options) {
   store.snapshot_bytes = options.snapshot_bytes;
   store.max_history_bytes = options.max_history_bytes;
   store.backup_directory = options.backup_dir;
-  if (options.journal == JournalKind::kNats) {
+  if (options.journal == JournalKind::kPostgres) {
     store.committer.counters_delay = kCountersDelay;
     FleetOptions fleet;
     fleet.address =

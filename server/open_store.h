@@ -24,8 +24,8 @@ struct FleetUse {
   std::optional<ImportOptions> import;
 };
 
-// Opens the streams that the options name, waiting for the cluster of NATS for some seconds. Errors as
-// JetStreamJournal::Open.
+// Opens the journal in PostgreSQL that the options name, waiting some seconds for a database that cannot be reached.
+// Errors as PostgresTable::Open and TableJournal::Open.
 absl::StatusOr<std::unique_ptr<Journal>> OpenFleetJournal(const Options& options,
                                                           const FleetUse& use);
 

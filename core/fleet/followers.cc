@@ -85,12 +85,6 @@ absl::Status Followers::EndLoad(const std::shared_ptr<Model>& model) {
 }
 
 absl::Status Followers::ApplyTo(Model& model, uint64_t& sequence, const SequencedEntry& entry) {
-  if (entry.covered > 0) {
-    return entry.covered <= sequence
-               ? absl::OkStatus()
-               : absl::OutOfRangeError(absl::StrCat("\"", model.name(), "\" lacks entries up to ",
-                                                    entry.covered, ", which a snapshot covers"));
-  }
   if (entry.sequence <= sequence) return absl::OkStatus();
   const absl::Status status = Follow(entry.entry, model.core());
   if (status.ok()) sequence = entry.sequence;

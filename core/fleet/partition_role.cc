@@ -20,8 +20,8 @@ constexpr absl::Duration kSilentTime = absl::Seconds(5);
 // How often it is asked where the log ends: also a partition in which nothing is learned, and so no
 // commit fails.
 constexpr absl::Duration kAskInterval = absl::Seconds(5);
-// A log that ends before what was read of it, for this time, has lost it: a leader that NATS has
-// parted from the others gives up within ten seconds.
+// A log that ends before what was read of it, for this time, has lost it: an older copy of the
+// database was restored, or a standby promoted that lacked commits.
 constexpr absl::Duration kShortTime = absl::Seconds(20);
 
 PartitionRole::Clock::duration Steady(absl::Duration duration) {
@@ -127,7 +127,6 @@ bool PartitionRole::Read() {
   }
   {
     MutexLock lock(&mutex_);
-    stats_.superseded += tail_->TakeSuperseded();
     const uint64_t read = entries.ok() ? entries->size() : 0;
     stats_.pending = tail_->pending() + read;
     reads_ = entries.ok();
@@ -146,8 +145,7 @@ bool PartitionRole::Read() {
   stats_.pending = tail_->pending();
   if (entries->empty()) {
     const bool is_silent = absl::FromChrono(settings_.now() - heard_) > kSilentTime;
-    // Also if the last ones were those of superseded writers, which are passed over. A tail that was just opened does
-    // not know what is pending.
+    // A tail that was just opened does not know what is pending.
     if (stats_.pending == 0 && (is_silent || Lag() < kSilentTime)) lag_.OnLevel();
     // What is pending does not come: it was deleted, or the consumer that reads the log for this server is lost.
     if (stats_.pending > 0 && is_silent) tail_.reset();

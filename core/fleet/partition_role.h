@@ -62,10 +62,8 @@ class PartitionRole {
     int64_t epoch = 0;
     // Take-overs of this server.
     uint64_t take_overs = 0;
-    // Entries that were applied to models here, and those of superseded writers, which were
-    // ignored.
+    // Entries that were applied to models here.
     uint64_t entries = 0;
-    uint64_t superseded = 0;
     // When the log was last read to its end, or as far as it was there.
     absl::Duration since_contact;
     // As lag().

@@ -40,9 +40,6 @@ struct JournalEntry {
   // KeptPrediction::number of the predictions whose rows are counted since the previous entry: they
   // are dropped with it. Only of a journal that keeps predictions.
   std::vector<uint64_t> learned_predictions = {};
-  // The W3C trace context of the first call with an update among them that has one; else empty. Not
-  // part of the entry: only a journal whose messages have headers keeps it, for those who trace.
-  std::string traceparent = {};
 };
 
 // How a commit is written.
@@ -74,9 +71,6 @@ struct SequencedEntry {
   // Set: a writer took the partition over, and `entry` is empty.
   std::optional<storage::TakeOver> take_over;
   JournalEntry entry;
-  // Above 0: a snapshot of the model entry.model_id covers its entries up to this sequence number.
-  // Those may no longer be held, and the tail then passes over them; `entry` has nothing else.
-  uint64_t covered = 0;
 };
 
 // Reads the entries of a partition in their order, those to come as well.
@@ -93,9 +87,6 @@ class JournalTail {
   virtual int64_t epoch() const { return 0; }
   // Entries that were there after the last one read, when that was read.
   virtual uint64_t pending() const { return 0; }
-  // Entries passed over since the last call, as another writer had taken the partition over before
-  // they came.
-  virtual uint64_t TakeSuperseded() { return 0; }
 };
 
 // The revision that a record's last row produced.

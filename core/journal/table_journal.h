@@ -43,6 +43,7 @@ class TableJournal : public Journal {
     size_t snapshot_part_bytes = 8 << 20;
     // Open a journal that becomes a copy: a new one, or a copy that was begun.
     std::optional<ImportOptions> import;
+    bool read_only = false;
     // Of a home that outlives the process and has one opener.
     bool keeps_predictions = false;
     // Journal::Id and Journal::HistoryId of a new journal; empty: random.

@@ -196,7 +196,6 @@ Ledger::Pending Ledger::TakePending() {
   entry.counters = StoredCounters();
   entry.positions = producers_.TakeMoved();
   entry.learned_predictions = std::exchange(learned_predictions_, {});
-  entry.traceparent = std::exchange(traceparent_, {});
   const size_t before = std::exchange(producer_bytes_, producers_.memory_bytes());
   pending.has_grown =
       !entry.records.empty() || producer_bytes_ > before || stored_examples_.samples();

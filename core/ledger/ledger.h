@@ -22,7 +22,6 @@
 #include "core/ledger/producers.h"
 #include "core/ledger/segment.h"
 #include "core/ledger/stored_examples.h"
-#include "core/sync/current_call.h"
 #include "core/sync/mutex.h"
 
 namespace perceptrond {
@@ -162,10 +161,7 @@ class Ledger {
                                  Ledger& ledger);
 
   // The caller's call has an update.
-  void NoteUpdate() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    ++changes_;
-    if (current_traceparent != nullptr && traceparent_.empty()) traceparent_ = *current_traceparent;
-  }
+  void NoteUpdate() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { ++changes_; }
   void MarkTorn() { torn_.store(true, std::memory_order_release); }
   void PublishExamples() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     examples_.store(ExamplesOf(progress_.counters()));
@@ -203,8 +199,6 @@ class Ledger {
   uint64_t committed_changes_ ABSL_GUARDED_BY(mutex_) = 0;
   // JournalEntry::learned_predictions.
   std::vector<uint64_t> learned_predictions_ ABSL_GUARDED_BY(mutex_);
-  // JournalEntry::traceparent.
-  std::string traceparent_ ABSL_GUARDED_BY(mutex_);
   // Of the producers at the last TakePending.
   size_t producer_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
 };

@@ -13,8 +13,8 @@ constexpr absl::Duration kBackupStopInterval = absl::Milliseconds(20);
 
 absl::Status BackupsOff(bool in_fleet) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "BACKUPS_OFF",
-                   in_fleet ? "a server of a fleet makes no backups: run perceptrond backup "
-                              "nats://HOST:PORT BACKUPS"
+                   in_fleet ? "a server of a fleet makes no backups: back its database up, as "
+                              "with pg_dump"
                             : "the server makes no backups: start it with --backup-dir, or copy "
                               "its directory while it is stopped");
 }

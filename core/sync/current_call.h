@@ -1,5 +1,4 @@
-// The call that a thread works for: its trace, which what is written to the journal names, and its
-// caller, whom the store asks wherever a name or an id reaches it.
+// The caller that a thread works for, whom the store asks wherever a name or an id reaches it.
 #pragma once
 
 #include <string>
@@ -23,8 +22,6 @@ class Caller {
   virtual absl::Status CheckRead(absl::string_view name) const = 0;
 };
 
-// The W3C traceparent of the call that the thread works for; null if it has none.
-inline constinit thread_local const std::string* current_traceparent = nullptr;
 // The caller whom the thread works for; null if that is the server itself, or somebody who may do
 // everything.
 inline constinit thread_local const Caller* current_caller = nullptr;
@@ -33,18 +30,12 @@ inline std::string CurrentPrincipal() {
   return current_caller == nullptr ? "" : current_caller->principal();
 }
 
-// Sets both as long as it exists. Costs four writes.
+// Sets it as long as this exists.
 class CallScope {
  public:
-  // An empty traceparent: none. Both must outlive this.
-  CallScope(const std::string& traceparent, const Caller* caller) {
-    current_traceparent = traceparent.empty() ? nullptr : &traceparent;
-    current_caller = caller;
-  }
-  ~CallScope() {
-    current_traceparent = nullptr;
-    current_caller = nullptr;
-  }
+  // It must outlive this.
+  explicit CallScope(const Caller* caller) { current_caller = caller; }
+  ~CallScope() { current_caller = nullptr; }
   CallScope(const CallScope&) = delete;
   CallScope& operator=(const CallScope&) = delete;
 };

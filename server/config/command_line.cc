@@ -192,9 +192,7 @@ std::string CheckTogether(const Options& options) {
                           (options.fleet_key.empty() ? 0 : 1) + (options.fleet_ca.empty() ? 0 : 1);
   if (fleet_files % 3 != 0)
     return "--fleet-cert, --fleet-key and --fleet-ca go together: set all or none";
-  if (options.nats_cert.empty() != options.nats_key.empty())
-    return "--nats-cert and --nats-key go together: set both or neither";
-  const bool open_fleet = options.journal == JournalKind::kNats && fleet_files == 0;
+  const bool open_fleet = options.journal == JournalKind::kPostgres && fleet_files == 0;
   if (open_fleet && (!options.access_file.empty() || !options.tls_client_ca.empty())) {
     return absl::StrCat("with ", options.access_file.empty() ? "--tls-client-ca" : "--access-file",
                         " the servers of a fleet must know one another: add --fleet-cert, "
@@ -202,23 +200,25 @@ std::string CheckTogether(const Options& options) {
   }
   const bool is_advertised = !options.fleet_advertise.empty();
   const std::string& advertised = is_advertised ? options.fleet_advertise : options.fleet_address;
-  if (options.journal == JournalKind::kNats && IsWildcard(advertised)) {
+  if (options.journal == JournalKind::kPostgres && IsWildcard(advertised)) {
     return absl::StrCat(is_advertised ? "--fleet-advertise " : "--fleet-address ", advertised,
                         " does not tell the other servers of the fleet where this one is: set "
                         "--fleet-advertise to an address of this machine that they reach");
   }
-  if (options.fleet_replicas % 2 == 0) {
-    return absl::StrCat("--fleet-replicas ", options.fleet_replicas,
-                        " tolerates no more failures than ", options.fleet_replicas - 1,
-                        ": set it to 1, 3 or 5");
-  }
-  const bool replicated = options.durability == DurabilityChoice::kReplicated;
-  if (options.durability != DurabilityChoice::kAuto &&
-      replicated != (options.journal == JournalKind::kNats)) {
-    return replicated ? "--durability replicated needs --journal nats://...: the servers of NATS "
-                        "keep the replicas"
-                      : "with --journal nats://... updates are on the disks of NATS's servers when "
-                        "these write them: leave --durability out, or set it to replicated";
+  const bool in_postgres = options.journal == JournalKind::kPostgres;
+  switch (options.durability) {
+    case DurabilityChoice::kReplicated:
+    case DurabilityChoice::kExternal:
+      if (in_postgres) break;
+      return "--durability replicated and external need --journal postgres://...";
+    case DurabilityChoice::kInterval:
+    case DurabilityChoice::kNone:
+      if (!in_postgres) break;
+      return "--durability interval and none are not for --journal postgres://...: its "
+             "servers acknowledge what the others are to have. Leave it out, or set it to sync, "
+             "replicated or external";
+    default:
+      break;
   }
   if (options.insecure) return "";
   if (open_fleet && !IsLoopback(options.fleet_address)) {

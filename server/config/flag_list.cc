@@ -15,6 +15,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "core/journal/postgres/uri.h"
 #include "server/config/endpoint.h"
 
 namespace perceptrond {
@@ -57,7 +58,10 @@ std::string Quoted(absl::string_view value) {
 }
 
 std::string NotValid(std::string value, absl::string_view wrong) {
-  // A URL has its user and password between "//" and '@'.
+  // A URI may have a password between "//" and '@', and after '?'.
+  if (const size_t query = value.find('?');
+      query != std::string::npos && absl::StrContains(value.substr(0, query), "://"))
+    value.replace(query + 1, std::string::npos, "...");
   for (size_t at = value.rfind('@'); at != std::string::npos && at > 0;) {
     const size_t begin = value.rfind("//", at);
     if (begin == std::string::npos) break;
@@ -196,38 +200,38 @@ void FlagList::HostNames(const std::string& name, std::vector<std::string>* fiel
   AddList(name, "NAME,...", field, help + "\nDefault none.", set);
 }
 
-void FlagList::Journal(const std::string& name, JournalKind* kind,
-                       std::vector<std::string>* servers, const std::string& help) {
+void FlagList::Journal(const std::string& name, JournalKind* kind, std::string* postgres,
+                       const std::string& help) {
   const auto set = [=](const std::string& value) -> std::string {
-    servers->clear();
     if (value == "rocksdb" || value == "memory") {
       *kind = value == "memory" ? JournalKind::kMemory : JournalKind::kRocksDb;
+      postgres->clear();
       return "";
     }
-    for (const absl::string_view url : absl::StrSplit(value, ',')) {
-      absl::string_view rest = url;
-      if (!(absl::ConsumePrefix(&rest, "nats://") || absl::ConsumePrefix(&rest, "tls://")) ||
-          absl::StrContains(rest, '@') || !HostOf(rest).has_value())
-        return "expected rocksdb, memory, or nats://HOST:PORT; a user and a password go into the "
-               "file of "
-               "--nats-credentials";
-      servers->emplace_back(url);
-    }
-    *kind = JournalKind::kNats;
+    if (!IsPostgresUri(value)) return "expected rocksdb, memory, or postgres://...";
+    std::string wrong = CheckPostgresUri(value);
+    if (!wrong.empty()) return wrong;
+    *kind = JournalKind::kPostgres;
+    *postgres = value;
     return "";
   };
   const auto get = [=] {
-    if (*kind == JournalKind::kNats) return Quoted(absl::StrJoin(*servers, ","));
+    if (*kind == JournalKind::kPostgres) return Quoted(*postgres);
     return Quoted(*kind == JournalKind::kMemory ? "memory" : "rocksdb");
   };
-  Add(name, "rocksdb|memory|URL,...", absl::StrCat(help, "\nDefault rocksdb."), set, get);
+  Add(name, "rocksdb|memory|URI", absl::StrCat(help, "\nDefault rocksdb."), set, get);
 }
 
-void FlagList::Name(const std::string& name, std::string* field, const std::string& help) {
+void FlagList::Schema(const std::string& name, std::string* field, const std::string& help) {
   const auto set = [field](const std::string& value) -> std::string {
-    const auto fits = [](unsigned char c) { return absl::ascii_isalnum(c) || c == '-'; };
-    if (value.empty() || value.size() > 32 || !absl::c_all_of(value, fits))
-      return "expected up to 32 letters, digits and dashes";
+    const auto fits = [](unsigned char c) {
+      return absl::ascii_islower(c) || absl::ascii_isdigit(c) || c == '_';
+    };
+    if (value.empty() || value.size() > 50 || absl::ascii_isdigit(value[0]) ||
+        absl::StartsWith(value, "pg_") || !absl::c_all_of(value, fits)) {
+      return "expected up to 50 lower-case letters, digits and underscores, first no digit, and "
+             "not pg_";
+    }
     *field = value;
     return "";
   };

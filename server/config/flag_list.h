@@ -71,11 +71,11 @@ class FlagList {
   void Addresses(const std::string& name, std::vector<std::string>* field, const std::string& help);
   // Names of machines, separated by commas; none if it is empty.
   void HostNames(const std::string& name, std::vector<std::string>* field, const std::string& help);
-  // rocksdb, memory, or URLs of NATS without credentials.
-  void Journal(const std::string& name, JournalKind* kind, std::vector<std::string>* servers,
+  // rocksdb, memory, or the URI of a database in PostgreSQL.
+  void Journal(const std::string& name, JournalKind* kind, std::string* postgres,
                const std::string& help);
-  // Letters, digits and dashes.
-  void Name(const std::string& name, std::string* field, const std::string& help);
+  // Of a schema in PostgreSQL: lower-case letters, digits and underscores.
+  void Schema(const std::string& name, std::string* field, const std::string& help);
   // HOST:PORT, with a port; or nothing, if the field is empty.
   void Address(const std::string& name, std::string* field, const std::string& help);
   // The same, or empty.

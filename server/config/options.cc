@@ -26,25 +26,14 @@ std::vector<Flag> MakeFlags(Options* o) {
       "server refuses, so that the log can be brought back. yes: it goes on without the lost\n"
       "updates, and producers that had them acknowledged receive an error. For one start.");
   flags.Journal(
-      "journal", &o->journal, &o->nats_servers,
+      "journal", &o->journal, &o->postgres,
       "Where models are stored. rocksdb: in --data-dir. memory: nowhere; all models are lost when\n"
-      "the server stops. nats://HOST:PORT, one or several separated by commas: in the streams of "
-      "a\n"
-      "NATS JetStream cluster, which all servers of a fleet open (docs/scale.md).");
-  flags.File(
-      "nats-credentials", &o->nats_credentials,
-      "File with this server's credentials for NATS: a .creds file (JWT and key), or one line\n"
-      "USER:PASSWORD. Without it the server has none but its certificate. This file and those\n"
-      "of the next flags are used anew within three seconds of a change.");
-  flags.File(
-      "nats-ca", &o->nats_ca,
-      "PEM file with the authorities of NATS's certificates. With it the connection must be\n"
-      "encrypted.");
-  flags.File("nats-cert", &o->nats_cert, "PEM file with this server's certificate for NATS.");
-  flags.File("nats-key", &o->nats_key, "PEM file with the private key of --nats-cert.");
-  flags.Name(
-      "fleet", &o->fleet,
-      "The fleet's name, with which the names of its streams begin: letters, digits, dashes.");
+      "the server stops. postgres://USER@HOST[:PORT][,HOST...]/DATABASE[?PARAMETER=VALUE&...]: in\n"
+      "PostgreSQL, by libpq, which all servers of a fleet share (docs/scale.md). A password is in\n"
+      "the file that the parameter passfile names, in ~/.pgpass, or in PGPASSWORD.");
+  flags.Schema("fleet", &o->fleet,
+               "The fleet's name: that of its schema in the database, which is made if missing.\n"
+               "Lower-case letters, digits and underscores.");
   flags.Address(
       "fleet-address", &o->fleet_address,
       "Where the other servers of the fleet reach this one. It listens there for them alone.");
@@ -59,9 +48,6 @@ std::vector<Flag> MakeFlags(Options* o) {
   flags.Number("fleet-partitions", "Partitions", &o->fleet_partitions, 1, 256,
                "Partitions of the fleet's models, each of which one server writes. Fixed when the\n"
                "fleet is created.");
-  flags.Number(
-      "fleet-replicas", "Servers", &o->fleet_replicas, 1, 5,
-      "Servers of NATS that keep each stream: 1, 3 or 5. Fixed when the fleet is created.");
   flags.Time("fleet-timeout", &o->fleet_timeout, absl::Milliseconds(200), absl::Minutes(10),
              "A server that was not heard of for this time is taken for dead, and others take its\n"
              "partitions over.");
@@ -83,14 +69,16 @@ std::vector<Flag> MakeFlags(Options* o) {
        {"sync", DurabilityChoice::kSync},
        {"interval", DurabilityChoice::kInterval},
        {"none", DurabilityChoice::kNone},
-       {"replicated", DurabilityChoice::kReplicated}},
+       {"replicated", DurabilityChoice::kReplicated},
+       {"external", DurabilityChoice::kExternal}},
       "When updates reach the disk. sync: before they are acknowledged; concurrent streams share\n"
       "one fsync. interval: at most --durability-interval later. none: when the operating system\n"
       "writes them. A power failure loses updates that have not reached the disk; killing the\n"
-      "server loses no acknowledged update. replicated: with --journal nats://..., and only "
-      "there:\n"
-      "updates are acknowledged once a majority of NATS's servers has them. auto: replicated with\n"
-      "nats://, else sync.");
+      "server loses no acknowledged update. With PostgreSQL alone: replicated, also on the disk "
+      "of\n"
+      "a synchronous standby; external, as the database does it, whose settings are not looked "
+      "at.\n"
+      "interval and none are not for PostgreSQL. auto: sync.");
   flags.Time(
       "durability-interval", &o->durability_interval, absl::Milliseconds(1), absl::Hours(1),
       "The time between two fsyncs with --durability=interval: a power failure loses at most this\n"

@@ -13,10 +13,10 @@
 
 namespace perceptrond {
 
-enum class JournalKind : uint8_t { kRocksDb, kMemory, kNats };
+enum class JournalKind : uint8_t { kRocksDb, kMemory, kPostgres };
 
-// kAuto: kReplicated with kNats, else kSync. The others are for one kind of journal each.
-enum class DurabilityChoice : uint8_t { kAuto, kSync, kInterval, kNone, kReplicated };
+// kAuto: kSync. kInterval and kNone are for kRocksDb alone, kReplicated and kExternal for kPostgres.
+enum class DurabilityChoice : uint8_t { kAuto, kSync, kInterval, kNone, kReplicated, kExternal };
 
 // The fields have the default values. Meaning, unit and range of each are in options.cc, from
 // which --help prints them.
@@ -27,13 +27,9 @@ struct Options {
   std::string backup_dir;
   bool accept_data_loss = false;
   JournalKind journal = JournalKind::kRocksDb;
-  // For kNats: "nats://host:port", and paths or empty.
-  std::vector<std::string> nats_servers;
-  std::string nats_credentials;
-  std::string nats_ca;
-  std::string nats_cert;
-  std::string nats_key;
-  // The fleet, with kNats.
+  // For kPostgres: the database's URI.
+  std::string postgres;
+  // The fleet, with kPostgres.
   std::string fleet = "perceptrond";
   std::string fleet_address = "127.0.0.1:7602";
   // Empty: the host of fleet_address, with the port of the first TCP address.
@@ -41,7 +37,6 @@ struct Options {
   // Empty: fleet_address.
   std::string fleet_advertise;
   uint64_t fleet_partitions = 16;
-  uint64_t fleet_replicas = 3;
   absl::Duration fleet_timeout = absl::Seconds(2);
   absl::Duration fleet_max_lag = absl::Seconds(30);
   // Paths, all set or none.

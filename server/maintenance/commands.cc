@@ -47,6 +47,12 @@ int Fail(const std::string& command, const absl::Status& status) {
   return kFailed;
 }
 
+int FailOnFleet(const std::string& command, const std::string& instead) {
+  (void)Fail(command, absl::InvalidArgumentError(
+                          absl::StrCat("is of data directories, and not of a fleet: ", instead)));
+  return kUsage;
+}
+
 std::string Describe(const Backup& backup) {
   return absl::StrFormat("backups/%d  %s  %d bytes", backup.number,
                          absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", backup.time, absl::UTCTimeZone()),
@@ -54,13 +60,7 @@ std::string Describe(const Backup& backup) {
 }
 
 int RunBackup(const Arguments& arguments) {
-  if (IsFleet(arguments.from)) {
-    const absl::StatusOr<Backup> backup =
-        BackUpFleet(arguments.from, arguments.to, arguments.keep, arguments.options);
-    if (!backup.ok()) return Fail("backup", backup.status());
-    Print(Describe(*backup));
-    return kOk;
-  }
+  if (IsFleet(arguments.from)) return FailOnFleet("backup", "pg_dump --schema copies it");
   RocksDbJournal::Options options;
   options.directory = arguments.from;
   // Only a server makes a directory.
@@ -89,6 +89,8 @@ absl::StatusOr<std::vector<Backup>> Chosen(const Arguments& arguments) {
 }
 
 int RunRestore(const Arguments& arguments) {
+  if (IsFleet(arguments.to))
+    return FailOnFleet("restore", "restore into a directory, and migrate that");
   const absl::StatusOr<std::vector<Backup>> backups = Chosen(arguments);
   if (!backups.ok()) return Fail("restore", backups.status());
   const Backup& backup = backups->back();
@@ -98,10 +100,7 @@ int RunRestore(const Arguments& arguments) {
                                " is damaged: name another one with --backup; perceptrond verify ",
                                arguments.from, " says which are whole")));
   }
-  const absl::Status restored =
-      IsFleet(arguments.to)
-          ? RestoreToFleet(arguments.from, backup.number, arguments.to, arguments.options)
-          : Backups(arguments.from).Restore(backup.number, arguments.to);
+  const absl::Status restored = Backups(arguments.from).Restore(backup.number, arguments.to);
   if (!restored.ok()) return Fail("restore", restored);
   Print(Describe(backup));
   return kOk;
@@ -191,22 +190,20 @@ struct Command {
 
 constexpr Command kCommands[] = {
     {"backup",
-     "Back up the journal of a stopped server, or of a fleet that may serve",
-     "Copies what the backup before does not have; of a fleet everything, each model as it is at "
-     "one\nmoment. For a running server by itself: perceptronctl backup.\n\n"
-     "Examples:\n  perceptrond backup /var/lib/perceptrond /backup --keep 7\n"
-     "  perceptrond backup nats://n1:4222,nats://n2:4222 /backup --keep 7",
-     {"FROM", "Data directory, or the fleet's NATS servers: nats://HOST:PORT,..."},
+     "Back up the journal of a stopped server",
+     "Copies what the backup before does not have. For a running server: perceptronctl backup. "
+     "For a\nfleet: pg_dump, or PostgreSQL's archive of its log.\n\n"
+     "Example:\n  perceptrond backup /var/lib/perceptrond /backup --keep 7",
+     {"FROM", "Data directory"},
      {"BACKUPS", "Directory of backups; created if missing"},
      RunBackup},
     {"restore",
-     "Restore a backup into an empty directory, or a fleet without models",
+     "Restore a backup into an empty directory",
      "Checks the files' checksums. The copy keeps the journal's id and begins a new history, so "
      "that\nproducers that were acknowledged more than it has receive an error.\n\n"
-     "Examples:\n  perceptrond restore /backup /var/lib/perceptrond\n"
-     "  perceptrond restore /backup nats://n1:4222,nats://n2:4222",
+     "Example:\n  perceptrond restore /backup /var/lib/perceptrond",
      {"BACKUPS", "Directory of backups"},
-     {"TO", "Data directory: absent or empty; or NATS servers: nats://HOST:PORT,..."},
+     {"TO", "Data directory: absent or empty"},
      RunRestore},
     {"verify",
      "Check every model of a data directory, of a fleet, or of all backups in a directory",
@@ -214,7 +211,7 @@ constexpr Command kCommands[] = {
      "reads all tables; changes nothing. A fleet may serve meanwhile. Exit code 1: something is\n"
      "damaged or missing.\n\n"
      "Example:\n  perceptrond verify /var/lib/perceptrond",
-     {"FROM", "Data directory, directory of backups, or NATS servers: nats://HOST:PORT,..."},
+     {"FROM", "Data directory, directory of backups, or a fleet's database: postgres://..."},
      {nullptr, nullptr},
      RunVerify},
     {"migrate",
@@ -224,17 +221,16 @@ constexpr Command kCommands[] = {
      "reads the copy\nand compares it to the bit. Until that is done no server opens the copy; "
      "interrupted, run it again.\nProducers go on exactly once. FROM stays as it is: start no "
      "server on it any more.\n\n"
-     "Examples:\n  perceptrond migrate /var/lib/perceptrond nats://n1:4222,nats://n2:4222\n"
-     "  perceptrond migrate nats://n1:4222,nats://n2:4222 /var/lib/perceptrond",
-     {"FROM", "Data directory, or NATS servers: nats://HOST:PORT,..."},
+     "Examples:\n  perceptrond migrate /var/lib/perceptrond "
+     "postgres://perceptrond@db1,db2/perceptrond\n"
+     "  perceptrond migrate postgres://perceptrond@db1,db2/perceptrond /var/lib/perceptrond",
+     {"FROM", "Data directory, or a fleet's database: postgres://..."},
      {"TO", "The other: a directory that is absent or empty, or a fleet without models"},
      RunMigrate},
 };
 
-// How a fleet's streams are reached.
-constexpr absl::string_view kFleetFlags[] = {
-    "fleet",   "fleet-partitions", "fleet-replicas", "nats-credentials",
-    "nats-ca", "nats-cert",        "nats-key"};
+// How a fleet's journal is opened.
+constexpr absl::string_view kFleetFlags[] = {"fleet", "fleet-partitions", "durability"};
 
 void AddArguments(const Command& command, CLI::App& app, Arguments& arguments) {
   const std::string name = command.name;
@@ -261,6 +257,7 @@ void AddArguments(const Command& command, CLI::App& app, Arguments& arguments) {
                : "text, or json: a perceptron.storage.v1.Migration (default: text)")
         ->check(CLI::IsMember({"text", "json"}));
   }
+  if (name != "verify" && name != "migrate") return;
   for (const Flag& flag : MakeFlags(&arguments.options)) {
     if (absl::c_linear_search(kFleetFlags, flag.name)) AddFlag(flag, &app);
   }

@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "core/journal/postgres/uri.h"
 #include "core/journal/rocksdb_journal.h"
 #include "server/config/flag_list.h"
 #include "server/open_store.h"
@@ -61,9 +61,7 @@ absl::StatusOr<std::unique_ptr<Journal>> OpenToImport(const std::string& journal
 
 }  // namespace
 
-bool IsFleet(const std::string& journal) {
-  return absl::StartsWith(journal, "nats://") || absl::StartsWith(journal, "tls://");
-}
+bool IsFleet(const std::string& journal) { return IsPostgresUri(journal); }
 
 absl::Status SetFleet(const std::string& journal, Options& options) {
   const std::vector<Flag> flags = MakeFlags(&options);

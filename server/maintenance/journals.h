@@ -1,4 +1,4 @@
-// The journals that a command names: a data directory, or the NATS servers of a fleet.
+// The journals that a command names: a data directory, or the database of a fleet.
 #pragma once
 
 #include <memory>
@@ -12,13 +12,13 @@
 
 namespace perceptrond {
 
-// Whether the text names NATS servers, and not a directory.
+// Whether the text names a database, and not a directory.
 bool IsFleet(const std::string& journal);
-// Sets the NATS servers of `options`. INVALID_ARGUMENT for a text that names none.
+// Sets the database of `options`. INVALID_ARGUMENT for a text that names none.
 absl::Status SetFleet(const std::string& journal, Options& options);
 
 // Opens a journal to be read. `options` has the fleet's settings. UNAVAILABLE if a server uses the directory; a fleet
-// may be in use. Other errors as RocksDbJournal::Open and JetStreamJournal::Open.
+// may be in use. Other errors as RocksDbJournal::Open and OpenFleetJournal.
 absl::StatusOr<std::unique_ptr<Journal>> OpenToRead(const std::string& journal, Options options);
 
 // The outcome of MakeCopy.

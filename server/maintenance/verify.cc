@@ -76,15 +76,16 @@ absl::Status VerifyJournal(RocksDbJournal::Options options, uint64_t sequence,
     options.accept_data_loss = true;
     journal = RocksDbJournal::Open(options);
   }
-  if (!journal.ok()) {
-    found.set_error(Text(journal.status()));
-    return absl::OkStatus();
-  }
+  // The first error is the one that says what is wrong.
+  const auto set_error = [&found](const absl::Status& status) {
+    if (!status.ok() && found.error().empty()) found.set_error(Text(status));
+  };
+  set_error(journal.status());
+  if (!journal.ok()) return absl::OkStatus();
   uint64_t lost = (*journal)->Stats().lost_writes;
   if ((*journal)->sequence() < sequence) lost = sequence - (*journal)->sequence();
   found.set_lost_writes(static_cast<int64_t>(lost));
-  if (const absl::Status tables = (*journal)->VerifyTables(); !tables.ok())
-    found.set_error(Text(tables));
+  set_error((*journal)->VerifyTables());
   Store store(*std::move(journal), Store::Options());
   // A disk that cannot be read is damage.
   (void)VerifyModels(store, found);

@@ -16,7 +16,7 @@ namespace perceptrond {
 absl::StatusOr<::perceptron::storage::v1::Verification> VerifyDirectory(
     const std::string& directory);
 // Verifies a fleet's journal, which servers may use meanwhile, and changes nothing. NOT_FOUND if there is none;
-// FAILED_PRECONDITION if it is a copy that is not whole; UNAVAILABLE if NATS cannot be read.
+// FAILED_PRECONDITION if it is a copy that is not whole; UNAVAILABLE if the database cannot be read.
 absl::StatusOr<::perceptron::storage::v1::Verification> VerifyFleet(const std::string& fleet,
                                                                     const Options& options);
 // Verifies a backup in place: first its files' checksums.

@@ -80,9 +80,8 @@ ServerStats::Fleet CollectFleet(Fleet& fleet) {
   for (const PartitionRole::Stats& one : fleet.stats()) {
     ++all.partitions;
     all.partitions_written += one.writes ? 1 : 0;
-    all.partitions_without_quorum += one.answers ? 0 : 1;
+    all.partitions_unreachable += one.answers ? 0 : 1;
     all.take_overs += one.take_overs;
-    all.superseded_entries += one.superseded;
     all.contact_seconds = std::max(all.contact_seconds, absl::ToDoubleSeconds(one.since_contact));
     all.delay_seconds = std::max(all.delay_seconds, absl::ToDoubleSeconds(one.lag));
     all.pending_entries += one.pending;

@@ -158,9 +158,9 @@ void AppendFleetFamilies(const ServerStats::Fleet& fleet, MetricFamilies& famili
         static_cast<double>(fleet.partitions));
   gauge("perceptrond_fleet_partitions_written", "Partitions that this server writes.",
         static_cast<double>(fleet.partitions_written));
-  gauge("perceptrond_fleet_partitions_without_quorum",
-        "Partitions whose stream did not answer when this server last asked for its end.",
-        static_cast<double>(fleet.partitions_without_quorum));
+  gauge("perceptrond_fleet_partitions_unreachable",
+        "Partitions whose end the journal did not tell when this server last asked for it.",
+        static_cast<double>(fleet.partitions_unreachable));
   AppendSingle("perceptrond_fleet_take_overs_total",
                "Times that this server became a partition's writer.", kCounter,
                static_cast<double>(fleet.take_overs), families);
@@ -175,10 +175,6 @@ void AppendFleetFamilies(const ServerStats::Fleet& fleet, MetricFamilies& famili
   gauge("perceptrond_fleet_pending_entries",
         "Entries of the partitions' logs that this server has not read yet.",
         static_cast<double>(fleet.pending_entries));
-  AppendSingle("perceptrond_fleet_superseded_entries_total",
-               "Entries in the partitions' logs that this server ignored, since another writer had "
-               "taken the partition over before they came.",
-               kCounter, static_cast<double>(fleet.superseded_entries), families);
   MetricFamily rows{"perceptrond_fleet_rows_total",
                     "Examples of streams whose models other servers write, by where they were "
                     "evaluated: here, or forwarded to the writer.",

@@ -74,11 +74,9 @@ struct ServerStats {
     uint64_t servers = 0;
     uint64_t partitions = 0;
     uint64_t partitions_written = 0;
-    // Those whose stream did not answer when this server, to write them, last asked for its end.
-    uint64_t partitions_without_quorum = 0;
+    // Those whose end the journal did not tell when this server last asked for it.
+    uint64_t partitions_unreachable = 0;
     uint64_t take_overs = 0;
-    // Entries of superseded writers that were ignored.
-    uint64_t superseded_entries = 0;
     // Of the partition with the longest.
     double contact_seconds = 0;
     double delay_seconds = 0;

@@ -63,7 +63,7 @@ struct ModelFilter {
 // and what it has is old: a second, twenty times as long as reading took, or ten times if models were
 // created or deleted since. So it costs nothing without requests, and at most a tenth of a processor
 // otherwise. Reading takes what Store::Search does, of a fleet only for models in memory: others
-// would have to be read from NATS, one by one.
+// would have to be read from the database, one by one.
 //
 // Thread contract: safe for any number of threads, which wait for one another's reading.
 class ModelIndex {

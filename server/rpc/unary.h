@@ -140,8 +140,7 @@ Call::Method OnRequest(const Backend& backend, std::function<void(Call&, const R
     }
     // Examples are counted for the caller.
     void HandleHere(Call& call, const Request& request) const {
-      const std::string traceparent = TraceparentOf(call.context());
-      const CallScope scope(traceparent, call.caller());
+      const CallScope scope(call.caller());
       if (call.access() == nullptr) return handle(call, request);
       if (absl::Status status = call.access()->CheckLimit(); !status.ok())
         return call.Finish(ToGrpc(status));

@@ -131,8 +131,7 @@ class Transfer : public Reactor, public std::enable_shared_from_this<Transfer> {
   void Schedule(WorkSize size, absl::Status (T::*work)(), bool first) {
     Workers::Work whole = [self = shared_from_this(), this, work] {
       const CancellationScope scope(&call_.cancellation());
-      const std::string traceparent = TraceparentOf(call_.context());
-      const CallScope call_scope(traceparent, call_.caller());
+      const CallScope call_scope(call_.caller());
       absl::Status status = StoppedError();
       if (status.ok()) status = WithinMemory([&] { return (static_cast<T*>(this)->*work)(); });
       if (!status.ok()) End(status);

@@ -280,7 +280,7 @@ class StreamReactor final : public Reactor,
   // Has the session handle the parsed message. `more`: others wait.
   absl::Status Accept(bool more) {
     const CountedUsage counted(call_.access() == nullptr ? nullptr : call_.access()->usage());
-    const CallScope scope(traceparent_, call_.caller());
+    const CallScope scope(call_.caller());
     return WithinMemory([&] { return session_->Accept(request_, work_->bytes, more); });
   }
 
@@ -369,7 +369,6 @@ class StreamReactor final : public Reactor,
   Call& call_;
   const Backend backend_;
   const std::shared_ptr<Session> session_;
-  const std::string traceparent_ = TraceparentOf(call_.context());
   uint64_t drain_id_ = 0;
 
   grpc::ByteBuffer incoming_;

@@ -20,8 +20,8 @@ class ConfigTest : public ::testing::Test {
 
 TEST_F(ConfigTest, WrongArgumentsOfMigrateExitWithTwoAndNoPasswordIsRepeated) {
   for (const char* const arguments :
-       {"migrate", "migrate /tmp/a /tmp/b", "migrate nats://user:secret@n:1 /tmp/a",
-        "--journal nats://a:1,nats://user:top@secret@n:1"}) {
+       {"migrate", "migrate /tmp/a /tmp/b", "migrate postgres://user:secret@n/d /tmp/a",
+        "--journal postgres://user:top@secret@n/d", "backup postgres://n/d /tmp/a"}) {
     const CommandResult refused = RunServer(arguments);
     EXPECT_EQ(refused.exit_code, 2) << arguments;
     EXPECT_THAT(refused.out, ::testing::Not(::testing::HasSubstr("secret"))) << arguments;

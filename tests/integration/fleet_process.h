@@ -1,4 +1,4 @@
-// Servers of a fleet as processes of their own, over one nats-server.
+// Servers of a fleet as processes of their own, over one PostgreSQL.
 #pragma once
 
 #include <algorithm>
@@ -8,8 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "tests/integration/fixture.h"
-#include "tests/support/nats_cluster.h"
 #include "tests/support/own_port.h"
+#include "tests/support/postgres_server.h"
 #include "tests/support/wait_until.h"
 
 namespace perceptrond::testing {
@@ -25,15 +25,22 @@ class FleetProcesses : public ::testing::Test {
  protected:
   // The flags of perceptrond that name the fleet: its servers', and those of copies.
   std::string FleetFlags() const {
-    return absl::StrCat(" --fleet ", fleet_, " --fleet-replicas 1 --fleet-partitions 1");
+    return absl::StrCat(" --fleet ", fleet_, " --fleet-partitions 1");
   }
-  std::string url() const { return nats_.url(0); }
+  // In the quotes of a shell.
+  std::string url() const { return absl::StrCat("'", database_.uri(), "'"); }
   // Starts a member with more flags. The fleet has one partition: one server writes all models.
   Member& Start(std::vector<std::string> more = {}) {
-    const std::vector<std::string> flags = {
-        "--journal",          url(), "--fleet",         fleet_,
-        "--fleet-replicas",   "1",   "--fleet-timeout", "1s",
-        "--fleet-partitions", "1",   "--fleet-address", absl::StrCat("127.0.0.1:", OwnPort())};
+    const std::vector<std::string> flags = {"--journal",
+                                            database_.uri(),
+                                            "--fleet",
+                                            fleet_,
+                                            "--fleet-timeout",
+                                            "1s",
+                                            "--fleet-partitions",
+                                            "1",
+                                            "--fleet-address",
+                                            absl::StrCat("127.0.0.1:", OwnPort())};
     fleet_addresses_.push_back(flags.back());
     more.insert(more.end(), flags.begin(), flags.end());
     return *members_.emplace_back(
@@ -58,8 +65,8 @@ class FleetProcesses : public ::testing::Test {
   }
 
   const TempDir dir_;
-  const NatsCluster nats_{1};
-  std::string fleet_ = "f";
+  const PostgresServer database_;
+  const std::string fleet_ = "f";
   std::vector<std::unique_ptr<Member>> members_;
   // The members' fleet addresses.
   std::vector<std::string> fleet_addresses_;

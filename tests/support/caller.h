@@ -34,7 +34,7 @@ class TestCaller final : public Caller {
 // What `work` returns when it is done for this caller.
 template <typename Work>
 auto As(const Caller& caller, const Work& work) {
-  const CallScope scope("", &caller);
+  const CallScope scope(&caller);
   return work();
 }
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 
@@ -69,6 +70,11 @@ PostgresServer::~PostgresServer() { Kill(); }
 
 std::string PostgresServer::connection() const {
   return absl::StrCat("host=", directory_.path(), " user=test dbname=postgres");
+}
+
+std::string PostgresServer::uri(const std::string& database) const {
+  return absl::StrCat("postgres://test@/", database,
+                      "?host=", absl::StrReplaceAll(directory_.path(), {{"/", "%2F"}}));
 }
 
 void PostgresServer::Start() {

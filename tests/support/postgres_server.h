@@ -19,6 +19,8 @@ class PostgresServer {
 
   // libpq's keywords.
   std::string connection() const;
+  // As an address.
+  std::string uri(const std::string& database = "postgres") const;
   // Ends the server at once, as a failure of its process does, or starts it again.
   void Kill();
   void Start();

@@ -63,8 +63,8 @@ void AddBackup(CLI::App* app, const Globals* globals, Action* action) {
   command->footer(
       R"(The server goes on serving meanwhile, and copies what changed since the backup before. Prints
 the backup's name, time and size, or with -o json a perceptron.v1.Backup. 'perceptrond verify'
-checks backups; 'perceptrond restore' brings one back. 'perceptrond backup nats://HOST:PORT DIR' backs
-up a fleet, and 'perceptrond migrate' moves all models to one.
+checks backups; 'perceptrond restore' brings one back. 'perceptrond migrate' moves all models to
+a fleet, whose database PostgreSQL's own tools back up.
 
 Examples:
   perceptronctl backup --keep 7

@@ -38,6 +38,7 @@ class PostgresTable final : public Table {
     // As libpq reads it: postgres://user@host1,host2/database, or keywords and values.
     std::string connection;
     Durability durability = Durability::kSync;
+    bool read_only = false;
     // Letters, digits and underscores.
     std::string schema = "perceptrond";
     // For commits and reads, each; one more listens.

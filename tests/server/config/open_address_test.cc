@@ -59,7 +59,7 @@ TEST_F(OpenAddressTest, MetricsNeedTlsAndAToken) {
 }
 
 TEST_F(OpenAddressTest, AFleetWhoseClientsAreKnownNeedsCertificatesOfItsOwn) {
-  const std::vector<std::string> fleet = {"--journal", "nats://127.0.0.1:4222"};
+  const std::vector<std::string> fleet = {"--journal", "postgres:///db"};
   Good(With(fleet, tls_));
   EXPECT_THAT(Bad(With(With(fleet, tls_), access_)),
               AllOf(HasSubstr("--access-file"), HasSubstr("--fleet-cert")));
@@ -68,7 +68,7 @@ TEST_F(OpenAddressTest, AFleetWhoseClientsAreKnownNeedsCertificatesOfItsOwn) {
 }
 
 TEST_F(OpenAddressTest, AServerOfAFleetNamesAnAddressAtWhichOthersReachIt) {
-  const std::vector<std::string> fleet = {"--journal", "nats://127.0.0.1:4222", "--insecure"};
+  const std::vector<std::string> fleet = {"--journal", "postgres:///db", "--insecure"};
   for (const char* address : {"0.0.0.0:7602", "[::]:7602", "[0::0]:7602"}) {
     const std::vector<std::string> everywhere = With(fleet, {"--fleet-address", address});
     EXPECT_THAT(Bad(everywhere), AllOf(HasSubstr(absl::StrCat("--fleet-address ", address)),

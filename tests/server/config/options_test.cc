@@ -41,7 +41,7 @@ const std::vector<OptionCase>& Cases() {
        {"", "127.0.0.1", ":7600", "127.0.0.1:65536", "127.0.0.1:x", "127.0.0.1:", "::1:1", "[::1]",
         "[x]:1", "unix:", "127.0.0.1:1,"}},
       {"data-dir", {"x"}, {""}},
-      {"journal", {"rocksdb", "memory"}, {"", "disk"}},
+      {"journal", {"rocksdb", "memory", "postgres://u@h:5433,i/d"}, {"", "disk", "nats://h:1"}},
       {"client-address", {"", "db1:7600", "[::1]:7600"}, {"db1", "db1:0", "unix:p"}},
       {"durability", {"auto", "sync", "interval", "none"}, {"", "fsync"}},
       {"durability-interval", {"1ms", "1h"}, {"", "0", "100", "999us", "61m", "-1s", "inf"}},
@@ -61,6 +61,7 @@ const std::vector<OptionCase>& Cases() {
       {"max-message-cost", {"1000000", "1152921504606846976"}, {"", "999999", "1e9"}},
       {"max-queued-calls", {"1", "1000000"}, {"0", "1000001"}},
       {"max-queue-wait", {"1ms", "1m"}, {"0", "61s"}},
+      {"fleet", {"perceptrond", "_a1"}, {"", "1a", "A", "a-b", "pg_a", std::string(51, 'a')}},
       {"fleet-partitions", {"1", "256"}, {"0", "257"}},
       {"fleet-timeout", {"200ms", "10m"}, {"199ms", "11m"}},
       {"fleet-max-lag", {"100ms", "24h"}, {"0s", "25h"}},
@@ -140,11 +141,30 @@ TEST_F(OptionsTest, ListsAndUnitsAreRead) {
   EXPECT_THAT(ConfigText(Good({"--slow-call", "0"})), HasSubstr("slow-call = \"off\"\n"));
 }
 
-TEST_F(OptionsTest, ReplicatedDurabilityAndAJournalInNatsGoTogether) {
-  EXPECT_THAT(Bad({"--durability", "replicated"}), HasSubstr("needs --journal nats://"));
-  EXPECT_THAT(Bad({"--journal", "nats://n1:4222", "--durability", "sync"}),
-              HasSubstr("leave --durability out"));
-  Good({"--journal", "nats://n1:4222", "--durability", "replicated"});
+TEST_F(OptionsTest, ADurabilityGoesWithAJournalThatHasIt) {
+  for (const char* const durability : {"replicated", "external"}) {
+    EXPECT_THAT(Bad({"--durability", durability}), HasSubstr("need --journal postgres://"));
+    Good({"--journal", "postgres://u@a,b/d", "--durability", durability});
+  }
+  for (const char* const durability : {"interval", "none"}) {
+    EXPECT_THAT(Bad({"--journal", "postgres:///d", "--durability", durability}),
+                HasSubstr("not for --journal postgres://"));
+  }
+  Good({"--journal", "postgresql://u@[::1]:5433/d?sslmode=verify-full", "--durability", "sync"});
+}
+
+TEST_F(OptionsTest, AWrongUriIsRefusedAndNoPasswordIsRepeated) {
+  for (const char* const uri : {"postgres://u:secret@h/d", "postgres://h/d?password=secret",
+                                "postgres://u:top@secret@h:x/d",
+                                "postgres://h/d?sslpassword=secret", "postgres://u:secret@[h/d"}) {
+    const std::string refused = Bad({"--journal", uri});
+    EXPECT_THAT(refused, HasSubstr("--journal")) << uri;
+    EXPECT_THAT(refused, ::testing::Not(HasSubstr("secret"))) << uri;
+  }
+  EXPECT_THAT(Bad({"--journal", "postgres://u:x@h/d"}), HasSubstr("passfile"));
+  EXPECT_THAT(Bad({"--journal", "postgres://h/d?sslmod=require"}), HasSubstr("\"sslmod\""));
+  EXPECT_THAT(Bad({"--journal", "postgres://h/d?target_session_attrs=any"}),
+              HasSubstr("read-write"));
 }
 
 TEST_F(OptionsTest, CertificateAndKeyGoTogether) {
