@@ -129,6 +129,7 @@ bool PartitionRole::Read() {
     MutexLock lock(&mutex_);
     const uint64_t read = entries.ok() ? entries->size() : 0;
     stats_.pending = tail_->pending() + read;
+    if (entries.ok() && !reads_) begun_ = settings_.now();
     reads_ = entries.ok();
     // Each entry that is pending has a sequence number of its own.
     if (reads_ && stats_.pending > 0)

@@ -155,7 +155,7 @@ class PartitionRole {
   // When the tail was opened, or returned entries or a part of one; and how many were pending then.
   Clock::time_point heard_;
   uint64_t heard_pending_ = 0;
-  // When the thread began to follow the log.
+  // When the thread began to follow the log, or could read it again: who was silent before may not have been heard.
   Clock::time_point begun_;
   // A take-over of this server that was written and not read yet; 0: there is none.
   int64_t awaited_epoch_ = 0;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -22,12 +23,21 @@ class DisturbedJournal final : public JournalDecorator {
   // Entries that others have written arrive, and wait.
   void Hold() { state_->held = true; }
   void Release() { state_->held = false; }
-  // The log cannot be read at all.
+  // The log cannot be read at all, until it can again.
   void BreakOff() { state_->broken = true; }
+  void Mend() { state_->broken = false; }
+  // What others announce is lost.
+  void Deafen(bool is_deaf) { state_->deaf = is_deaf; }
 
   // At one moment: other servers write.
   absl::StatusOr<std::unique_ptr<StoredModel>> Load(uint64_t model_id) override {
     return base().Load(model_id);
+  }
+  void Listen(std::function<void(absl::string_view message)> listener) override {
+    if (listener == nullptr) return JournalDecorator::Listen(nullptr);
+    JournalDecorator::Listen([state = state_, listener](absl::string_view message) {
+      if (!state->deaf) listener(message);
+    });
   }
   absl::Status Announce(absl::string_view message) override {
     return state_->paused ? Unavailable() : JournalDecorator::Announce(message);
@@ -49,6 +59,7 @@ class DisturbedJournal final : public JournalDecorator {
     std::atomic<bool> paused = false;
     std::atomic<bool> held = false;
     std::atomic<bool> broken = false;
+    std::atomic<bool> deaf = false;
     bool reads() const { return !paused && !broken; }
   };
 

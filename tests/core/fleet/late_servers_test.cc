@@ -64,5 +64,22 @@ TEST_F(LateServersTest, AServerThatCannotReadTheLogDoesNotKnowHowLateItIs) {
   EXPECT_TRUE(ShouldPredict(away));
 }
 
+TEST_F(LateServersTest, AWriterIsNotTakenForDeadByAServerThatCouldNotHearIt) {
+  Server& away = FollowerOf("models/m");
+  const auto partition = journal_.PartitionOf(IdOf("models/m"));
+  const auto stats = [&] { return away.store->fleet()->stats()[partition]; };
+  const int64_t epoch = stats().epoch;
+  away.journal->Deafen(true);
+  away.journal->BreakOff();
+  PassUntil([&] { return stats().since_contact > 2 * fleet_options_.writer_timeout; });
+  // It reads the log before it hears of the writer.
+  away.journal->Mend();
+  PassUntil([&] { return stats().since_contact < kStep; });
+  for (int i = 0; i < 10; ++i) Pass();
+  away.journal->Deafen(false);
+  for (int i = 0; i < 10; ++i) Pass();
+  EXPECT_EQ(stats().epoch, epoch);
+}
+
 }  // namespace
 }  // namespace perceptrond::fleet_test
