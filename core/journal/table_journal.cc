@@ -130,6 +130,7 @@ absl::Status TableJournal::Begin() {
   // After the number: what is changed meanwhile is applied twice.
   if (absl::Status status = ReadAliases(); !status.ok()) return status;
   if (options_.held_bytes == 0) return DropUnfinished();
+  if (absl::Status status = ReadHeaders(); !status.ok()) return status;
   names_thread_ = std::thread([this] { FollowNames(); });
   return absl::OkStatus();
 }

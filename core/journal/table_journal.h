@@ -13,8 +13,9 @@
 //               attempt: then that commit was made before, or never will be
 #pragma once
 
-#include <deque>
+#include <atomic>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -146,6 +147,7 @@ class TableJournal : public Journal {
   // Reading of rows.
   absl::StatusOr<std::string> ReadMeta(absl::string_view what);
   absl::Status ReadAliases();
+  absl::Status ReadHeaders() ABSL_LOCKS_EXCLUDED(headers_mutex_);
   // Of names: the last partition.
   uint32_t names() const { return partition_count_; }
 
@@ -179,6 +181,7 @@ class TableJournal : public Journal {
   // Without the watcher, which hears of others' changes alone.
   void ApplyOwn(const storage::NamesEntry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(names_mutex_);
   absl::StatusOr<bool> Exists(absl::string_view name);
+  absl::StatusOr<storage::ModelHeader> ReadHeader(absl::string_view name);
   absl::Status Ask(const ModelGuard& guard);
   absl::StatusOr<uint64_t> CountLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(names_mutex_);
   absl::StatusOr<uint64_t> NextId(TableChange& change);
@@ -217,8 +220,15 @@ class TableJournal : public Journal {
   ModelWatcher watcher_ ABSL_GUARDED_BY(names_mutex_);
   // The last entry of names that aliases_ and watcher_ have.
   uint64_t names_seen_ ABSL_GUARDED_BY(names_mutex_) = 0;
-  // The number of models after that entry; absent: not counted.
+  // The number of models after that entry; absent: not counted. Of the only opener.
   std::optional<uint64_t> count_ ABSL_GUARDED_BY(names_mutex_);
+  // After names_mutex_.
+  Mutex headers_mutex_;
+  // Of several openers: all headers, by name, as far as this one has read the names. For what is asked while the table
+  // cannot be read.
+  std::map<std::string, storage::ModelHeader, std::less<>> headers_ ABSL_GUARDED_BY(headers_mutex_);
+  // The names could not be read when that was last tried.
+  std::atomic<bool> is_away_ = false;
   bool stopping_ ABSL_GUARDED_BY(names_mutex_) = false;
   // Follows the names, if others may change them.
   std::thread names_thread_;

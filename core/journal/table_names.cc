@@ -84,6 +84,12 @@ absl::Status TableJournal::CatchUp(uint64_t sequence) {
 void TableJournal::ApplyOwn(const storage::NamesEntry& entry) {
   for (const Alias& alias : entry.aliases()) aliases_.Put(alias);
   for (const std::string& alias : entry.deleted_aliases()) aliases_.Remove(alias);
+  if (options_.held_bytes > 0) {
+    MutexLock lock(&headers_mutex_);
+    if (entry.has_removed()) headers_.erase(entry.removed().model().name());
+    if (entry.has_model()) headers_.insert_or_assign(entry.model().model().name(), entry.model());
+    return;
+  }
   if (!count_.has_value()) return;
   if (entry.created()) ++*count_;
   if (entry.has_removed() && !entry.has_model()) --*count_;
@@ -127,11 +133,21 @@ void TableJournal::FollowNames() {
     }
     seen = table_->AwaitCommit(seen, kFollowInterval);
     // It is tried again.
-    ReadNames().IgnoreError();
+    is_away_ = !ReadNames().ok();
   }
 }
 
 absl::StatusOr<storage::ModelHeader> TableJournal::Find(absl::string_view name) {
+  absl::StatusOr<storage::ModelHeader> header =
+      is_away_ ? absl::UnavailableError("journal: the names of models cannot be read")
+               : ReadHeader(name);
+  if (!absl::IsUnavailable(header.status())) return header;
+  MutexLock lock(&headers_mutex_);
+  const auto found = headers_.find(name);
+  return found == headers_.end() ? header : found->second;
+}
+
+absl::StatusOr<storage::ModelHeader> TableJournal::ReadHeader(absl::string_view name) {
   storage::ModelHeader header;
   const absl::StatusOr<bool> found =
       table_rows::Read(*table_, table_keys::Header(name), header, "a model's header");
@@ -141,7 +157,7 @@ absl::StatusOr<storage::ModelHeader> TableJournal::Find(absl::string_view name) 
 }
 
 absl::StatusOr<bool> TableJournal::Exists(absl::string_view name) {
-  const absl::StatusOr<storage::ModelHeader> found = Find(name);
+  const absl::StatusOr<storage::ModelHeader> found = ReadHeader(name);
   if (found.ok()) return true;
   if (absl::IsNotFound(found.status())) return false;
   return found.status();
@@ -154,11 +170,20 @@ absl::StatusOr<std::vector<storage::ModelHeader>> TableJournal::List(absl::strin
   absl::Status failed;
   KeyRange range = AllOf(table_keys::Header(""));
   if (!after.empty()) range.begin = Only(table_keys::Header(after)).end;
-  absl::Status status = table_->Scan(range, [&](absl::string_view, absl::string_view value) {
-    failed = table_rows::Parse(value, page.emplace_back(), "a model's header");
-    return failed.ok() && page.size() < limit;
-  });
+  absl::Status status =
+      is_away_ ? absl::UnavailableError("journal: the names of models cannot be read")
+               : table_->Scan(range, [&](absl::string_view, absl::string_view value) {
+                   failed = table_rows::Parse(value, page.emplace_back(), "a model's header");
+                   return failed.ok() && page.size() < limit;
+                 });
   if (status.ok()) status = failed;
+  if (absl::IsUnavailable(status) && options_.held_bytes > 0) {
+    page.clear();
+    MutexLock lock(&headers_mutex_);
+    for (auto it = headers_.upper_bound(after); it != headers_.end() && page.size() < limit; ++it)
+      page.push_back(it->second);
+    return page;
+  }
   if (!status.ok()) return status;
   return page;
 }
@@ -169,22 +194,33 @@ absl::StatusOr<uint64_t> TableJournal::Count() {
   return CountLocked();
 }
 
+// Of what is changed meanwhile each entry is applied after this: some headers may be older for a moment.
+absl::Status TableJournal::ReadHeaders() {
+  absl::Status failed;
+  absl::Status status =
+      table_->Scan(AllOf(table_keys::Header("")), [&](absl::string_view, absl::string_view value) {
+        storage::ModelHeader header;
+        failed = table_rows::Parse(value, header, "a model's header");
+        if (!failed.ok()) return false;
+        MutexLock lock(&headers_mutex_);
+        std::string name = header.model().name();
+        headers_.insert_or_assign(std::move(name), std::move(header));
+        return true;
+      });
+  return status.ok() ? failed : status;
+}
+
 absl::StatusOr<uint64_t> TableJournal::CountLocked() {
+  if (options_.held_bytes > 0) {
+    MutexLock lock(&headers_mutex_);
+    return headers_.size();
+  }
   if (count_.has_value()) return *count_;
-  // With the entry that they are the headers of.
-  const KeyRange ranges[] = {AllOf(table_keys::Header("")), Only(table_keys::Head(names()))};
-  const absl::StatusOr<std::unique_ptr<TableReader>> reader = table_->Freeze(ranges);
-  if (!reader.ok()) return reader.status();
-  storage::PartitionHead head;
-  const absl::StatusOr<bool> found =
-      table_rows::Read(**reader, ranges[1].begin, head, "the end of a partition");
-  if (!found.ok()) return found.status();
   uint64_t count = 0;
-  absl::Status status = (*reader)->Scan(ranges[0], [&](absl::string_view, absl::string_view) {
+  absl::Status status = table_->Scan(AllOf(table_keys::Header("")), [&](auto, auto) {
     ++count;
     return true;
   });
-  if (status.ok() && head.sequence() > names_seen_) status = CatchUp(head.sequence());
   if (!status.ok()) return status;
   count_ = count;
   return count;
@@ -197,7 +233,7 @@ absl::Status TableJournal::Ask(const ModelGuard& guard) {
   absl::Status failed;
   ModelsNow now;
   now.find = [&](absl::string_view name) -> const storage::ModelHeader* {
-    absl::StatusOr<storage::ModelHeader> found = Find(name);
+    absl::StatusOr<storage::ModelHeader> found = ReadHeader(name);
     if (!found.ok()) {
       if (!absl::IsNotFound(found.status())) failed = found.status();
       return nullptr;
@@ -243,7 +279,7 @@ absl::Status TableJournal::Replace(const storage::ModelHeader& header,
                                    const storage::ModelHeader& before) {
   const std::string& name = header.model().name();
   return ChangeNames([&](NamesChange& names) -> absl::Status {
-    const absl::StatusOr<storage::ModelHeader> found = Find(name);
+    const absl::StatusOr<storage::ModelHeader> found = ReadHeader(name);
     if (!found.ok()) return found.status();
     if (found->id() != header.id()) return NoSuchModel(name);
     if (!IsSame(*found, before)) return ChangedByAnother(name);
@@ -257,7 +293,7 @@ absl::Status TableJournal::Rename(const storage::ModelHeader& header,
   const std::string& name_before = before.model().name();
   const std::string& name = header.model().name();
   return ChangeNames([&](NamesChange& names) -> absl::Status {
-    const absl::StatusOr<storage::ModelHeader> found = Find(name_before);
+    const absl::StatusOr<storage::ModelHeader> found = ReadHeader(name_before);
     if (!found.ok()) return found.status();
     if (found->id() != header.id()) return NoSuchModel(name_before);
     if (!IsSame(*found, before)) return ChangedByAnother(name_before);
@@ -280,7 +316,7 @@ absl::Status TableJournal::Rename(const storage::ModelHeader& header,
 
 absl::Status TableJournal::DeleteModel(absl::string_view name, const ModelGuard& guard) {
   return ChangeNames([&](NamesChange& names) -> absl::Status {
-    const absl::StatusOr<storage::ModelHeader> header = Find(name);
+    const absl::StatusOr<storage::ModelHeader> header = ReadHeader(name);
     if (!header.ok()) return header.status();
     if (const std::vector<Alias> aliases = aliases_.AllOf(name); !aliases.empty())
       return NamedBy(aliases.front().name(), name);
