@@ -54,6 +54,12 @@ absl::StatusOr<std::unique_ptr<Journal>> OpenFleetJournal(const Options& options
       : options.durability == DurabilityChoice::kExternal ? PostgresTable::Durability::kExternal
                                                           : PostgresTable::Durability::kSync;
   database.read_only = use.read_only;
+  database.on_lost = [](const absl::Status& why) {
+    Log(LogLevel::kError,
+        "the database cannot be reached; nothing can be learned, models in memory go on predicting",
+        {{"error", why.message()}});
+  };
+  database.on_found = [] { Log(LogLevel::kInfo, "the database can be reached again"); };
   TableJournal::Options fleet;
   fleet.partitions = static_cast<uint32_t>(options.fleet_partitions);
   fleet.held_bytes = kHeldBytes;

@@ -14,6 +14,8 @@ namespace {
 
 // How often it is reported that another server has this one's address.
 constexpr std::chrono::minutes kNamesakeInterval{10};
+// An announcement is as small as a journal's notices must be.
+constexpr size_t kUsedModelsAtOnce = 500;
 
 std::string NewId(const std::string& address) {
   std::random_device random;
@@ -33,7 +35,7 @@ Fleet::Fleet(Journal& journal, const FleetOptions& options, Hooks hooks)
   journal_.Listen([this](absl::string_view message) {
     fleet_proto::Heartbeat heartbeat;
     if (!heartbeat.ParseFromArray(message.data(), static_cast<int>(message.size()))) return;
-    members_.OnHeartbeat(heartbeat, options_.now());
+    if (!heartbeat.server_id().empty()) members_.OnHeartbeat(heartbeat, options_.now());
     if (hooks_.on_used_models != nullptr && heartbeat.used_models_size() > 0)
       hooks_.on_used_models({heartbeat.used_models().begin(), heartbeat.used_models().end()});
   });
@@ -179,14 +181,23 @@ void Fleet::SendHeartbeats() {
     heartbeat.set_late(is_late());
     heartbeat.set_started(started_);
     for (const std::unique_ptr<PartitionRole>& role : roles_) role->AddTo(heartbeat);
-    if (hooks_.used_models != nullptr) {
-      for (const uint64_t id : hooks_.used_models()) heartbeat.add_used_models(id);
-    }
     // A heartbeat that is lost is one of many.
     journal_.Announce(heartbeat.SerializeAsString()).IgnoreError();
+    AnnounceUsedModels();
     MutexLock lock(&mutex_);
     sent_ = asked;
     mutex_.AwaitWithTimeout(absl::Condition(&due), options_.heartbeat);
+  }
+}
+
+void Fleet::AnnounceUsedModels() {
+  if (hooks_.used_models == nullptr) return;
+  const std::vector<uint64_t> used = hooks_.used_models();
+  for (size_t i = 0; i < used.size(); i += kUsedModelsAtOnce) {
+    fleet_proto::Heartbeat part;
+    for (size_t j = i; j < std::min(used.size(), i + kUsedModelsAtOnce); ++j)
+      part.add_used_models(used[j]);
+    journal_.Announce(part.SerializeAsString()).IgnoreError();
   }
 }
 

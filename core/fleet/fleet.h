@@ -132,6 +132,7 @@ class Fleet {
   PartitionRole& RoleOf(uint64_t model_id) { return *roles_[journal_.PartitionOf(model_id)]; }
   void Announce();
   void SendHeartbeats() ABSL_LOCKS_EXCLUDED(mutex_);
+  void AnnounceUsedModels();
   // Reports another server with this one's address, now and then.
   void CheckNamesake();
   void PassOnChanges() ABSL_LOCKS_EXCLUDED(mutex_);

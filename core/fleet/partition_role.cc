@@ -306,7 +306,7 @@ void PartitionRole::TryTakeOver(int64_t epoch) {
   // Another server may have been faster, and its take-over not be read yet.
   const absl::StatusOr<std::unique_ptr<JournalTail>> end = journal_.Tail(partition_, *last);
   if (!end.ok()) return Pause();
-  if ((*end)->epoch() > epoch) return;
+  if (tail_ == nullptr || (*end)->epoch() > std::max(epoch, tail_->epoch())) return;
   const absl::StatusOr<CommitOutcome> outcome =
       journal_.TakeOver(partition_, settings_.address, *last);
   if (!outcome.ok()) return Pause();

@@ -116,7 +116,7 @@ class PartitionRole {
   void OnTailError(const absl::Status& why);
   // What there is to do once the log is read.
   void Decide();
-  // From the writer of `epoch`, whom nobody has followed.
+  // From the writer of `epoch`, or the one that the log has where it was opened, if nobody has followed that.
   void TryTakeOver(int64_t epoch);
   // The journal's last sequence number. Notes whether it answered.
   absl::StatusOr<uint64_t> AskForEnd() ABSL_LOCKS_EXCLUDED(mutex_);

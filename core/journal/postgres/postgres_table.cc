@@ -453,6 +453,11 @@ void PostgresTable::Listen(std::function<void(absl::string_view)> listener) {
 void PostgresTable::Link() {
   NameThisThread("postgres-link");
   std::unique_ptr<Connection> connection;
+  bool is_lost = false;
+  const auto lose = [&](const absl::Status& why) {
+    connection.reset();
+    if (!std::exchange(is_lost, true) && options_.on_lost != nullptr) options_.on_lost(why);
+  };
   while (true) {
     {
       MutexLock lock(&mutex_);
@@ -462,15 +467,21 @@ void PostgresTable::Link() {
     }
     if (connection == nullptr) {
       absl::StatusOr<std::unique_ptr<Connection>> made = Connect();
-      if (made.ok()) {
+      if (!made.ok()) {
+        lose(made.status());
+      } else {
         connection = *std::move(made);
+        if (std::exchange(is_lost, false) && options_.on_found != nullptr) options_.on_found();
         for (const char* channel : {"_commits", "_news"})
           connection->Run(absl::StrCat("LISTEN ", options_.schema, channel).c_str()).IgnoreError();
         connection->Run("SET synchronous_commit = off").IgnoreError();
       }
     }
-    if (connection != nullptr && (!Exchange(*connection).ok() || connection->broken()))
-      connection.reset();
+    if (connection != nullptr) {
+      absl::Status status = Exchange(*connection);
+      if (status.ok() && connection->broken()) status = absl::UnavailableError("it broke");
+      if (!status.ok()) lose(status);
+    }
     const absl::Duration wait =
         connection != nullptr ? options_.poll_interval : WithJitter(kReconnect);
     pollfd waits[] = {{wake_link_, POLLIN, 0},

@@ -96,6 +96,14 @@ TEST_F(ReleaseTest, AServerThatHearsOfItBeforeItHasReadWhoWroteTakesOver) {
   EXPECT_TRUE(store.fleet()->Writes(0));
 }
 
+TEST_F(FleetTest, AServerThatNeverHeardOfADeadWriterTakesOver) {
+  servers_.reserve(2);
+  ASSERT_NO_FATAL_FAILURE(Start(1));
+  servers_[0].journal->Pause();
+  Server& next = Start();
+  PassUntil([&] { return Written(next) == static_cast<int>(kPartitions); });
+}
+
 TEST_F(FleetTest, CorrectRowsThatAreAcknowledgedWhileAWriterHandsOverAreCounted) {
   servers_.reserve(2);
   auto owned = std::make_unique<CommittedJournal>(journal_.OpenAgain());

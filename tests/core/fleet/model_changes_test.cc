@@ -29,6 +29,7 @@ class ModelChangesTest : public ::testing::Test {
     other_->Listen([this](absl::string_view message) {
       ::perceptron::fleet::v1::Heartbeat heartbeat;
       EXPECT_TRUE(heartbeat.ParseFromString(std::string(message)));
+      if (heartbeat.used_models_size() == 0) return;
       EXPECT_THAT(heartbeat.used_models(), ElementsAre(7));
       if (!told_.HasBeenNotified()) told_.Notify();
     });
@@ -86,7 +87,6 @@ TEST_F(ModelChangesTest, OtherServersAreToldWhichModelsAreUsed) {
   told_.WaitForNotification();
   other_->Listen(nullptr);
   ::perceptron::fleet::v1::Heartbeat heartbeat;
-  heartbeat.set_server_id("other");
   heartbeat.add_used_models(9);
   ASSERT_OK(other_->Announce(heartbeat.SerializeAsString()));
   MutexLock lock(&mutex_);
