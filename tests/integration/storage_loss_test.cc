@@ -2,8 +2,11 @@
 // producer that claims them.
 #include <zlib.h>
 
+#include <filesystem>
 #include <fstream>
+#include <set>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "tests/integration/storage_fixture.h"
 
@@ -84,6 +87,31 @@ TEST_F(LossTest, TheServerRefusesToStartAndSaysHowToGoOn) {
   EXPECT_THAT(verify.out, HasSubstr("the log ends early"));
   StartWithTheLoss();
   EXPECT_GT(std::stoi(Metric("perceptrond_journal_lost_writes")), 0);
+}
+
+TEST_F(LossTest, AnIndexOfTablesThatLostItsEndIsNamedByEachCommandAndNoTableIsDeleted) {
+  Learn({});
+  server_->Kill();
+  // What the log had is in a table now, which the end of the index names.
+  Start({});
+  LearnExamples("m", kExamples);
+  server_->Kill();
+  std::set<std::string> tables;
+  for (const auto& file : std::filesystem::directory_iterator(data())) {
+    const std::string path = file.path();
+    if (absl::EndsWith(path, ".sst")) tables.insert(path);
+    if (absl::StrContains(path, "/MANIFEST-"))
+      std::filesystem::resize_file(path, std::filesystem::file_size(path) - 16);
+  }
+  ASSERT_FALSE(tables.empty());
+  for (const std::string& command :
+       {"--address 127.0.0.1:0 --metrics-address off --data-dir " + data(), "verify " + data(),
+        absl::StrCat("backup ", data(), " ", data(), "-backup")}) {
+    const CommandResult refused = RunServer(command);
+    EXPECT_EQ(refused.exit_code, 1) << command;
+    EXPECT_THAT(refused.out, HasSubstr("MANIFEST")) << command;
+  }
+  for (const std::string& table : tables) EXPECT_TRUE(std::filesystem::exists(table)) << table;
 }
 
 TEST_F(LossTest, AProducerThatResumesGetsAnErrorAndLearnsTheLostExamplesAgain) {
