@@ -64,6 +64,7 @@ absl::StatusOr<std::unique_ptr<Journal>> OpenFleetJournal(const Options& options
   fleet.partitions = static_cast<uint32_t>(options.fleet_partitions);
   fleet.held_bytes = kHeldBytes;
   fleet.read_only = use.read_only;
+  fleet.exclusion_time = options.fleet_timeout;
   fleet.import = use.import;
   const auto open = [&]() -> absl::StatusOr<std::unique_ptr<Journal>> {
     absl::StatusOr<std::unique_ptr<PostgresTable>> table = PostgresTable::Open(database);

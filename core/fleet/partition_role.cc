@@ -129,7 +129,6 @@ bool PartitionRole::Read() {
     MutexLock lock(&mutex_);
     const uint64_t read = entries.ok() ? entries->size() : 0;
     stats_.pending = tail_->pending() + read;
-    if (entries.ok() && !reads_) begun_ = settings_.now();
     reads_ = entries.ok();
     // Each entry that is pending has a sequence number of its own.
     if (reads_ && stats_.pending > 0)
@@ -140,6 +139,7 @@ bool PartitionRole::Read() {
     OnTailError(entries.status());
     return true;
   }
+  if (std::exchange(is_away_, false)) begun_ = settings_.now();
   for (const SequencedEntry& entry : *entries) Take(entry);
   MutexLock lock(&mutex_);
   contact_ = settings_.now();
@@ -159,6 +159,7 @@ bool PartitionRole::Read() {
 
 void PartitionRole::OnTailError(const absl::Status& why) {
   tail_.reset();
+  is_away_ = true;
   {
     MutexLock lock(&mutex_);
     reads_ = false;

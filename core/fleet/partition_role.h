@@ -157,6 +157,8 @@ class PartitionRole {
   uint64_t heard_pending_ = 0;
   // When the thread began to follow the log, or could read it again: who was silent before may not have been heard.
   Clock::time_point begun_;
+  // The log could not be read last.
+  bool is_away_ = false;
   // A take-over of this server that was written and not read yet; 0: there is none.
   int64_t awaited_epoch_ = 0;
   Clock::time_point last_attempt_;

@@ -187,6 +187,7 @@ absl::Status TableJournal::AddEntry(const JournalEntry& entry, uint32_t number,
 absl::StatusOr<CommitOutcome> TableJournal::Commit(std::span<const JournalEntry> entries,
                                                    const CommitOptions& options) {
   if (entries.empty()) return absl::InvalidArgumentError("a commit has an entry");
+  if (absl::Status status = CheckWritable(); !status.ok()) return status;
   const uint32_t number = PartitionOf(entries.front().model_id);
   Partition& partition = *partitions_[number];
   std::vector<const JournalEntry*> living;
@@ -222,6 +223,12 @@ absl::StatusOr<CommitOutcome> TableJournal::TakeOver(uint32_t number, const std:
                                                      uint64_t expected) {
   if (options_.held_bytes == 0)
     return absl::FailedPreconditionError("only one server writes to this journal");
+  if (absl::Status status = CheckWritable(); !status.ok()) return status;
+  return Seize(number, address, expected);
+}
+
+absl::StatusOr<CommitOutcome> TableJournal::Seize(uint32_t number, const std::string& address,
+                                                  uint64_t expected) {
   Partition& partition = *partitions_[number];
   MutexLock lock(&partition.mutex);
   partition.head.reset();

@@ -79,6 +79,16 @@ absl::StatusOr<std::string> TableJournal::ReadMeta(absl::string_view what) {
   return **value;
 }
 
+absl::Status TableJournal::CheckWritable() const {
+  if (!options_.read_only) return absl::OkStatus();
+  return absl::FailedPreconditionError("the journal was opened to be read only");
+}
+
+absl::StatusOr<bool> TableJournal::Write(const TableChange& change, bool sync) {
+  if (absl::Status status = CheckWritable(); !status.ok()) return status;
+  return table_->Commit(change, sync);
+}
+
 absl::Status TableJournal::Begin() {
   const auto random_id = [] {
     std::random_device random;
@@ -92,9 +102,15 @@ absl::Status TableJournal::Begin() {
                 {table_keys::Meta("id"), options_.id.empty() ? random_id() : options_.id},
                 {table_keys::Meta("history"),
                  options_.history_id.empty() ? random_id() : options_.history_id}};
-  absl::StatusOr<bool> begun = table_->Commit(first, /*sync=*/true);
-  // It is there, or not: the next read tells.
-  if (!begun.ok() && !absl::IsUnknown(begun.status())) return begun.status();
+  if (options_.read_only) {
+    const auto there = table_->Get(table_keys::Meta("format"));
+    if (!there.ok()) return there.status();
+    if (!there->has_value()) return absl::NotFoundError("there is no journal");
+  } else {
+    const absl::StatusOr<bool> begun = table_->Commit(first, /*sync=*/true);
+    // It is there, or not: the next read tells.
+    if (!begun.ok() && !absl::IsUnknown(begun.status())) return begun.status();
+  }
   const absl::StatusOr<std::string> format = ReadMeta("format");
   if (!format.ok()) return format.status();
   if (*format != "1") {
@@ -129,7 +145,7 @@ absl::Status TableJournal::Begin() {
   }
   // After the number: what is changed meanwhile is applied twice.
   if (absl::Status status = ReadAliases(); !status.ok()) return status;
-  if (options_.held_bytes == 0) return DropUnfinished();
+  if (options_.held_bytes == 0) return options_.read_only ? absl::OkStatus() : DropUnfinished();
   if (absl::Status status = ReadHeaders(); !status.ok()) return status;
   names_thread_ = std::thread([this] { FollowNames(); });
   return absl::OkStatus();
@@ -146,17 +162,49 @@ absl::Status TableJournal::DropUnfinished() {
         return true;
       });
   if (!status.ok() || change.deletions.empty()) return status;
-  return table_->Commit(change, /*sync=*/false).status();
+  return Write(change, /*sync=*/false).status();
+}
+
+absl::Status TableJournal::ExcludeOthers() {
+  // The only opener.
+  if (options_.held_bytes == 0) return absl::OkStatus();
+  Mutex mutex;
+  bool heard = false;
+  table_->Listen([&](absl::string_view) {
+    MutexLock lock(&mutex);
+    heard = true;
+  });
+  {
+    MutexLock lock(&mutex);
+    mutex.AwaitWithTimeout(absl::Condition(&heard), options_.exclusion_time);
+  }
+  table_->Listen(nullptr);
+  if (heard) return absl::FailedPreconditionError("servers use the journal: stop them first");
+  for (uint32_t number = 0; number < partition_count_; ++number) {
+    for (bool taken = false; !taken;) {
+      const absl::StatusOr<uint64_t> last = LastSequence(number);
+      if (!last.ok()) return last.status();
+      const absl::StatusOr<CommitOutcome> outcome = Seize(number, "", *last);
+      if (absl::IsUnknown(outcome.status()))
+        return absl::UnavailableError(outcome.status().message());
+      if (!outcome.ok()) return outcome.status();
+      // A writer that was not heard has written just now.
+      taken = !outcome->stale;
+    }
+  }
+  return absl::OkStatus();
 }
 
 absl::Status TableJournal::BeginImport() {
   if (!options_.import.has_value()) return Journal::BeginImport();
+  if (absl::Status status = CheckWritable(); !status.ok()) return status;
   const std::string key = table_keys::Meta("import");
   const absl::StatusOr<std::optional<std::string>> begun = table_->Get(key);
   if (!begun.ok()) return begun.status();
-  if (*begun == options_.import->id) return absl::OkStatus();
+  if (*begun == options_.import->id) return ExcludeOthers();
   if (begun->has_value())
     return absl::FailedPreconditionError("the journal is an unfinished copy of another one");
+  if (absl::Status status = ExcludeOthers(); !status.ok()) return status;
   const absl::StatusOr<uint64_t> models = Count();
   if (!models.ok()) return models.status();
   if (*models > 0) {
@@ -166,7 +214,9 @@ absl::Status TableJournal::BeginImport() {
   TableChange change;
   change.puts = {{key, options_.import->id}, {table_keys::Meta("id"), options_.import->id}};
   id_ = options_.import->id;
-  return table_->Commit(change, /*sync=*/true).status();
+  if (absl::Status status = Write(change, /*sync=*/true).status(); !status.ok()) return status;
+  // From now on no server can open it, and one that did so meanwhile is heard.
+  return ExcludeOthers();
 }
 
 absl::Status TableJournal::FinishImport() {
@@ -177,7 +227,7 @@ absl::Status TableJournal::FinishImport() {
     change.puts.push_back({table_keys::Meta("history"), history});
     history_id_ = history;
   }
-  return table_->Commit(change, /*sync=*/true).status();
+  return Write(change, /*sync=*/true).status();
 }
 
 }  // namespace perceptrond

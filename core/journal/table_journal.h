@@ -25,6 +25,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "core/journal/journal.h"
 #include "core/journal/table.h"
 #include "core/sync/mutex.h"
@@ -44,7 +45,10 @@ class TableJournal : public Journal {
     size_t snapshot_part_bytes = 8 << 20;
     // Open a journal that becomes a copy: a new one, or a copy that was begun.
     std::optional<ImportOptions> import;
+    // Creates nothing and refuses changes. Only ExcludeOthers writes.
     bool read_only = false;
+    // How long ExcludeOthers listens: longer than servers are silent.
+    absl::Duration exclusion_time = absl::Seconds(3);
     // Of a home that outlives the process and has one opener.
     bool keeps_predictions = false;
     // Journal::Id and Journal::HistoryId of a new journal; empty: random.
@@ -52,7 +56,8 @@ class TableJournal : public Journal {
     std::string history_id;
   };
 
-  // FAILED_PRECONDITION if it is a copy that is not whole, or of another format. Errors as the table's.
+  // FAILED_PRECONDITION if it is a copy that is not whole, or of another format; NOT_FOUND if it is to be read only and
+  // there is none. Errors as the table's.
   static absl::StatusOr<std::unique_ptr<TableJournal>> Open(std::unique_ptr<Table> table,
                                                             const Options& options);
   ~TableJournal() override;
@@ -97,6 +102,8 @@ class TableJournal : public Journal {
     table_->Listen(std::move(listener));
   }
 
+  // Also of a journal that is read only: the source of a copy must not change. Not while something listens (Listen).
+  absl::Status ExcludeOthers() override;
   absl::Status BeginImport() override;
   absl::Status FinishImport() override;
 
@@ -144,6 +151,10 @@ class TableJournal : public Journal {
   absl::Status CreateLearned(storage::ModelHeader& header, const storage::Snapshot& snapshot,
                              const CommittedState& committed, const ModelGuard& guard) override;
 
+  // FAILED_PRECONDITION: it is read only.
+  absl::Status CheckWritable() const;
+  // Table::Commit, if it is writable.
+  absl::StatusOr<bool> Write(const TableChange& change, bool sync);
   // Reading of rows.
   absl::StatusOr<std::string> ReadMeta(absl::string_view what);
   absl::Status ReadAliases();
@@ -154,6 +165,9 @@ class TableJournal : public Journal {
   // (core/journal/table_entries.cc)
   // As LastSequence.
   absl::StatusOr<uint64_t> ReadLast(uint32_t number);
+  // As TakeOver, also of a journal that is read only.
+  absl::StatusOr<CommitOutcome> Seize(uint32_t number, const std::string& address,
+                                      uint64_t expected);
   absl::Status KnowHead(uint32_t number, Partition& partition)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(partition.mutex);
   // Makes a change, and states and moves the partition's head to `next`, whose hash it sets. False: a condition does not

@@ -42,7 +42,7 @@ absl::StatusOr<std::vector<uint64_t>> TableJournal::WritePieces(
       TableChange change;
       change.conditions.push_back(condition);
       change.puts.push_back({prefix + table_keys::Number(piece++), bytes.substr(at, kPieceBytes)});
-      const absl::StatusOr<bool> done = table_->Commit(change, /*sync=*/false);
+      const absl::StatusOr<bool> done = Write(change, /*sync=*/false);
       status = done.status();
       // Pieces are of no use without what refers to them, so that it does not matter whether this one was written.
       if (absl::IsUnknown(status)) status = absl::UnavailableError(status.message());
@@ -252,7 +252,7 @@ absl::Status TableJournal::SaveSnapshot(uint64_t model_id, const storage::Snapsh
     const KeyRange own = AllOf(table_keys::Pieces(model_id, slot));
     change.deletions.push_back({pieces.begin, own.begin});
     change.deletions.push_back({own.end, pieces.end});
-    const absl::StatusOr<bool> done = table_->Commit(change, /*sync=*/true);
+    const absl::StatusOr<bool> done = Write(change, /*sync=*/true);
     if (!done.ok())
       return absl::IsUnknown(done.status()) ? absl::UnavailableError(done.status().message())
                                             : done.status();
@@ -275,7 +275,7 @@ absl::Status TableJournal::DropAfter(uint64_t model_id, uint64_t revision) {
   change.conditions.push_back({table_keys::Head(number), partition.bytes});
   change.deletions.push_back(
       {table_keys::Record(model_id, revision + 1), AllOf(Of(model_id, Kind::kRecord)).end});
-  const absl::StatusOr<bool> done = table_->Commit(change, /*sync=*/true);
+  const absl::StatusOr<bool> done = Write(change, /*sync=*/true);
   if (!done.ok() || !*done) partition.head.reset();
   return done.status();
 }
@@ -310,7 +310,7 @@ absl::StatusOr<storage::Snapshot> TableJournal::LoadKept(uint64_t model_id,
 absl::Status TableJournal::DeleteKept(uint64_t model_id, const storage::KeptSnapshot& kept) {
   TableChange change;
   change.deletions.push_back(AllOf(table_keys::KeptPieces(model_id, kept.number(), kept.epoch())));
-  return table_->Commit(change, /*sync=*/false).status();
+  return Write(change, /*sync=*/false).status();
 }
 
 absl::Status TableJournal::SavePredictions(uint64_t model_id,
@@ -322,7 +322,7 @@ absl::Status TableJournal::SavePredictions(uint64_t model_id,
     change.puts.push_back({table_keys::Prediction(model_id, prediction.number),
                            table_keys::Number(prediction.nonce) + prediction.example});
   // Those of a model that was deleted are of no use.
-  return table_->Commit(change, /*sync=*/false).status();
+  return Write(change, /*sync=*/false).status();
 }
 
 absl::Status TableJournal::DropPredictions(uint64_t model_id, std::span<const uint64_t> numbers) {
@@ -330,7 +330,7 @@ absl::Status TableJournal::DropPredictions(uint64_t model_id, std::span<const ui
   TableChange change;
   for (const uint64_t number : numbers)
     change.deletions.push_back(Only(table_keys::Prediction(model_id, number)));
-  return table_->Commit(change, /*sync=*/false).status();
+  return Write(change, /*sync=*/false).status();
 }
 
 absl::StatusOr<std::vector<KeptPrediction>> TableJournal::LoadPredictions(uint64_t model_id) {
@@ -403,7 +403,7 @@ absl::Status TableJournal::CreateLearned(storage::ModelHeader& header,
   TableChange leftovers;
   leftovers.conditions.push_back(unfinished);
   leftovers.deletions = {Only(unfinished.key), AllOf(table_keys::Model(header.id()))};
-  table_->Commit(leftovers, /*sync=*/false).IgnoreError();
+  Write(leftovers, /*sync=*/false).IgnoreError();
   return status;
 }
 

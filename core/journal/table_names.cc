@@ -24,6 +24,7 @@ absl::Status NoSuchModel(absl::string_view name) {
 }  // namespace
 
 absl::Status TableJournal::ChangeNames(const MakeNamesChange& make) {
+  if (absl::Status status = CheckWritable(); !status.ok()) return status;
   Partition& partition = *partitions_[names()];
   MutexLock names_lock(&names_mutex_);
   MutexLock lock(&partition.mutex);

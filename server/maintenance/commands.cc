@@ -230,7 +230,8 @@ constexpr Command kCommands[] = {
 };
 
 // How a fleet's journal is opened.
-constexpr absl::string_view kFleetFlags[] = {"fleet", "fleet-partitions", "durability"};
+constexpr absl::string_view kFleetFlags[] = {"fleet", "fleet-partitions", "fleet-timeout",
+                                             "durability"};
 
 void AddArguments(const Command& command, CLI::App& app, Arguments& arguments) {
   const std::string name = command.name;

@@ -103,11 +103,15 @@ TEST_F(FleetPathTest, AModelMovesIntoAFleetOutlivesItsWriterAndMovesBackWithEach
   // The other server reads the alias from the journal a moment later.
   WaitUntil([&] { return other.Call("ModelService/GetModel", "name: 'aliases/live'") == "OK"; });
   const std::string back = dir_.path() + "/back";
+  const CommandResult in_use = RunOnFleet("migrate " + url() + " " + back);
+  EXPECT_EQ(in_use.exit_code, 1);
+  EXPECT_THAT(in_use.out, ::testing::HasSubstr("stop them first"));
   for (const auto& member : members_) EXPECT_EQ(member->process.Terminate(), 0);
   const CommandResult here = RunOnFleet("migrate " + url() + " " + back);
   ASSERT_EQ(here.exit_code, 0) << here.out;
   EXPECT_EQ(RunServer("verify " + back).exit_code, 0);
   EXPECT_EQ(RunOnFleet("verify " + url()).exit_code, 0);
+  EXPECT_THAT(RunServer("verify --fleet none " + url()).out, ::testing::HasSubstr("no journal"));
   // The drill of docs/backup.md.
   const std::string copy = "'" + database_.uri("copy") + "'";
   const std::string dump = dir_.path() + "/dump";

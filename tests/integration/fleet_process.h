@@ -25,7 +25,7 @@ class FleetProcesses : public ::testing::Test {
  protected:
   // The flags of perceptrond that name the fleet: its servers', and those of copies.
   std::string FleetFlags() const {
-    return absl::StrCat(" --fleet ", fleet_, " --fleet-partitions 1");
+    return absl::StrCat(" --fleet ", fleet_, " --fleet-partitions 1 --fleet-timeout 1s");
   }
   // In the quotes of a shell.
   std::string url() const { return absl::StrCat("'", database_.uri(), "'"); }

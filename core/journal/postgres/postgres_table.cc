@@ -136,7 +136,8 @@ absl::StatusOr<std::unique_ptr<PostgresTable>> PostgresTable::Open(const Options
                      "\" is no name: lower-case letters, digits and underscores, at most 50"));
   }
   std::unique_ptr<PostgresTable> table(new PostgresTable(options));
-  absl::Status status = table->CheckSettings();
+  // What is only read can be lost by no setting.
+  absl::Status status = options.read_only ? absl::OkStatus() : table->CheckSettings();
   if (status.ok()) status = table->CreateTables();
   if (!status.ok()) return status;
   table->link_ = std::thread([self = table.get()] { self->Link(); });
@@ -203,6 +204,9 @@ absl::Status PostgresTable::CreateTables() {
         "SELECT 1 FROM pg_catalog.pg_tables WHERE schemaname = $1 AND tablename = 'heads'", schema);
     if (!there.ok()) return there.status();
     if (PQntuples(there->get()) > 0) return absl::OkStatus();
+    if (options_.read_only)
+      return absl::NotFoundError(
+          absl::StrCat("there is no journal in the schema ", options_.schema));
     std::vector<Connection::Statement> statements = {
         {"BEGIN", {}}, {absl::StrCat("CREATE SCHEMA IF NOT EXISTS ", options_.schema), {}}};
     for (const char* name : {"rows", "entries", "heads"}) {
@@ -456,6 +460,10 @@ void PostgresTable::Link() {
   bool is_lost = false;
   const auto lose = [&](const absl::Status& why) {
     connection.reset();
+    {
+      MutexLock lock(&mutex_);
+      if (stopping_) return;
+    }
     if (!std::exchange(is_lost, true) && options_.on_lost != nullptr) options_.on_lost(why);
   };
   while (true) {

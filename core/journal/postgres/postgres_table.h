@@ -38,6 +38,7 @@ class PostgresTable final : public Table {
     // As libpq reads it: postgres://user@host1,host2/database, or keywords and values.
     std::string connection;
     Durability durability = Durability::kSync;
+    // Creates nothing. Whoever opens it so is to change nothing but what fences others.
     bool read_only = false;
     // Letters, digits and underscores.
     std::string schema = "perceptrond";
@@ -50,7 +51,7 @@ class PostgresTable final : public Table {
     std::function<void()> on_found;
   };
 
-  // Creates the schema and its tables if there are none. FAILED_PRECONDITION: the database's settings lose what is
+  // Creates the schema and its tables if there are none, or, read only, returns NOT_FOUND. FAILED_PRECONDITION: the database's settings lose what is
   // acknowledged, naming the setting; PERMISSION_DENIED; UNAUTHENTICATED; UNAVAILABLE.
   static absl::StatusOr<std::unique_ptr<PostgresTable>> Open(const Options& options);
   ~PostgresTable() override;

@@ -53,5 +53,15 @@ INSTANTIATE_TEST_SUITE_P(Homes, Openers,
                                                       }}),
                          [](const auto& info) { return info.param.name; });
 
+TEST(PostgresTableTest, ADatabaseWithoutTheSchemaIsNotChangedByAReader) {
+  PostgresTable::Options options;
+  options.connection = Server().connection();
+  options.schema = NewSchema();
+  options.read_only = true;
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(absl::IsNotFound(PostgresTable::Open(options).status()));
+  OpenIn(options.schema, 2);
+  EXPECT_OK(PostgresTable::Open(options).status());
+}
+
 }  // namespace
 }  // namespace perceptrond
