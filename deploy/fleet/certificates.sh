@@ -1,6 +1,6 @@
 #!/bin/sh
 # Makes what the fleet of compose.yaml needs, in a directory that only you can enter: an authority for the servers, which the fleet
-# asks of them; another for NATS; and a certificate of each for a year.
+# asks of them; another for PostgreSQL; a certificate of each for a year; and passwords for PostgreSQL's roles.
 #   sh deploy/fleet/certificates.sh [DIRECTORY]        # default: certificates, beside this file
 # What is there already stays. The containers read the keys as another user, so the directory alone protects them.
 set -eu
@@ -34,8 +34,12 @@ certificate() {
 
 authority fleet-ca
 certificate fleet fleet-ca DNS:perceptrond
-authority nats-ca
-certificate nats nats-ca DNS:nats1,DNS:nats2,DNS:nats3
-# NATS takes who has it for the user perceptrond.
-certificate client nats-ca DNS:perceptrond
+authority postgresql-ca
+certificate postgresql postgresql-ca DNS:postgres1,DNS:postgres2,DNS:postgres3
 rm -f openssl.log
+
+if [ ! -e perceptrond.env ]; then
+  password=$(openssl rand -hex 32)
+  printf 'FLEET_PASSWORD=%s\nPGPASSWORD=%s\n' "$password" "$(openssl rand -hex 32)" >postgresql.env
+  printf 'PGPASSWORD=%s\n' "$password" >perceptrond.env
+fi

@@ -11,12 +11,15 @@ import subprocess
 import sys
 import tomllib
 import unittest
+import urllib.parse
 
 import yaml
 
 from deployed import COMPOSE_FILES, DEPLOY, KUSTOMIZATIONS, ROOT, image_environment, listed, prometheus_rule, unit
 
 NAME = "app.kubernetes.io/name"
+# Of each server, at most, to the database.
+CONNECTIONS = 17
 ALONE, FLEET, PROXY = (listed(name) for name in KUSTOMIZATIONS)
 COMPOSED = {path: yaml.safe_load((DEPLOY / path).read_text()) for path in COMPOSE_FILES}
 SERVICES = {path: composed["services"] for path, composed in COMPOSED.items()}
@@ -157,10 +160,32 @@ class KubernetesTest(unittest.TestCase):
         mounted = {mount["mountPath"]: mount["name"] for mount in DEPLOYED["containers"][0]["volumeMounts"]}
         secrets = {volume["name"]: volume["secret"]["secretName"] for volume in DEPLOYED["volumes"]}
         made = {one["spec"]["secretName"] for one in FLEET if one["kind"] == "Certificate"}
-        self.assertLessEqual({secrets[name] for name in mounted.values()}, made)
+        # CloudNativePG's names.
+        database = the(FLEET, "Cluster", "postgresql")["metadata"]["name"]
+        made |= {f"{database}-ca", f"{database}-app"}
+        passwords = {one["valueFrom"]["secretKeyRef"]["name"] for one in DEPLOYED["containers"][0]["env"] if "secretKeyRef" in one.get("valueFrom", {})}
+        self.assertLessEqual({secrets[name] for name in mounted.values()} | passwords, made)
         for name, value in environment_of(DEPLOYED).items():
             if value.startswith("/run/secrets"):
                 self.assertIn(str(pathlib.PurePath(value).parent), mounted, name)
+
+    def test_a_commit_of_the_fleet_is_on_two_disks_and_connections_are_enough_for_all_its_pods(self):
+        database = the(FLEET, "Cluster", "postgresql")["spec"]
+        journal = urllib.parse.urlsplit(environment_of(DEPLOYED)["PERCEPTROND_JOURNAL"])
+        self.assertEqual((journal.hostname, journal.username, journal.path[1:]),
+                         ("postgresql-rw", database["bootstrap"]["initdb"]["owner"], database["bootstrap"]["initdb"]["database"]))
+        composed = SERVICES["fleet/compose.yaml"]["perceptrond1"]["environment"]["PERCEPTROND_JOURNAL"]
+        for uri in (journal.query, urllib.parse.urlsplit(composed).query):
+            self.assertIn("sslmode=verify-full", uri)
+        self.assertEqual(environment_of(DEPLOYED)["PERCEPTROND_DURABILITY"], "replicated")
+        self.assertEqual((database["postgresql"]["synchronous"]["number"], database["postgresql"]["synchronous"]["dataDurability"]), (1, "required"))
+        pods = the(FLEET, "HorizontalPodAutoscaler")["spec"]["maxReplicas"] + the(FLEET, "Deployment")["spec"]["strategy"]["rollingUpdate"]["maxSurge"]
+        self.assertGreater(int(database["postgresql"]["parameters"]["max_connections"]), CONNECTIONS * pods + 20)
+        settings = dict(re.findall(r"^(\w+) = '?(.*?)'?$", (DEPLOY / "fleet/postgresql/postgresql.conf").read_text(), re.MULTILINE))
+        self.assertGreater(int(settings["max_connections"]), CONNECTIONS * 3 + 20)
+        standbys = [name for name in SERVICES["fleet/compose.yaml"] if name.startswith("postgres")]
+        self.assertEqual(settings["synchronous_standby_names"], f"ANY 1 ({', '.join(standbys)})")
+        self.assertEqual(re.fullmatch(r"\w+://\w+@(.*?)/.*", composed)[1].split(","), standbys)
 
     def test_the_autoscaler_s_lag_is_a_metric_that_the_adapter_has_a_rule_for(self):
         (lag,) = [metric["pods"]["metric"]["name"] for metric in the(FLEET, "HorizontalPodAutoscaler")["spec"]["metrics"] if metric["type"] == "Pods"]
@@ -184,7 +209,7 @@ class ImageTest(unittest.TestCase):
     def test_all_images_have_one_base_that_is_named_by_digest(self):
         (base,) = re.findall(r"^ARG BASE=(\S+)$", DOCKERFILE, re.MULTILINE)
         self.assertRegex(base, r"^debian:bookworm-\d{8}-slim@sha256:[0-9a-f]{64}$")
-        for other in ("proxy", "fleet/nats"):
+        for other in ("proxy", "fleet/postgresql"):
             self.assertIn(f"\nFROM {base}\n", (DEPLOY / other / "Dockerfile").read_text())
 
     def test_what_it_copies_is_let_in(self):
