@@ -88,9 +88,9 @@ class NamesTest(unittest.TestCase):
         known = help_of(sys.argv[1]) + help_of(sys.argv[2])
         for command in re.findall(r"^  (\w+) {2,}", known.split("Subcommands:")[1], re.MULTILINE):
             known += help_of(sys.argv[2], command)
-        # Flags of docker, cmake, npm, pkg-config and the programs in tests/.
+        # Flags of docker, cmake, npm, pkg-config, PostgreSQL's tools and the programs in tests/.
         others = {"--build", "--profile", "--wait", "--stop-timeout", "--preset", "--install", "--prefix", "--component", "--workflow", "--cflags", "--libs",
-                  "--variable", "--label", "--nightly", "--release", "--rm", "--filter", "--num"}
+                  "--variable", "--label", "--nightly", "--release", "--rm", "--filter", "--num", "--owner", "--schema", "--file", "--dbname", "--exit-on-error"}
         # Nor of other programs.
         pages = re.sub(r"^```sh needs=.*?^```$", "", PAGES, flags=re.MULTILINE | re.DOTALL)
         named = set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]+", pages)) - others
@@ -154,7 +154,7 @@ class OperateTest(unittest.TestCase):
         server = self.start("var/lib/private/perceptrond")
         self.teach(server)
         before = self.state(server)
-        backing_up, *restoring = [line[4:] for line in BACKUP.splitlines() if line.startswith("    ")]
+        backing_up, *restoring = [line[4:] for line in BACKUP.split("\n## A fleet\n")[0].splitlines() if line.startswith("    ")]
         done = self.type(server, [backing_up])
         self.assertEqual(done.returncode, 0, done.stderr)
         # Later changes are not in the backup.
