@@ -33,10 +33,15 @@ def check_history(producers):
                 require([offset for offset, _ in answer.updates] == expected, f"{producer.name}: other rows were updates", expected, answer)
 
 
+def current(model):
+    """The model; None if the server says that it may be older than what its writer has."""
+    return None if model.HasField("stale_since") else model
+
+
 def look(stubs, model, revision):
     """The model as a server returns it, and the scores of each feature alone by its own copy, which are the weights."""
     get = model_service_pb2.GetModelRequest(name=f"models/{model}", view=model_service_pb2.MODEL_VIEW_WEIGHTS)
-    found = eventually(f"{model} is read", lambda: stubs.models.GetModel(get, timeout=30))
+    found = eventually(f"{model} is read, as it is now", lambda: current(stubs.models.GetModel(get, timeout=30)))
     units = pack([Row({i: 1.0}, None) for i in range(DIMENSION)])
     predict = prediction_service_pb2.PredictRequest(model=f"models/{model}", min_revision=revision, columns=units)
     answer = eventually(f"{model} predicts", lambda: stubs.predictions.Predict(predict, timeout=30))

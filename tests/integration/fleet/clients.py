@@ -46,14 +46,21 @@ def create(fleet, model):
     eventually(f"{model} is created", lambda: fleet.stubs[0].models.CreateModel(request, timeout=30))
 
 
-def learn_once(fleet, server, model):
-    """Learns one more row, an update once however often it is sent. Returns None, or a Failure."""
-    request = learning_service_pb2.LearnRequest(model=f"models/{model}", columns=pack([Row({PROBE: 1.0}, 1)]), producer_id="probe", first_offset=0)
+def learn(fleet, server, model, rows, offset=None, timeout=30):
+    """Returns None, or a Failure. With an offset the rows are learned once, however often they are sent."""
+    request = learning_service_pb2.LearnRequest(model=f"models/{model}", columns=pack(rows))
+    if offset is not None:
+        request.producer_id, request.first_offset = "probe", offset
     try:
-        fleet.stubs[server].learning.Learn(request, timeout=30)
+        fleet.stubs[server].learning.Learn(request, timeout=timeout)
         return None
     except grpc.RpcError as error:
         return failure_of(error, server)
+
+
+def learn_once(fleet, server, model, timeout=30):
+    """Learns one more row, an update once however often it is sent."""
+    return learn(fleet, server, model, [Row({PROBE: 1.0}, 1)], 0, timeout)
 
 
 def alternates(message):
@@ -280,6 +287,7 @@ class Load:
         before = [count(client) for client in clients]
 
         def enough():
+            self.fleet.check_running()
             for client in self.clients:
                 client.check()
             return all(count(client) >= first + more for client, first in zip(clients, before))

@@ -1,12 +1,12 @@
-"""Three servers of a fleet over one nats-server, and the ways between them, which can be cut. How NATS replicates is not tested here."""
+"""Three servers of a fleet over PostgreSQL, and the ways between them, which can be cut."""
 
 import os
 import pathlib
-import shutil
 
 import grpc
 
 from perceptrond.v1 import learning_service_pb2_grpc, model_service_pb2, model_service_pb2_grpc, prediction_service_pb2_grpc
+from postgres import Database
 from processes import Program, free_ports, get, logs_on_failure, wait_for
 from proxy import Proxies
 
@@ -16,35 +16,6 @@ SIZE = 3
 PARTITIONS = 4
 # A server that is silent for this time is taken for dead.
 TIMEOUT_SECONDS = 1
-
-
-class Nats:
-    """A nats-server with JetStream."""
-
-    def __init__(self, directory, max_file):
-        self.directory, self.max_file, (self.port,) = directory, max_file, free_ports(1)
-        self.store = directory / "nats"
-        self.start()
-
-    def start(self):
-        (self.directory / "nats.conf").write_text(
-            f'listen: 127.0.0.1:{self.port}\njetstream {{ store_dir: "{self.store}", max_mem: 64M, max_file: {self.max_file} }}\n')
-        self.program = Program(["nats-server", "-c", self.directory / "nats.conf"], self.directory / "nats.log")
-
-    def restart(self):
-        self.program.kill()
-        self.start()
-
-    def copy_store(self, name):
-        self.program.kill()
-        shutil.copytree(self.store, self.directory / name)
-        self.start()
-
-    def restart_with(self, name):
-        self.program.kill()
-        shutil.rmtree(self.store)
-        shutil.copytree(self.directory / name, self.store)
-        self.start()
 
 
 class Stubs:
@@ -79,21 +50,27 @@ def eventually(what, call):
 
 
 class Fleet:
-    """Servers: i reaches NATS through nats_ways[i], and the others reach i through fleet_ways[i]. A context manager."""
+    """Servers, of which the others reach i through fleet_ways[i]. It reaches PostgreSQL through database_ways[i], or directly if there are
+    standbys, at whichever writes. A context manager."""
 
-    def __init__(self, perceptrond, directory, max_file="1G"):
-        self.perceptrond, self.directory = perceptrond, pathlib.Path(directory)
-        self.proxies, self.nats = Proxies(), Nats(self.directory, max_file)
+    def __init__(self, perceptrond, directory, standbys=0):
+        self.perceptrond, self.directory, self.standbys = perceptrond, pathlib.Path(directory), standbys
+        # PostgreSQL has a user of its own.
+        self.directory.chmod(0o711)
+        self.proxies, self.database = Proxies(), Database(self.directory, standbys)
         ports = free_ports(3 * SIZE)
         self._ports = [ports[3 * i : 3 * i + 3] for i in range(SIZE)]
-        self.nats_ways = [self.proxies.add(self.nats.port) for _ in range(SIZE)]
+        self.database_ways = [] if standbys else [self.proxies.add(self.database.primary.socket) for _ in range(SIZE)]
         self.fleet_ways = [self.proxies.add(fleet) for _, fleet, _ in self._ports]
         self.programs = [None] * SIZE
+        # Servers that are not started yet, or that the test has ended.
+        self.ended = set(range(SIZE))
         self.stubs = [Stubs(f"127.0.0.1:{serve}") for serve, _, _ in self._ports]
 
     def __enter__(self):
         try:
             with logs_on_failure(self.directory):
+                self.database.start()
                 for i in range(SIZE):
                     self.start(i)
         except BaseException:
@@ -102,27 +79,35 @@ class Fleet:
         return self
 
     def __exit__(self, *_):
-        for program in [*self.programs, self.nats.program]:
+        for program in self.programs:
             if program is not None:
                 program.kill()
+        self.database.close()
         self.proxies.close()
 
     def start(self, i):
         serve, fleet, metrics = (f"127.0.0.1:{port}" for port in self._ports[i])
+        journal = self.database.uri() if self.standbys else f"postgres://test@{self.database_ways[i].address}/postgres"
         self.programs[i] = Program(
-            [self.perceptrond, "--journal", f"nats://{self.nats_ways[i].address}", "--fleet-partitions", PARTITIONS, "--fleet-replicas", 1,
+            [self.perceptrond, "--journal", journal, "--durability", "replicated" if self.standbys else "sync", "--fleet-partitions", PARTITIONS,
              "--fleet-timeout", f"{TIMEOUT_SECONDS}s", "--address", serve, "--fleet-address", fleet, "--fleet-advertise", self.fleet_ways[i].address,
              "--metrics-address", metrics], self.directory / f"server{i}.log")
+        self.ended.discard(i)
         self.await_serving(i)
 
-    def end(self, i, by):
+    def check_running(self):
+        for i in set(range(SIZE)) - self.ended:
+            if self.programs[i].process.poll() is not None:
+                raise AssertionError(f"server {i} ended:\n" + self.programs[i].log.read_text()[-4000:])
+
+    def signal(self, i, by):
+        """Sends a signal that ends it."""
+        self.ended.add(i)
         self.programs[i].process.send_signal(by)
-        self.programs[i].process.wait(60)
 
     def await_serving(self, i):
         def serves():
-            if self.programs[i].process.poll() is not None:
-                raise AssertionError(f"server {i} ended:\n" + self.programs[i].log.read_text()[-4000:])
+            self.check_running()
             try:
                 self.stubs[i].models.ListModels(model_service_pb2.ListModelsRequest(), timeout=5)
                 return True
@@ -131,11 +116,16 @@ class Fleet:
 
         wait_for(f"server {i} serves", serves)
 
-    def heal(self):
-        for way in (*self.nats_ways, *self.fleet_ways):
-            way.heal()
+    def heal(self, broken=False):
+        for way in (*self.database_ways, *self.fleet_ways):
+            way.heal(broken)
+
+    def metric(self, i, name):
+        """The value of one of a server's metrics; None if it does not answer or has none."""
+        lines = (get(f"http://127.0.0.1:{self._ports[i][2]}/metrics") or "").splitlines()
+        return next((float(line.removeprefix(name + " ")) for line in lines if line.startswith(name + " ")), None)
 
     def writer(self, model, among=range(SIZE)):
         """A server that says it writes the model."""
-        writes = lambda i: f'perceptrond_model_written{{model_name="{model}"}} 1\n' in (get(f"http://127.0.0.1:{self._ports[i][2]}/metrics") or "")
+        writes = lambda i: self.metric(i, f'perceptrond_model_written{{model_name="{model}"}}') == 1
         return wait_for(f"{model} has a writer among {list(among)}", lambda: [(i,) for i in among if writes(i)])[0][0]

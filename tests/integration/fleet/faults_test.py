@@ -1,8 +1,8 @@
 """A table of faults of a fleet: while producers learn and readers predict at all servers, each fault begins, lasts until learning goes on
-(or is refused, where nothing can be learned), and ends. Then a checker finds that nothing that was acknowledged is lost, nothing is
-learned twice, and all servers have the same bits; after the last one again from the log alone.
+(or is refused, or waits), and ends. Then a checker finds that nothing that was acknowledged is lost, nothing is learned twice, and all
+servers have the same bits; after the last one again from the log alone.
 
-    python3 faults_test.py PERCEPTROND [--rounds N] [--only FAULT]...
+    python3 faults_test.py PERCEPTROND [--rounds N] [--only FAULT]...        # needs PostgreSQL 15; as root also a full disk is tried
 """
 
 import argparse
@@ -15,9 +15,8 @@ import grpc
 
 import checker
 import cluster
-from clients import Load, create, failure_of, learn_once
-from nats_client import NatsClient
-from processes import wait_for
+from clients import Load, create, failure_of, learn, learn_once, rows_of
+from processes import logs_on_failure, wait_for
 
 SIZE = cluster.SIZE
 
@@ -28,62 +27,53 @@ def others(i):
 
 @contextlib.contextmanager
 def killed(fleet, load, server):
-    fleet.end(server, signal.SIGKILL)
+    fleet.signal(server, signal.SIGKILL)
+    fleet.programs[server].process.wait(60)
     yield
     fleet.start(server)
 
 
 @contextlib.contextmanager
-def parted(fleet, load, ways):
-    for way in ways:
-        way.cut()
+def parted(fleet, load, way):
+    way.cut()
     yield
     fleet.heal()
 
 
 @contextlib.contextmanager
-def paused(fleet, load, process, taken_over_from=None):
+def parted_one_way(fleet, load, writer, **ways):
+    """The writer's commits arrive late, or are answered to nobody, and others write in the meantime."""
+    fleet.database_ways[writer].cut(**ways)
+    fleet.writer(load.model, others(writer))
+    yield
+    fleet.heal(broken="back" in ways)
+
+
+@contextlib.contextmanager
+def paused(fleet, load, writer):
+    process = fleet.programs[writer].process
     process.send_signal(signal.SIGSTOP)
     try:
-        if taken_over_from is not None:
-            fleet.writer(load.model, others(taken_over_from))
+        fleet.writer(load.model, others(writer))
         yield
     finally:
         process.send_signal(signal.SIGCONT)
 
 
 @contextlib.contextmanager
-def without_nats(fleet, load):
-    fleet.nats.program.kill()
-    yield
-    fleet.nats.start()
-
-
-@contextlib.contextmanager
 def slow(fleet, load):
-    for way in fleet.nats_ways:
+    for way in fleet.database_ways:
         way.delay(0.1)
     yield
     fleet.heal()
 
 
 @contextlib.contextmanager
-def full(fleet, load):
-    with NatsClient(fleet.nats.port) as nats:
-        nats.api("STREAM.CREATE.filler", name="filler", subjects=["filler"], storage="file")
-        with contextlib.suppress(OSError):
-            wait_for("the store is full", lambda: "error" in nats.request("filler", bytes(900_000)))
-    yield
-    fleet.nats.max_file = "1G"
-    fleet.nats.restart()
-
-
-@contextlib.contextmanager
 def restarted(fleet, load, servers):
     for i in servers:
-        fleet.programs[i].process.send_signal(signal.SIGTERM)
+        fleet.signal(i, signal.SIGTERM)
     for i in servers:
-        fleet.end(i, signal.SIGTERM)
+        fleet.programs[i].process.wait(60)
         fleet.start(i)
     yield
 
@@ -96,24 +86,75 @@ def restarted_in_turn(fleet, load):
     yield
 
 
-# Each begins with the model's writer, and whether learning goes on while it lasts.
-FAULTS = {
-    "the writer is killed": (True, lambda fleet, load, writer: killed(fleet, load, writer)),
-    "a follower is killed": (True, lambda fleet, load, writer: killed(fleet, load, others(writer)[0])),
-    "the writer is cut from NATS": (True, lambda fleet, load, writer: parted(fleet, load, [fleet.nats_ways[writer]])),
-    "a follower is cut from NATS": (True, lambda fleet, load, writer: parted(fleet, load, [fleet.nats_ways[others(writer)[0]]])),
-    "the writer is cut from the other servers": (True, lambda fleet, load, writer: parted(fleet, load, [fleet.fleet_ways[writer]])),
-    "the writer stands still until another one writes": (True, lambda fleet, load, writer: paused(fleet, load, fleet.programs[writer].process, writer)),
-    "servers restart one after the other": (True, lambda fleet, load, writer: restarted_in_turn(fleet, load)),
-    "all servers restart": (True, lambda fleet, load, writer: restarted(fleet, load, range(SIZE))),
-    "NATS is slow": (True, lambda fleet, load, writer: slow(fleet, load)),
-    "NATS is killed": (False, lambda fleet, load, writer: without_nats(fleet, load)),
-    "NATS stands still": (False, lambda fleet, load, writer: paused(fleet, load, fleet.nats.program.process)),
-    "NATS has no space": (False, lambda fleet, load, writer: full(fleet, load)),
-}
+@contextlib.contextmanager
+def database_killed(fleet, load):
+    fleet.database.primary.kill()
+    yield
+    fleet.database.primary.start()
 
 
-def check_degraded(fleet, load):
+@contextlib.contextmanager
+def database_restarted(fleet, load):
+    fleet.database.primary.kill()
+    fleet.database.primary.start()
+    yield
+
+
+@contextlib.contextmanager
+def database_paused(fleet, load):
+    fleet.database.primary.pause()
+    try:
+        yield
+    finally:
+        fleet.database.primary.resume()
+
+
+@contextlib.contextmanager
+def database_full(fleet, load):
+    filler = fleet.database.fill()
+    yield
+    filler.unlink()
+    # It may have ended, since it could not write its log.
+    fleet.database.primary.kill()
+    fleet.database.primary.start()
+
+
+@contextlib.contextmanager
+def primary_killed(fleet, load):
+    fleet.database.primary.kill()
+    old = fleet.database.promote()
+    yield
+    fleet.database.join(old)
+
+
+@contextlib.contextmanager
+def primary_isolated(fleet, load):
+    """The old primary comes back while a standby writes, and is ended only after that."""
+    fleet.database.primary.pause()
+    old = fleet.database.promote()
+    old.resume()
+    load.await_reads()
+    old.kill()
+    yield
+    fleet.database.join(old)
+
+
+@contextlib.contextmanager
+def standbys_killed(fleet, load, count):
+    gone = fleet.database.standbys[:count]
+    for standby in gone:
+        standby.kill()
+    yield
+    for standby in gone:
+        standby.start()
+        fleet.database.await_standby(standby)
+
+
+def goes_on(fleet, load):
+    load.await_progress()
+
+
+def is_refused(fleet, load):
     """All servers refuse to learn, say when to try again, and go on predicting."""
     for server in range(SIZE):
         failure = wait_for("learning is refused", lambda: learn_once(fleet, server, load.model))
@@ -121,42 +162,95 @@ def check_degraded(fleet, load):
     load.await_reads()
 
 
-def run(fleet, fault, model):
-    goes_on, begin = FAULTS[fault]
+def waits(fleet, load):
+    """No server acknowledges an update, since commits wait; all go on predicting."""
+    for server in range(SIZE):
+        failure = learn_once(fleet, server, load.model, timeout=cluster.TIMEOUT_SECONDS)
+        checker.require(failure is not None, "an update is acknowledged", server)
+        checker.require(failure.code == "DEADLINE_EXCEEDED" or failure.retry, "learning fails otherwise", failure)
+    load.await_reads()
+
+
+# Each begins with the model's writer, and says what happens while it lasts.
+FAULTS = {
+    "the writer is killed": (goes_on, lambda fleet, load, writer: killed(fleet, load, writer)),
+    "a follower is killed": (goes_on, lambda fleet, load, writer: killed(fleet, load, others(writer)[0])),
+    "the writer is cut from PostgreSQL": (goes_on, lambda fleet, load, writer: parted(fleet, load, fleet.database_ways[writer])),
+    "a follower is cut from PostgreSQL": (goes_on, lambda fleet, load, writer: parted(fleet, load, fleet.database_ways[others(writer)[0]])),
+    "PostgreSQL does not hear the writer": (goes_on, lambda fleet, load, writer: parted_one_way(fleet, load, writer, back=False)),
+    "the writer does not hear PostgreSQL": (goes_on, lambda fleet, load, writer: parted_one_way(fleet, load, writer, to=False)),
+    "the writer is cut from the other servers": (goes_on, lambda fleet, load, writer: parted(fleet, load, fleet.fleet_ways[writer])),
+    "the writer stands still until another one writes": (goes_on, paused),
+    "servers restart one after the other": (goes_on, lambda fleet, load, writer: restarted_in_turn(fleet, load)),
+    "all servers restart": (goes_on, lambda fleet, load, writer: restarted(fleet, load, range(SIZE))),
+    "PostgreSQL is slow": (goes_on, lambda fleet, load, writer: slow(fleet, load)),
+    "PostgreSQL is killed": (is_refused, lambda fleet, load, writer: database_killed(fleet, load)),
+    "PostgreSQL is killed and starts again": (goes_on, lambda fleet, load, writer: database_restarted(fleet, load)),
+    "PostgreSQL stands still": (waits, lambda fleet, load, writer: database_paused(fleet, load)),
+    "PostgreSQL has no space": (is_refused, lambda fleet, load, writer: database_full(fleet, load)),
+}
+# With two standbys, of which one must have each commit.
+REPLICATED_FAULTS = {
+    "a standby is killed": (goes_on, lambda fleet, load, writer: standbys_killed(fleet, load, 1)),
+    "all standbys are killed": (waits, lambda fleet, load, writer: standbys_killed(fleet, load, 2)),
+    "the primary is killed and a standby promoted": (goes_on, lambda fleet, load, writer: primary_killed(fleet, load)),
+    "the primary is isolated and a standby promoted": (goes_on, lambda fleet, load, writer: primary_isolated(fleet, load)),
+}
+
+
+def run(fleet, fault, what_happens, begin, model):
     create(fleet, model)
     load = Load(fleet, model)
     try:
         load.await_progress()
         with begin(fleet, load, fleet.writer(model)):
-            load.await_progress() if goes_on else check_degraded(fleet, load)
+            what_happens(fleet, load)
         load.await_progress()
         load.stop()
     finally:
         load.abandon()
     checker.check_history(load.producers)
-    if not goes_on:
-        # A refused row may have been learned.
+    probes = 0 if what_happens is goes_on else 1
+    if probes:
+        # A row that was not acknowledged may have been learned.
         wait_for("the probe is learned", lambda: learn_once(fleet, 0, model) is None)
-    learned = load.producers, 0 if goes_on else 1
+    learned = load.producers, probes
     missing, sent = checker.check_servers(fleet, model, *learned)
     print(f"{fault}: {missing} of {sent} correct rows were not counted; refused: {load.failures()}", flush=True)
     return learned
+
+
+def run_all(fleet, faults, rounds):
+    learned = {}
+    for number in range(rounds):
+        for fault, (what_happens, begin) in faults.items():
+            if begin is FAULTS["PostgreSQL has no space"][1] and not fleet.database.is_limited:
+                print(f"{fault}: skipped, since only root may give it a small disk", flush=True)
+                continue
+            model = f"{fault.replace(' ', '-').lower()}-{number}"
+            learned[model] = run(fleet, fault, what_happens, begin, model)
+    with restarted(fleet, None, range(SIZE)):
+        for model, what in learned.items():
+            checker.check_servers(fleet, model, *what)
+    print(f"{len(learned)} models are the same after all servers have restarted", flush=True)
 
 
 def check_older_log(fleet):
     """A copy of the log from before takes its place: servers that have read more end, and producers that were acknowledged more hear it."""
     create(fleet, "older")
     load = Load(fleet, "older")
+    copy = fleet.directory / "copy"
     try:
         load.await_progress()
-        fleet.nats.copy_store("before")
+        fleet.database.save(copy)
         load.await_progress(messages=100)
         load.stop()
     finally:
         load.abandon()
-    fleet.nats.restart_with("before")
+    fleet.database.restore(copy)
     for i in range(SIZE):
         checker.require(fleet.programs[i].process.wait() != 0, f"server {i} went on")
+        fleet.ended.add(i)
     for i in range(SIZE):
         fleet.start(i)
     for producer in load.producers:
@@ -174,24 +268,62 @@ def check_older_log(fleet):
     print("an older log: producers hear what is lost", flush=True)
 
 
+def check_lost_counts(fleet):
+    """PostgreSQL may lose counts of correct rows, which need not be on its disk, once servers have read them. An update takes their place."""
+    create(fleet, "counts")
+    load = Load(fleet, "counts")
+    try:
+        load.await_progress()
+        load.stop()
+    finally:
+        load.abandon()
+    database = fleet.database.primary
+    heads = "SELECT string_agg(encode(value, 'hex'), ' ' ORDER BY key) FROM perceptrond.heads"
+
+    def lose():
+        fleet.database.hold_unsynced()
+        before = last = database.ask(heads)
+        # All servers have read the first counts when the second are committed.
+        for _ in range(2):
+            wait_for("correct rows are learned", lambda: learn(fleet, 0, "counts", rows_of(0, 1)) is None)
+            wait_for("counts are committed", lambda: database.ask(heads) != last)
+            last = database.ask(heads)
+        database.kill()
+        database.start()
+        return database.ask(heads) == before
+
+    def learns():
+        fleet.check_running()
+        return learn_once(fleet, 0, "counts") is None
+
+    # They are kept if a partition is taken over in the meantime, which is synced.
+    lost = any(lose() for _ in range(5))
+    wait_for("the probe is learned", learns)
+    checker.check_servers(fleet, "counts", load.producers, 1)
+    print(f"lost counts: {'all servers have the update that took their place' if lost else 'none were lost'}", flush=True)
+
+
+# Of one PostgreSQL, after its faults.
+CHECKS = {"an older log": check_older_log, "lost counts": check_lost_counts}
+
+
 def main():
     arguments = argparse.ArgumentParser()
     arguments.add_argument("perceptrond")
     arguments.add_argument("--rounds", type=int, default=1)
-    arguments.add_argument("--only", action="append", choices=list(FAULTS))
+    arguments.add_argument("--only", action="append", choices=[*FAULTS, *REPLICATED_FAULTS, *CHECKS])
     options = arguments.parse_args()
-    with tempfile.TemporaryDirectory(prefix="perceptrond-faults.") as directory, cluster.Fleet(options.perceptrond, directory, max_file="48M") as fleet:
-        learned = {}
-        for number in range(options.rounds):
-            for fault in options.only or FAULTS:
-                model = f"{fault.replace(' ', '-').lower()}-{number}"
-                learned[model] = run(fleet, fault, model)
-        with restarted(fleet, None, range(SIZE)):
-            for model, what in learned.items():
-                checker.check_servers(fleet, model, *what)
-        print(f"{len(learned)} models are the same after all servers have restarted", flush=True)
-        if not options.only:
-            check_older_log(fleet)
+    for faults, standbys in ((REPLICATED_FAULTS, 2), (FAULTS, 0)):
+        chosen = {fault: what for fault, what in faults.items() if not options.only or fault in options.only}
+        checks = [check for name, check in CHECKS.items() if standbys == 0 and (not options.only or name in options.only)]
+        if not chosen and not checks:
+            continue
+        with (tempfile.TemporaryDirectory(prefix="perceptrond-faults.") as directory,
+              cluster.Fleet(options.perceptrond, directory, standbys) as fleet, logs_on_failure(directory)):
+            if chosen:
+                run_all(fleet, chosen, options.rounds)
+            for check in checks:
+                check(fleet)
 
 
 if __name__ == "__main__":

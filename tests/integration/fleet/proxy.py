@@ -20,7 +20,7 @@ class Proxies:
         self._thread.start()
 
     def add(self, target):
-        """A proxy to this port of the loopback address."""
+        """A proxy to this port of the loopback address, or this Unix socket."""
         return self.run(self._add(target))
 
     def run(self, coroutine):
@@ -51,44 +51,65 @@ class Proxy:
     def __init__(self, proxies, target):
         self._proxies, self._target = proxies, target
         self.address, self.server, self._delay = "", None, 0
-        self._whole = asyncio.Event()
-        self._whole.set()
+        # Set while bytes to the target, and those from it, are forwarded.
+        self._ways = asyncio.Event(), asyncio.Event()
+        self._connections = set()
+        for way in self._ways:
+            way.set()
 
-    def cut(self):
-        """Accepts connections and forwards nothing, nor an end, until it is healed: as if packets were lost."""
-        self._proxies.run(self._set(False))
+    def cut(self, to=True, back=True):
+        """Forwards nothing to the target, or back, nor an end, until it is healed: as if packets were lost."""
+        self._proxies.run(self._set(not to, not back))
 
     def delay(self, seconds):
         """Each chunk of bytes arrives later by this, in both directions."""
         self._delay = seconds
 
-    def heal(self):
+    def heal(self, broken=False):
+        """What was held back arrives, or with `broken` is lost with all connections, as if they had been given up."""
         self._delay = 0
-        self._proxies.run(self._set(True))
+        self._proxies.run(self._heal(broken))
 
-    async def _set(self, whole):
-        self._whole.set() if whole else self._whole.clear()
+    async def _heal(self, broken):
+        if broken:
+            connections = list(self._connections)
+            for connection in connections:
+                connection.cancel()
+            await asyncio.gather(*connections, return_exceptions=True)
+        await self._set(True, True)
+
+    async def _set(self, *whole):
+        for way, is_whole in zip(self._ways, whole):
+            way.set() if is_whole else way.clear()
 
     async def serve(self, reader, writer):
-        writers = [writer]
+        task = asyncio.current_task()
+        self._connections.add(task)
+        writers, ends = [writer], []
         try:
-            await self._whole.wait()
-            far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self._target)
+            await self._ways[0].wait()
+            far_reader, far_writer = await self._connect()
             writers.append(far_writer)
-            ends = [asyncio.ensure_future(self._pump(*ends)) for ends in ((reader, far_writer), (far_reader, writer))]
+            ends = [asyncio.ensure_future(self._pump(*end)) for end in zip((reader, far_reader), (far_writer, writer), self._ways)]
             await asyncio.wait(ends, return_when=asyncio.FIRST_EXCEPTION)
-            for end in ends:
-                end.cancel()
-        except OSError:
+        except (OSError, asyncio.CancelledError):
             pass
         finally:
+            self._connections.remove(task)
+            for end in ends:
+                end.cancel()
             for one in writers:
                 reset(one)
 
-    async def _pump(self, reader, writer):
+    def _connect(self):
+        if isinstance(self._target, int):
+            return asyncio.open_connection("127.0.0.1", self._target)
+        return asyncio.open_unix_connection(self._target)
+
+    async def _pump(self, reader, writer, way):
         """Passes on what comes, each chunk at its time, and the end last."""
         chunks = asyncio.Queue(MOST_CHUNKS)
-        sender = asyncio.ensure_future(self._send(chunks, writer))
+        sender = asyncio.ensure_future(self._send(chunks, writer, way))
         try:
             while True:
                 data = await reader.read(CHUNK)
@@ -98,13 +119,13 @@ class Proxy:
         finally:
             sender.cancel()
 
-    async def _send(self, chunks, writer):
+    async def _send(self, chunks, writer, way):
         while True:
             due, data = await chunks.get()
             left = due - self._proxies.loop.time()
             if left > 0:
                 await asyncio.sleep(left)
-            await self._whole.wait()
+            await way.wait()
             if not data:
                 # Either end is done: the protocols here have no half-closed connections.
                 raise ConnectionResetError

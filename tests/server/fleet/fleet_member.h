@@ -73,7 +73,7 @@ class FleetMember {
  private:
   void Announce(const std::string& address, bool released) {
     ::perceptron::fleet::v1::Heartbeat heartbeat;
-    heartbeat.set_server_id(address);
+    heartbeat.set_server_id("other");
     heartbeat.set_address(address);
     // It is given no partition.
     heartbeat.set_leaving(true);
