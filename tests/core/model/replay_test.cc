@@ -273,21 +273,24 @@ std::vector<Event> Shuffled(size_t learns, std::vector<Event> others, std::mt199
   return others;
 }
 
-// A loaded model may lack the oldest hundred examples of the window, and the drift's begins again. Rows that were sent again
-// after a failure are duplicates.
-ConvergenceReport WithoutWindows(ConvergenceReport report) {
-  report.clear_duplicates();
-  report.clear_window_examples();
-  report.clear_window_error();
-  report.clear_window_risk();
-  report.mutable_drift()->clear_window_examples();
-  report.mutable_drift()->clear_window_error();
-  return report;
-}
-
 void ExpectEqual(const google::protobuf::Message& one, const google::protobuf::Message& other) {
   EXPECT_TRUE(MessageDifferencer::Equals(one, other)) << one.ShortDebugString() << "\n"
                                                       << other.ShortDebugString();
+}
+
+// A loaded model may lack the oldest hundred examples of the window, and the drift's begins again, so that it may not detect
+// what the other does. Rows that were sent again after a failure are duplicates.
+void ExpectEqualReports(ConvergenceReport one, ConvergenceReport other) {
+  const bool has_drift = one.drift().detections() > 0 || other.drift().detections() > 0;
+  for (ConvergenceReport* report : {&one, &other}) {
+    report->clear_duplicates();
+    report->clear_window_examples();
+    report->clear_window_error();
+    report->clear_window_risk();
+    report->clear_drift();
+    if (has_drift) report->clear_state();
+  }
+  ExpectEqual(one, other);
 }
 
 // A journal that saves no snapshot while a test reads it, as a store reads no model of which it saves one.
@@ -615,7 +618,7 @@ class Replay : public ::testing::TestWithParam<Case> {
          {"weight_norm", "separate_prediction_weights", "margin_ceiling", "margin_floor",
           "bound_in_use", "update_bound", "updates_left", "not_separable", "error_ceiling"})
       stored.GetReflection()->ClearField(&stored, stored.GetDescriptor()->FindFieldByName(figure));
-    ExpectEqual(WithoutWindows(listed.report), WithoutWindows(stored));
+    ExpectEqualReports(listed.report, stored);
     EXPECT_EQ(store_->GetIfLoaded(name_), nullptr);
   }
   void ExpectTwin(Model& model, bool whole) const {
@@ -627,13 +630,14 @@ class Replay : public ::testing::TestWithParam<Case> {
     storage::Counters other = twin.ledger().counters();
     for (storage::Counters* counters : {&one, &other}) {
       counters->mutable_report()->clear_duplicates();
+      counters->mutable_report()->clear_drift();
       if (whole) continue;
       counters->clear_sampled();
       counters->clear_sample_complete();
       counters->clear_sample_bytes();
     }
     ExpectEqual(one, other);
-    ExpectEqual(WithoutWindows(MakeReport(model)), WithoutWindows(MakeReport(twin)));
+    ExpectEqualReports(MakeReport(model), MakeReport(twin));
     for (int i = 0; i < 3; ++i) {
       const std::string id = absl::StrCat("producer-", i);
       const ProducerPosition position =
