@@ -48,6 +48,28 @@ absl::Status WrittenByAnother() {
   return absl::UnavailableError("another server writes this model now");
 }
 
+absl::Status AskGuard(
+    const ModelGuard& guard,
+    const std::function<absl::StatusOr<storage::ModelHeader>(absl::string_view name)>& find,
+    std::function<absl::StatusOr<uint64_t>()> count) {
+  if (guard == nullptr) return absl::OkStatus();
+  storage::ModelHeader header;
+  absl::Status failed;
+  ModelsNow now;
+  now.find = [&](absl::string_view name) -> const storage::ModelHeader* {
+    absl::StatusOr<storage::ModelHeader> found = find(name);
+    if (!found.ok()) {
+      if (!absl::IsNotFound(found.status())) failed = found.status();
+      return nullptr;
+    }
+    header = *std::move(found);
+    return &header;
+  };
+  now.count = std::move(count);
+  absl::Status status = guard(now);
+  return failed.ok() ? status : failed;
+}
+
 absl::StatusOr<std::unique_ptr<StoredModel>> Journal::Load(uint64_t model_id) {
   absl::StatusOr<CommittedState> committed = LoadCommittedState(model_id);
   if (!committed.ok()) return committed.status();

@@ -153,6 +153,12 @@ struct ModelsNow {
 // Whether a change may be made, asked with it. Must not call the journal. Empty: it may.
 using ModelGuard = std::function<absl::Status(const ModelsNow& models)>;
 
+// Asks a guard of the models that `find` and `count` read. Their errors, but for NOT_FOUND, come before the guard's.
+absl::Status AskGuard(
+    const ModelGuard& guard,
+    const std::function<absl::StatusOr<storage::ModelHeader>(absl::string_view name)>& find,
+    std::function<absl::StatusOr<uint64_t>()> count);
+
 // The models of a journal: their headers by name. Any opener may change them.
 //
 // Errors and thread contract as Journal's.

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/journal/keys.h"
 #include "core/journal/rocksdb_journal.h"
+#include "core/journal/stored_message.h"
 
 namespace perceptrond {
 
@@ -17,7 +18,9 @@ absl::Status RocksDbJournal::ReadAliases() {
   const std::unique_ptr<rocksdb::Iterator> it(db->NewIterator(options));
   for (it->Seek(keys::Alias("")); it->Valid(); it->Next()) {
     Alias alias;
-    if (absl::Status status = Parse(it->value().ToStringView(), alias, "an alias"); !status.ok())
+    if (absl::Status status =
+            ParseStored({it->value().data(), it->value().size()}, alias, "an alias");
+        !status.ok())
       return status;
     aliases_.Put(alias);
   }
@@ -29,7 +32,7 @@ absl::Status RocksDbJournal::PutAlias(const Alias& alias, absl::string_view etag
   absl::Status status = aliases_.CheckEtag(alias.name(), etag);
   if (status.ok()) status = Find(alias.model()).status();
   std::string bytes;
-  if (status.ok()) status = Serialize(alias, bytes);
+  if (status.ok()) status = SerializeStored(alias, bytes);
   if (!status.ok()) return status;
   rocksdb::WriteBatch batch;
   batch.Put(keys::Alias(alias.name()), bytes);
@@ -64,13 +67,13 @@ absl::Status RocksDbJournal::Rename(const storage::ModelHeader& header,
   if (!absl::IsNotFound(other.status())) return other.status();
   rocksdb::WriteBatch batch;
   std::string bytes;
-  if (absl::Status status = Serialize(header, bytes); !status.ok()) return status;
+  if (absl::Status status = SerializeStored(header, bytes); !status.ok()) return status;
   batch.Delete(keys::Header(name_before));
   batch.Put(keys::Header(name), bytes);
   std::vector<Alias> aliases = aliases_.AllOf(name_before);
   for (Alias& alias : aliases) {
     alias.set_model(name);
-    if (absl::Status status = Serialize(alias, bytes); !status.ok()) return status;
+    if (absl::Status status = SerializeStored(alias, bytes); !status.ok()) return status;
     batch.Put(keys::Alias(alias.name()), bytes);
   }
   absl::Status status = Write(batch, Through::kSyncedLog);
@@ -160,17 +163,17 @@ absl::Status RocksDbJournal::CreateLearned(storage::ModelHeader& header,
   if (!part_bytes.ok()) return part_bytes.status();
   rocksdb::WriteBatch batch;
   std::string bytes;
-  absl::Status status = Serialize(header, bytes);
+  absl::Status status = SerializeStored(header, bytes);
   batch.Put(keys::Header(name), bytes);
   batch.Put(keys::Alive(header.id()), "");
   batch.Delete(keys::Unfinished(header.id()));
   batch.Put(keys::SnapshotHead(header.id()),
             keys::SnapshotHeadOf(snapshot.revision(), *part_bytes));
   if (part_bytes->size() > 1) RaiseFormat(batch, keys::kSnapshotFormat);
-  if (status.ok()) status = Serialize(committed.counters, bytes);
+  if (status.ok()) status = SerializeStored(committed.counters, bytes);
   batch.Put(keys::Counters(header.id()), bytes);
   for (const storage::ProducerPosition& position : committed.positions) {
-    if (status.ok()) status = Serialize(position, bytes);
+    if (status.ok()) status = SerializeStored(position, bytes);
     batch.Put(keys::Position(header.id(), position.id()), bytes);
   }
   if (!status.ok()) return status;

@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
-#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "core/journal/disk_reserve.h"
 #include "core/journal/keys.h"
+#include "core/journal/stored_message.h"
 
 namespace perceptrond {
 namespace {
@@ -123,46 +123,15 @@ absl::StatusOr<bool> RocksDbJournal::GetMessage(const std::string& key,
   std::string value;
   absl::StatusOr<bool> found = Get(key, value);
   if (!found.ok() || !*found) return found;
-  if (absl::Status status = Parse(value, message, message.GetTypeName()); !status.ok())
+  if (absl::Status status = ParseStored(value, message, message.GetTypeName()); !status.ok())
     return status;
   return true;
 }
 
-absl::Status RocksDbJournal::Parse(std::string_view bytes, google::protobuf::MessageLite& message,
-                                   absl::string_view what) {
-  if (bytes.size() <= std::numeric_limits<int>::max() &&
-      message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
-    return absl::OkStatus();
-  return absl::DataLossError(absl::StrCat("journal: ", what, " does not parse"));
-}
-
-absl::Status RocksDbJournal::Serialize(const google::protobuf::MessageLite& message,
-                                       std::string& bytes) {
-  if (message.ByteSizeLong() <= std::numeric_limits<int>::max() &&
-      message.SerializeToString(&bytes))
-    return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat("journal: a ", message.GetTypeName(), " of ",
-                                                   message.ByteSizeLong(),
-                                                   " bytes is too large to be written"));
-}
-
 absl::Status RocksDbJournal::Ask(const ModelGuard& guard) {
-  if (guard == nullptr) return absl::OkStatus();
-  storage::ModelHeader header;
-  absl::Status failed;
-  ModelsNow now;
-  now.find = [&](absl::string_view name) -> const storage::ModelHeader* {
-    absl::StatusOr<storage::ModelHeader> found = Find(name);
-    if (!found.ok()) {
-      if (!absl::IsNotFound(found.status())) failed = found.status();
-      return nullptr;
-    }
-    header = *std::move(found);
-    return &header;
-  };
-  now.count = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(headers_mutex_) { return CountLocked(); };
-  absl::Status status = guard(now);
-  return failed.ok() ? status : failed;
+  return AskGuard(
+      guard, [&](absl::string_view name) { return Find(name); },
+      [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(headers_mutex_) { return CountLocked(); });
 }
 
 absl::Status RocksDbJournal::CreateModel(storage::ModelHeader& header, const ModelGuard& guard) {
@@ -177,7 +146,7 @@ absl::Status RocksDbJournal::CreateModel(storage::ModelHeader& header, const Mod
   const absl::StatusOr<uint64_t> id = NextId(batch);
   if (!id.ok()) return id.status();
   header.set_id(*id);
-  if (absl::Status status = Serialize(header, value); !status.ok()) return status;
+  if (absl::Status status = SerializeStored(header, value); !status.ok()) return status;
   batch.Put(key, value);
   batch.Put(keys::Alive(header.id()), "");
   absl::Status status = Write(batch, Through::kSyncedLog);
@@ -202,7 +171,7 @@ absl::Status RocksDbJournal::Replace(const storage::ModelHeader& header,
     return absl::NotFoundError(absl::StrCat("there is no such model ", header.model().name()));
   if (!IsSame(*found, before)) return ChangedByAnother(header.model().name());
   std::string bytes;
-  if (absl::Status status = Serialize(header, bytes); !status.ok()) return status;
+  if (absl::Status status = SerializeStored(header, bytes); !status.ok()) return status;
   rocksdb::WriteBatch batch;
   batch.Put(keys::Header(header.model().name()), bytes);
   return Write(batch, Through::kSyncedLog);
@@ -239,8 +208,8 @@ absl::StatusOr<std::vector<storage::ModelHeader>> RocksDbJournal::List(absl::str
   const std::string start = keys::Header(after);
   for (it->Seek(start); it->Valid() && page.size() < limit; it->Next()) {
     if (it->key() == rocksdb::Slice(start)) continue;
-    if (absl::Status status =
-            Parse(it->value().ToStringView(), page.emplace_back(), "a model's header");
+    if (absl::Status status = ParseStored({it->value().data(), it->value().size()},
+                                          page.emplace_back(), "a model's header");
         !status.ok())
       return status;
   }
@@ -284,15 +253,15 @@ absl::StatusOr<CommitOutcome> RocksDbJournal::Commit(std::span<const JournalEntr
   std::string bytes;
   for (const JournalEntry& entry : entries) {
     for (const storage::UpdateRecord& record : entry.records) {
-      if (absl::Status status = Serialize(record, bytes); !status.ok()) return status;
+      if (absl::Status status = SerializeStored(record, bytes); !status.ok()) return status;
       batch.Put(keys::Record(entry.model_id, LastRevision(record)), bytes);
       if (record.has_restored_state() || record.has_document_frequencies())
         RaiseFormat(batch, keys::kFormatVersion);
     }
-    if (absl::Status status = Serialize(entry.counters, bytes); !status.ok()) return status;
+    if (absl::Status status = SerializeStored(entry.counters, bytes); !status.ok()) return status;
     batch.Put(keys::Counters(entry.model_id), bytes);
     for (const storage::ProducerPosition& position : entry.positions) {
-      if (absl::Status status = Serialize(position, bytes); !status.ok()) return status;
+      if (absl::Status status = SerializeStored(position, bytes); !status.ok()) return status;
       batch.Put(keys::Position(entry.model_id, position.id()), bytes);
     }
     for (const uint64_t number : entry.learned_predictions)
@@ -346,8 +315,8 @@ absl::StatusOr<CommittedState> RocksDbJournal::LoadCommittedState(uint64_t model
   const std::shared_ptr<rocksdb::DB> db = this->db();
   const std::unique_ptr<rocksdb::Iterator> it(db->NewIterator(options));
   for (it->Seek(prefix); it->Valid(); it->Next()) {
-    absl::Status status =
-        Parse(it->value().ToStringView(), state.positions.emplace_back(), "a producer's position");
+    absl::Status status = ParseStored({it->value().data(), it->value().size()},
+                                      state.positions.emplace_back(), "a producer's position");
     if (!status.ok()) return status;
   }
   if (!it->status().ok()) return ToAbsl(it->status());
@@ -365,7 +334,8 @@ absl::Status RocksDbJournal::Replay(uint64_t model_id, uint64_t after_revision,
   const std::unique_ptr<rocksdb::Iterator> it(db->NewIterator(options));
   storage::UpdateRecord record;
   for (it->Seek(keys::Record(model_id, after_revision + 1)); it->Valid(); it->Next()) {
-    if (absl::Status status = Parse(it->value().ToStringView(), record, "an update record");
+    if (absl::Status status =
+            ParseStored({it->value().data(), it->value().size()}, record, "an update record");
         !status.ok())
       return status;
     if (absl::Status status = replay(record, it->value().size()); !status.ok()) return status;

@@ -128,9 +128,6 @@ class RocksDbJournal final : public Journal {
   // write in the log. For verification.
   absl::Status VerifyTables();
   uint64_t sequence() const { return logged_; }
-  // DATA_LOSS if the bytes do not parse, or are more than Protobuf reads; `what` names the message.
-  static absl::Status Parse(std::string_view bytes, google::protobuf::MessageLite& message,
-                            absl::string_view what);
 
  private:
   absl::Status CreateModel(storage::ModelHeader& header, const ModelGuard& guard) override
@@ -202,8 +199,6 @@ class RocksDbJournal final : public Journal {
   absl::Status ReadHistory(bool writable);
   // DATA_LOSS for damage, UNAVAILABLE for every other error.
   static absl::Status ToAbsl(const rocksdb::Status& status);
-  // RESOURCE_EXHAUSTED if the message is larger than Protobuf can write.
-  static absl::Status Serialize(const google::protobuf::MessageLite& message, std::string& bytes);
   // Reads all aliases.
   absl::Status ReadAliases();
   // Drops the pieces of models that a crash kept from being created.

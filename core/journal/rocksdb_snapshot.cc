@@ -9,6 +9,7 @@
 #include "core/journal/keys.h"
 #include "core/journal/rocksdb_journal.h"
 #include "core/journal/snapshot_parts.h"
+#include "core/journal/stored_message.h"
 
 namespace perceptrond {
 namespace {
@@ -49,7 +50,7 @@ absl::StatusOr<storage::Snapshot> RocksDbJournal::ReadPieces(const std::string& 
     absl::StatusOr<std::string> bytes = ReadChunks(prefix, size, chunk);
     if (!bytes.ok()) return bytes.status();
     storage::Snapshot part;
-    if (absl::Status status = Parse(*bytes, part, "a snapshot"); !status.ok()) return status;
+    if (absl::Status status = ParseStored(*bytes, part, "a snapshot"); !status.ok()) return status;
     bytes->clear();
     if (absl::Status status = AppendPart(std::move(part), snapshot); !status.ok()) return status;
   }
@@ -63,7 +64,7 @@ absl::StatusOr<std::vector<uint64_t>> RocksDbJournal::WritePieces(const std::str
   std::string bytes;
   uint64_t chunk = 0;
   const auto write = [&](const storage::Snapshot& part) {
-    absl::Status status = Serialize(part, bytes);
+    absl::Status status = SerializeStored(part, bytes);
     part_bytes.push_back(bytes.size());
     return status.ok() ? WriteChunks(prefix, bytes, through, chunk) : status;
   };
@@ -158,7 +159,8 @@ absl::Status RocksDbJournal::MakeCurrent(uint64_t model_id, uint64_t slot, const
   if (snapshot.has_history()) {
     dropped = snapshot.history().begin();
     std::string bytes;
-    if (absl::Status status = Serialize(snapshot.history(), bytes); !status.ok()) return status;
+    if (absl::Status status = SerializeStored(snapshot.history(), bytes); !status.ok())
+      return status;
     batch.Put(keys::History(model_id), bytes);
   } else {
     batch.Delete(keys::History(model_id));

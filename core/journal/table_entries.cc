@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "core/journal/stored_message.h"
 #include "core/journal/table_journal.h"
 #include "core/journal/table_keys.h"
 
@@ -59,8 +60,7 @@ absl::Status TableJournal::KnowHead(uint32_t number, Partition& partition) {
   if (!bytes.ok()) return bytes.status();
   storage::PartitionHead head;
   if (bytes->has_value()) {
-    if (absl::Status status = table_rows::Parse(**bytes, head, "the end of a partition");
-        !status.ok())
+    if (absl::Status status = ParseStored(**bytes, head, "the end of a partition"); !status.ok())
       return status;
   }
   partition.bytes = *std::move(bytes);
@@ -92,8 +92,7 @@ absl::StatusOr<bool> TableJournal::Settle(uint32_t number, const std::optional<s
   const std::string key = table_keys::Head(number);
   storage::PartitionHead head;
   if (before.has_value()) {
-    if (absl::Status status = table_rows::Parse(*before, head, "the end of a partition");
-        !status.ok())
+    if (absl::Status status = ParseStored(*before, head, "the end of a partition"); !status.ok())
       return status;
   }
   // Nobody else has written this attempt.
@@ -296,7 +295,7 @@ class TableJournal::PartitionTail final : public JournalTail {
     const KeyRange range{begin, table_keys::Entry(number_, UINT64_MAX)};
     absl::Status status = table_.Scan(range, [&](absl::string_view key, absl::string_view value) {
       storage::LogEntry held;
-      failed = table_rows::Parse(value, held, "an entry");
+      failed = ParseStored(value, held, "an entry");
       const uint64_t sequence = table_keys::ReadNumber(key.substr(begin.size() - 8));
       if (failed.ok() && sequence != read_ + entries.size() + 1)
         failed =

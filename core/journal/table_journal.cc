@@ -1,10 +1,10 @@
 #include "core/journal/table_journal.h"
 
-#include <limits>
 #include <random>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/journal/stored_message.h"
 #include "core/journal/table_keys.h"
 
 namespace perceptrond {
@@ -14,28 +14,10 @@ constexpr uint64_t kMostPartitions = 1 << 16;
 
 }  // namespace
 
-absl::Status table_rows::Serialize(const google::protobuf::MessageLite& message,
-                                   std::string& bytes) {
-  if (message.ByteSizeLong() <= std::numeric_limits<int>::max() &&
-      message.SerializeToString(&bytes))
-    return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat("journal: a ", message.GetTypeName(), " of ",
-                                                   message.ByteSizeLong(),
-                                                   " bytes is too large to be written"));
-}
-
-absl::Status table_rows::Parse(absl::string_view bytes, google::protobuf::MessageLite& message,
-                               absl::string_view what) {
-  if (bytes.size() <= std::numeric_limits<int>::max() &&
-      message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
-    return absl::OkStatus();
-  return absl::DataLossError(absl::StrCat("journal: ", what, " does not parse"));
-}
-
 absl::Status table_rows::Put(std::string key, const google::protobuf::MessageLite& message,
                              TableChange& change) {
   change.puts.push_back({std::move(key), ""});
-  return Serialize(message, change.puts.back().value);
+  return SerializeStored(message, change.puts.back().value);
 }
 
 absl::StatusOr<bool> table_rows::Read(TableReader& reader, const std::string& key,
@@ -44,7 +26,7 @@ absl::StatusOr<bool> table_rows::Read(TableReader& reader, const std::string& ke
   const absl::StatusOr<std::optional<std::string>> value = reader.Get(key);
   if (!value.ok()) return value.status();
   if (!value->has_value()) return false;
-  if (absl::Status status = Parse(**value, message, what); !status.ok()) return status;
+  if (absl::Status status = ParseStored(**value, message, what); !status.ok()) return status;
   return true;
 }
 

@@ -44,7 +44,7 @@ class TableJournal : public Journal {
     // takes besides the model.
     size_t snapshot_part_bytes = 8 << 20;
     // Open a journal that becomes a copy: a new one, or a copy that was begun.
-    std::optional<ImportOptions> import;
+    std::optional<ImportOptions> import = std::nullopt;
     // Creates nothing and refuses changes. Only ExcludeOthers writes.
     bool read_only = false;
     // How long ExcludeOthers listens: longer than servers are silent.
@@ -251,11 +251,6 @@ class TableJournal : public Journal {
 // Parts of several files.
 namespace table_rows {
 
-// RESOURCE_EXHAUSTED: it is too large for Protobuf.
-absl::Status Serialize(const google::protobuf::MessageLite& message, std::string& bytes);
-// DATA_LOSS; `what` names the message.
-absl::Status Parse(absl::string_view bytes, google::protobuf::MessageLite& message,
-                   absl::string_view what);
 absl::Status Put(std::string key, const google::protobuf::MessageLite& message,
                  TableChange& change);
 // False: there is no such row.

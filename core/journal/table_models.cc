@@ -6,6 +6,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "core/journal/snapshot_parts.h"
+#include "core/journal/stored_message.h"
 #include "core/journal/table_journal.h"
 #include "core/journal/table_keys.h"
 
@@ -36,7 +37,7 @@ absl::StatusOr<std::vector<uint64_t>> TableJournal::WritePieces(
   std::string bytes;
   uint64_t piece = 0;
   const auto write = [&](const storage::Snapshot& part) {
-    absl::Status status = table_rows::Serialize(part, bytes);
+    absl::Status status = SerializeStored(part, bytes);
     part_bytes.push_back(bytes.size());
     for (size_t at = 0; status.ok() && at < bytes.size(); at += kPieceBytes) {
       TableChange change;
@@ -77,7 +78,7 @@ absl::StatusOr<storage::Snapshot> TableJournal::ReadPieces(TableReader& reader,
     if (bytes.size() < part_bytes[part]) return true;
     ++part;
     storage::Snapshot next;
-    failed = table_rows::Parse(bytes, next, "a snapshot");
+    failed = ParseStored(bytes, next, "a snapshot");
     bytes.clear();
     if (failed.ok()) failed = AppendPart(std::move(next), snapshot);
     return failed.ok();
@@ -126,7 +127,7 @@ absl::Status TableJournal::ReadRecords(TableReader& reader, uint64_t model_id,
   storage::UpdateRecord record;
   absl::Status failed;
   absl::Status status = reader.Scan(range, [&](absl::string_view, absl::string_view value) {
-    failed = table_rows::Parse(value, record, "an update record");
+    failed = ParseStored(value, record, "an update record");
     if (failed.ok()) failed = replay(record, value.size());
     return failed.ok();
   });
@@ -141,7 +142,7 @@ absl::StatusOr<CommittedState> TableJournal::ReadCommitted(TableReader& reader, 
   absl::Status failed;
   absl::Status status = reader.Scan(
       AllOf(Of(model_id, Kind::kPosition)), [&](absl::string_view, absl::string_view value) {
-        failed = table_rows::Parse(value, state.positions.emplace_back(), "a producer's position");
+        failed = ParseStored(value, state.positions.emplace_back(), "a producer's position");
         return failed.ok();
       });
   if (status.ok()) status = failed;

@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "core/journal/stored_message.h"
 #include "core/journal/table_journal.h"
 #include "core/journal/table_keys.h"
 
@@ -65,7 +66,7 @@ absl::Status TableJournal::CatchUp(uint64_t sequence) {
       table_->Scan(range, [&](absl::string_view key,
                               absl::string_view value) ABSL_EXCLUSIVE_LOCKS_REQUIRED(names_mutex_) {
         storage::NamesEntry entry;
-        failed = table_rows::Parse(value, entry, "an entry of names");
+        failed = ParseStored(value, entry, "an entry of names");
         const uint64_t next = table_keys::ReadNumber(key.substr(begin.size() - 8));
         if (failed.ok() && next != names_seen_ + 1)
           failed = absl::DataLossError(
@@ -174,7 +175,7 @@ absl::StatusOr<std::vector<storage::ModelHeader>> TableJournal::List(absl::strin
   absl::Status status =
       is_away_ ? absl::UnavailableError("journal: the names of models cannot be read")
                : table_->Scan(range, [&](absl::string_view, absl::string_view value) {
-                   failed = table_rows::Parse(value, page.emplace_back(), "a model's header");
+                   failed = ParseStored(value, page.emplace_back(), "a model's header");
                    return failed.ok() && page.size() < limit;
                  });
   if (status.ok()) status = failed;
@@ -201,7 +202,7 @@ absl::Status TableJournal::ReadHeaders() {
   absl::Status status =
       table_->Scan(AllOf(table_keys::Header("")), [&](absl::string_view, absl::string_view value) {
         storage::ModelHeader header;
-        failed = table_rows::Parse(value, header, "a model's header");
+        failed = ParseStored(value, header, "a model's header");
         if (!failed.ok()) return false;
         MutexLock lock(&headers_mutex_);
         std::string name = header.model().name();
@@ -229,25 +230,12 @@ absl::StatusOr<uint64_t> TableJournal::CountLocked() {
 
 // With names_mutex_ held, as by all that ChangeNames calls.
 absl::Status TableJournal::Ask(const ModelGuard& guard) {
-  if (guard == nullptr) return absl::OkStatus();
-  storage::ModelHeader header;
-  absl::Status failed;
-  ModelsNow now;
-  now.find = [&](absl::string_view name) -> const storage::ModelHeader* {
-    absl::StatusOr<storage::ModelHeader> found = ReadHeader(name);
-    if (!found.ok()) {
-      if (!absl::IsNotFound(found.status())) failed = found.status();
-      return nullptr;
-    }
-    header = *std::move(found);
-    return &header;
-  };
-  now.count = [&]() -> absl::StatusOr<uint64_t> {
-    names_mutex_.AssertHeld();
-    return CountLocked();
-  };
-  absl::Status status = guard(now);
-  return failed.ok() ? status : failed;
+  return AskGuard(
+      guard, [&](absl::string_view name) { return ReadHeader(name); },
+      [&] {
+        names_mutex_.AssertHeld();
+        return CountLocked();
+      });
 }
 
 absl::StatusOr<uint64_t> TableJournal::NextId(TableChange& change) {
@@ -356,7 +344,7 @@ absl::Status TableJournal::ReadAliases() {
   absl::Status status =
       table_->Scan(AllOf(table_keys::Alias("")), [&](absl::string_view, absl::string_view value) {
         Alias alias;
-        failed = table_rows::Parse(value, alias, "an alias");
+        failed = ParseStored(value, alias, "an alias");
         if (failed.ok()) aliases_.Put(alias);
         return failed.ok();
       });

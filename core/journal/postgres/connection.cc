@@ -132,9 +132,7 @@ absl::StatusOr<Result> Connection::Await(absl::Time deadline) {
   return Result(PQgetResult(connection_));
 }
 
-absl::StatusOr<Result> Connection::Run(const char* sql, const Parameters& parameters,
-                                       absl::Duration timeout) {
-  idle_ = false;
+bool Connection::Send(const char* sql, const Parameters& parameters) {
   std::vector<const char*> values;
   std::vector<int> sizes;
   std::vector<int> formats(parameters.values_.size(), 1);
@@ -142,10 +140,15 @@ absl::StatusOr<Result> Connection::Run(const char* sql, const Parameters& parame
     values.push_back(value.data());
     sizes.push_back(static_cast<int>(value.size()));
   }
-  if (PQsendQueryParams(connection_, sql, static_cast<int>(values.size()), parameters.types_.data(),
-                        values.data(), sizes.data(), formats.data(),
-                        /*resultFormat=*/1) == 0)
-    return ErrorOf(nullptr);
+  return PQsendQueryParams(connection_, sql, static_cast<int>(values.size()),
+                           parameters.types_.data(), values.data(), sizes.data(), formats.data(),
+                           /*resultFormat=*/1) != 0;
+}
+
+absl::StatusOr<Result> Connection::Run(const char* sql, const Parameters& parameters,
+                                       absl::Duration timeout) {
+  idle_ = false;
+  if (!Send(sql, parameters)) return ErrorOf(nullptr);
   const absl::Time deadline = absl::Now() + timeout;
   Result last;
   absl::Status failed;
@@ -171,18 +174,7 @@ absl::Status Connection::RunTransaction(const std::vector<Statement>& statements
         absl::StrCat("whether a change was made is not known: ", why.message()));
   };
   for (const Statement& statement : statements) {
-    const Parameters& parameters = statement.parameters;
-    std::vector<const char*> values;
-    std::vector<int> sizes;
-    std::vector<int> formats(parameters.values_.size(), 1);
-    for (const std::string& value : parameters.values_) {
-      values.push_back(value.data());
-      sizes.push_back(static_cast<int>(value.size()));
-    }
-    if (PQsendQueryParams(connection_, statement.sql.c_str(), static_cast<int>(values.size()),
-                          parameters.types_.data(), values.data(), sizes.data(), formats.data(),
-                          1) == 0)
-      return unknown(ErrorOf(nullptr));
+    if (!Send(statement.sql.c_str(), statement.parameters)) return unknown(ErrorOf(nullptr));
   }
   if (PQpipelineSync(connection_) == 0) return unknown(ErrorOf(nullptr));
   absl::Status failed;

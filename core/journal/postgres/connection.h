@@ -74,6 +74,8 @@ class Connection {
  private:
   Connection(PGconn* connection, int wake);
   static void OnNotice(void* self, const PGresult* notice);
+  // False: the connection broke.
+  bool Send(const char* sql, const Parameters& parameters);
   // The next result; null: the statement has no more.
   absl::StatusOr<Result> Await(absl::Time deadline);
   absl::Status ErrorOf(const PGresult* result) const;

@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/journal/keys.h"
+#include "core/journal/stored_message.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/journal/on_disk.h"
@@ -274,9 +275,9 @@ TEST_F(OnDisk, AJournalOfANewerFormatIsRefused) {
 
 TEST(RocksDbJournalParse, MoreBytesThanProtobufReadsAreDataLoss) {
   // No byte of them is looked at: as an int their number would be 0, which is an empty message.
-  const std::string_view bytes("", size_t{1} << 32);
+  const absl::string_view bytes("", size_t{1} << 32);
   storage::UpdateRecord record;
-  EXPECT_TRUE(absl::IsDataLoss(RocksDbJournal::Parse(bytes, record, "a record")));
+  EXPECT_TRUE(absl::IsDataLoss(ParseStored(bytes, record, "a record")));
 }
 
 }  // namespace
