@@ -2,22 +2,27 @@
 
 #include <fcntl.h>
 #include <grp.h>
+#include <poll.h>
 #include <pwd.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <stdexcept>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "absl/time/clock.h"
-#include "absl/time/time.h"
 
 namespace perceptrond::testing {
 namespace {
@@ -27,12 +32,12 @@ constexpr char kPrograms[] = "/usr/lib/postgresql/15/bin/";
 // PostgreSQL refuses root.
 const passwd* User() { return geteuid() == 0 ? getpwnam("postgres") : nullptr; }
 
-// In a process of its own group, so that its children can be paused with it.
+std::string NotifyPath(const std::string& directory) { return directory + "/notify"; }
+
 pid_t Run(const std::string& directory, std::vector<std::string> words) {
   const pid_t pid = fork();
   if (pid != 0) return pid;
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  setpgid(0, 0);
   if (const passwd* user = User()) {
     if (setgroups(0, nullptr) != 0 || setgid(user->pw_gid) != 0 || setuid(user->pw_uid) != 0)
       _exit(126);
@@ -42,6 +47,7 @@ pid_t Run(const std::string& directory, std::vector<std::string> words) {
   const int out = open((directory + "/log").c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
   dup2(out, STDOUT_FILENO);
   dup2(out, STDERR_FILENO);
+  setenv("NOTIFY_SOCKET", NotifyPath(directory).c_str(), 1);
   words[0] = kPrograms + words[0];
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
@@ -79,28 +85,44 @@ std::string PostgresServer::uri(const std::string& database) const {
 
 void PostgresServer::Start() {
   std::filesystem::remove(directory_.path() + "/data/postmaster.pid");
+  // Where the server says that it is ready, as systemd's services do.
+  const std::string path = NotifyPath(directory_.path());
+  std::filesystem::remove(path);
+  const int notices = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+  if (bind(notices, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 ||
+      chmod(path.c_str(), 0666) != 0)
+    throw std::runtime_error("cannot listen at " + path);
   pid_ = Run(directory_.path(),
              {"postgres", "-D", directory_.path() + "/data", "-k", directory_.path(), "-c",
               "listen_addresses=", "-c", "max_connections=200", "-c", "shared_buffers=16MB"});
-  // The socket is there once connections are taken; an answer needs the end of recovery.
-  while (true) {
-    const pid_t asked =
-        Run(directory_.path(), {"pg_isready", "-q", "-h", directory_.path(), "-U", "test"});
-    int status = 0;
-    waitpid(asked, &status, 0);
-    if (status == 0) return;
-    if (waitpid(pid_, nullptr, WNOHANG) == pid_) throw std::runtime_error("PostgreSQL has ended");
-    absl::SleepFor(absl::Milliseconds(10));
+  const int ended = static_cast<int>(syscall(SYS_pidfd_open, pid_, 0));
+  pollfd waits[] = {{notices, POLLIN, 0}, {ended, POLLIN, 0}};
+  std::string notice(4096, '\0');
+  while (!absl::StrContains(notice, "READY=1") && waits[1].revents == 0) {
+    if (poll(waits, 2, -1) < 0 || waits[0].revents == 0) continue;
+    notice.resize(4096);
+    notice.resize(std::max<ssize_t>(recv(notices, notice.data(), notice.size(), 0), 0));
   }
+  close(notices);
+  close(ended);
+  if (waits[1].revents != 0) throw std::runtime_error("PostgreSQL has ended");
 }
 
-void PostgresServer::Signal(int signal) const { killpg(pid_, signal); }
+void PostgresServer::Signal(int signal) const {
+  // It begins no other process meanwhile.
+  kill(pid_, SIGSTOP);
+  std::ifstream children(absl::StrCat("/proc/", pid_, "/task/", pid_, "/children"));
+  for (pid_t child = 0; children >> child;) kill(child, signal);
+  kill(pid_, signal);
+}
 
 void PostgresServer::Kill() {
   if (pid_ == 0) return;
   Signal(SIGKILL);
   waitpid(pid_, nullptr, 0);
-  // Its children notice the end of their parent's pipe.
   pid_ = 0;
 }
 
