@@ -83,11 +83,16 @@ absl::StatusOr<bool> MemoryTable::Commit(const TableChange& change, bool /*sync*
 
 uint64_t MemoryTable::AwaitCommit(uint64_t seen, absl::Duration timeout) {
   const auto has_more = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(shared_->mutex) {
-    return shared_->commits > seen;
+    return shared_->commits > seen || closed_;
   };
   MutexLock lock(&shared_->mutex);
   shared_->mutex.AwaitWithTimeout(absl::Condition(&has_more), timeout);
   return shared_->commits;
+}
+
+void MemoryTable::Close() {
+  MutexLock lock(&shared_->mutex);
+  closed_ = true;
 }
 
 absl::Status MemoryTable::Announce(absl::string_view message) {

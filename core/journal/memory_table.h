@@ -24,6 +24,7 @@ class MemoryTable final : public Table {
   absl::StatusOr<bool> Commit(const TableChange& change, bool sync) override;
   absl::Status Sync() override { return absl::OkStatus(); }
   uint64_t AwaitCommit(uint64_t seen, absl::Duration timeout) override;
+  void Close() override;
   absl::Status Announce(absl::string_view message) override;
   void Listen(std::function<void(absl::string_view message)> listener) override;
 
@@ -44,6 +45,7 @@ class MemoryTable final : public Table {
   explicit MemoryTable(std::shared_ptr<Shared> shared) : shared_(std::move(shared)) {}
 
   const std::shared_ptr<Shared> shared_;
+  bool closed_ ABSL_GUARDED_BY(shared_->mutex) = false;
 };
 
 }  // namespace perceptrond

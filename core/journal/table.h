@@ -71,6 +71,9 @@ class Table : public TableReader {
   virtual absl::Status Sync() = 0;
   // Counts commits, as far as they are known here. Returns once there are more than `seen`, or after this time.
   virtual uint64_t AwaitCommit(uint64_t seen, absl::Duration timeout) = 0;
+  // Nothing waits from now on, be it for a commit of others or for one of its own. Whoever waited gets an error, or
+  // nothing. Before the end of what uses the table.
+  virtual void Close() = 0;
   // Passes a small message to the others that listen at this moment. It may be lost.
   virtual absl::Status Announce(absl::string_view message) = 0;
   // From now on `listener` gets the announcements of others, on any thread, one at a time. null: no listener from now

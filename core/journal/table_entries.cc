@@ -17,32 +17,7 @@ namespace {
 constexpr int kMostCommitTries = 100;
 constexpr size_t kMostEntryBytesAtOnce = 4 << 20;
 
-void Update(XXH3_state_t& state, absl::string_view bytes) {
-  // With its length, so that two strings are not one.
-  const uint64_t size = bytes.size();
-  XXH3_128bits_update(&state, &size, sizeof(size));
-  XXH3_128bits_update(&state, bytes.data(), bytes.size());
-}
-
-// Over the hash before and what a commit writes.
-std::string NextHash(absl::string_view before, const TableChange& change) {
-  const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> made(XXH3_createState(),
-                                                                      &XXH3_freeState);
-  XXH3_state_t& state = *made;
-  XXH3_128bits_reset(&state);
-  Update(state, before);
-  for (const KeyRange& range : change.deletions) {
-    Update(state, range.begin);
-    Update(state, range.end);
-  }
-  for (const TableRow& row : change.puts) {
-    Update(state, row.key);
-    Update(state, row.value);
-  }
-  XXH128_canonical_t canonical;
-  XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(&state));
-  return {reinterpret_cast<const char*>(canonical.digest), sizeof(canonical.digest)};
-}
+constexpr size_t kHashBytes = 16;
 
 void SetTime(absl::Time time, google::protobuf::Timestamp& stored) {
   const int64_t nanos = absl::ToUnixNanos(time);
@@ -52,7 +27,38 @@ void SetTime(absl::Time time, google::protobuf::Timestamp& stored) {
 
 CommitOutcome Stale(uint64_t sequence) { return {0, /*stale=*/true, sequence}; }
 
+absl::Status OfAnotherLog() {
+  return absl::OutOfRangeError("the entries are of another log than those before");
+}
+
 }  // namespace
+
+std::string table_rows::EntryHash(absl::string_view previous, absl::string_view bytes) {
+  const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(),
+                                                                       &XXH3_freeState);
+  XXH3_128bits_reset(state.get());
+  XXH3_128bits_update(state.get(), previous.data(), previous.size());
+  XXH3_128bits_update(state.get(), bytes.data(), bytes.size());
+  XXH128_canonical_t canonical;
+  XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(state.get()));
+  static_assert(sizeof(canonical.digest) == kHashBytes);
+  return {reinterpret_cast<const char*>(canonical.digest), kHashBytes};
+}
+
+absl::Status table_rows::ParseEntry(absl::string_view value, google::protobuf::MessageLite& entry,
+                                    std::optional<std::string>& hash) {
+  if (value.size() < kHashBytes) return absl::DataLossError("journal: an entry is cut");
+  const absl::string_view bytes = value.substr(kHashBytes);
+  const absl::string_view own = value.substr(0, kHashBytes);
+  if (hash.has_value() && EntryHash(*hash, bytes) != own) return OfAnotherLog();
+  hash = std::string(own);
+  return ParseStored(bytes, entry, "an entry");
+}
+
+bool TableJournal::IsWriter(const Partition& partition) {
+  return partition.own_epoch == partition.head->epoch() &&
+         (partition.own_epoch == 0 || partition.own_hash == partition.head->hash());
+}
 
 absl::Status TableJournal::KnowHead(uint32_t number, Partition& partition) {
   if (partition.head.has_value()) return absl::OkStatus();
@@ -71,7 +77,7 @@ absl::Status TableJournal::KnowHead(uint32_t number, Partition& partition) {
 absl::StatusOr<bool> TableJournal::CommitAt(uint32_t number, Partition& partition,
                                             TableChange& change, storage::PartitionHead next,
                                             bool sync) {
-  next.set_hash(NextHash(partition.head->hash(), change));
+  const bool is_writer = IsWriter(partition);
   const std::string key = table_keys::Head(number);
   change.conditions.push_back({key, partition.bytes});
   if (absl::Status status = table_rows::Put(key, next, change); !status.ok()) return status;
@@ -79,6 +85,7 @@ absl::StatusOr<bool> TableJournal::CommitAt(uint32_t number, Partition& partitio
   absl::StatusOr<bool> done = table_->Commit(change, sync);
   if (absl::IsUnknown(done.status())) done = Settle(number, partition.bytes, bytes);
   if (done.ok() && *done) {
+    if (is_writer) partition.own_hash = next.hash();
     partition.head = std::move(next);
     partition.bytes = bytes;
   } else {
@@ -129,11 +136,13 @@ absl::StatusOr<std::vector<const JournalEntry*>> TableJournal::Living(
 absl::Status TableJournal::HoldEntry(uint32_t number, const google::protobuf::MessageLite& entry,
                                      storage::PartitionHead& next, TableChange& change) {
   if (options_.held_bytes == 0) return absl::OkStatus();
-  absl::Status status = table_rows::Put(table_keys::Entry(number, next.sequence()), entry, change);
-  if (!status.ok()) return status;
+  std::string bytes;
+  if (absl::Status status = SerializeStored(entry, bytes); !status.ok()) return status;
+  next.set_hash(table_rows::EntryHash(next.hash(), bytes));
+  change.puts.push_back({table_keys::Entry(number, next.sequence()), next.hash() + bytes});
   if (next.held_bytes() == 0) next.set_first_held(next.sequence());
   next.set_held_bytes(next.held_bytes() + change.puts.back().value.size());
-  return status;
+  return absl::OkStatus();
 }
 
 absl::Status TableJournal::DropEntries(uint32_t number, storage::PartitionHead& next,
@@ -178,7 +187,6 @@ absl::Status TableJournal::AddEntry(const JournalEntry& entry, uint32_t number,
   held.mutable_records()->Assign(entry.records.begin(), entry.records.end());
   *held.mutable_counters() = entry.counters;
   held.mutable_positions()->Assign(entry.positions.begin(), entry.positions.end());
-  held.set_previous_hash(next.hash());
   SetTime(absl::Now(), *held.mutable_time());
   return HoldEntry(number, held, next, change);
 }
@@ -196,8 +204,7 @@ absl::StatusOr<CommitOutcome> TableJournal::Commit(std::span<const JournalEntry>
     if (absl::Status status = KnowHead(number, partition); !status.ok()) return status;
     storage::PartitionHead next = *partition.head;
     const uint64_t last = next.sequence();
-    const bool may = options.expected.has_value() ? *options.expected == last
-                                                  : partition.own_epoch == next.epoch();
+    const bool may = options.expected.has_value() ? *options.expected == last : IsWriter(partition);
     if (!may) return Stale(last);
     if (living.empty()) return CommitOutcome{entries.size(), /*stale=*/false, last};
     TableChange change;
@@ -240,7 +247,6 @@ absl::StatusOr<CommitOutcome> TableJournal::Seize(uint32_t number, const std::st
   entry.set_epoch(next.epoch());
   entry.mutable_take_over()->set_epoch(next.epoch());
   entry.mutable_take_over()->set_address(address);
-  entry.set_previous_hash(next.hash());
   SetTime(absl::Now(), *entry.mutable_time());
   TableChange change;
   if (absl::Status status = HoldEntry(number, entry, next, change); !status.ok()) return status;
@@ -250,23 +256,21 @@ absl::StatusOr<CommitOutcome> TableJournal::Seize(uint32_t number, const std::st
   if (!done.ok()) return done.status();
   if (!*done) return Stale(expected);
   partition.own_epoch = epoch;
+  partition.own_hash = partition.head->hash();
   return CommitOutcome{1, /*stale=*/false, expected + 1};
 }
 
-absl::StatusOr<uint64_t> TableJournal::LastSequence(uint32_t number) { return ReadLast(number); }
-
-absl::StatusOr<uint64_t> TableJournal::ReadLast(uint32_t number) {
-  storage::PartitionHead head;
-  const absl::StatusOr<bool> found =
-      table_rows::Read(*table_, table_keys::Head(number), head, "the end of a partition");
-  if (!found.ok()) return found.status();
-  return head.sequence();
+absl::StatusOr<uint64_t> TableJournal::LastSequence(uint32_t number) {
+  const absl::StatusOr<storage::PartitionHead> head = ReadHead(*table_, number);
+  if (!head.ok()) return head.status();
+  return head->sequence();
 }
 
 class TableJournal::PartitionTail final : public JournalTail {
  public:
-  PartitionTail(Table& table, uint32_t number, uint64_t after, int64_t epoch)
-      : table_(table), number_(number), read_(after), epoch_(epoch) {}
+  PartitionTail(Table& table, uint32_t number, uint64_t after, std::optional<std::string> hash,
+                int64_t epoch)
+      : table_(table), number_(number), read_(after), hash_(std::move(hash)), epoch_(epoch) {}
 
   absl::StatusOr<std::vector<SequencedEntry>> Next(absl::Duration timeout) override {
     const absl::Time deadline = absl::Now() + timeout;
@@ -291,16 +295,17 @@ class TableJournal::PartitionTail final : public JournalTail {
     std::vector<SequencedEntry> entries;
     absl::Status failed;
     size_t bytes = 0;
+    std::optional<std::string> hash = hash_;
     const std::string begin = table_keys::Entry(number_, read_ + 1);
     const KeyRange range{begin, table_keys::Entry(number_, UINT64_MAX)};
     absl::Status status = table_.Scan(range, [&](absl::string_view key, absl::string_view value) {
       storage::LogEntry held;
-      failed = ParseStored(value, held, "an entry");
       const uint64_t sequence = table_keys::ReadNumber(key.substr(begin.size() - 8));
-      if (failed.ok() && sequence != read_ + entries.size() + 1)
-        failed =
-            absl::OutOfRangeError(absl::StrCat("entries after ", read_ + entries.size(),
-                                               " are no longer held, that of ", sequence, " is"));
+      failed = sequence == read_ + entries.size() + 1
+                   ? table_rows::ParseEntry(value, held, hash)
+                   : absl::OutOfRangeError(absl::StrCat("entries after ", read_ + entries.size(),
+                                                        " are no longer held, that of ", sequence,
+                                                        " is"));
       if (!failed.ok()) return false;
       bytes += value.size();
       entries.push_back(ToEntry(sequence, std::move(held)));
@@ -313,24 +318,23 @@ class TableJournal::PartitionTail final : public JournalTail {
       if (!status.ok()) return status;
     } else {
       read_ = entries.back().sequence;
+      hash_ = std::move(hash);
       epoch_ = entries.back().epoch;
     }
     pending_ = 0;
     if (bytes >= kMostEntryBytesAtOnce) {
-      storage::PartitionHead head;
-      const absl::StatusOr<bool> found =
-          table_rows::Read(table_, table_keys::Head(number_), head, "the end of a partition");
-      if (found.ok() && head.sequence() > read_) pending_ = head.sequence() - read_;
+      const absl::StatusOr<storage::PartitionHead> head = ReadHead(table_, number_);
+      if (head.ok() && head->sequence() > read_) pending_ = head->sequence() - read_;
     }
     return entries;
   }
-  // All entries may have been dropped.
+  // All entries may have been dropped; or the log is another one, whose entry of this number was not read.
   absl::Status CheckHeld() {
-    storage::PartitionHead head;
-    const absl::StatusOr<bool> found =
-        table_rows::Read(table_, table_keys::Head(number_), head, "the end of a partition");
-    if (!found.ok()) return found.status();
-    if (head.sequence() <= read_ || head.first_held() <= read_ + 1) return absl::OkStatus();
+    const absl::StatusOr<storage::PartitionHead> head = ReadHead(table_, number_);
+    if (!head.ok()) return head.status();
+    if (head->sequence() == read_ && hash_.has_value() && *hash_ != head->hash())
+      return OfAnotherLog();
+    if (head->sequence() <= read_ || head->first_held() <= read_ + 1) return absl::OkStatus();
     return absl::OutOfRangeError(absl::StrCat("entries after ", read_, " are no longer held"));
   }
   static SequencedEntry ToEntry(uint64_t sequence, storage::LogEntry held) {
@@ -352,6 +356,8 @@ class TableJournal::PartitionTail final : public JournalTail {
   Table& table_;
   const uint32_t number_;
   uint64_t read_;
+  // Of the last entry read; absent: that was not held any more when the tail began.
+  std::optional<std::string> hash_;
   // The table's commits before the last read that found nothing.
   uint64_t seen_ = 0;
   int64_t epoch_;
@@ -361,11 +367,18 @@ class TableJournal::PartitionTail final : public JournalTail {
 absl::StatusOr<std::unique_ptr<JournalTail>> TableJournal::Tail(uint32_t number, uint64_t after) {
   if (options_.held_bytes == 0)
     return absl::FailedPreconditionError("this journal holds no entries");
-  storage::PartitionHead head;
-  const absl::StatusOr<bool> found =
-      table_rows::Read(*table_, table_keys::Head(number), head, "the end of a partition");
-  if (!found.ok()) return found.status();
-  return std::make_unique<PartitionTail>(*table_, number, after, head.epoch());
+  const absl::StatusOr<storage::PartitionHead> head = ReadHead(*table_, number);
+  if (!head.ok()) return head.status();
+  std::optional<std::string> hash;
+  if (head->sequence() == after || after == 0) {
+    hash = after == 0 ? "" : head->hash();
+  } else {
+    const absl::StatusOr<std::optional<std::string>> last =
+        table_->Get(table_keys::Entry(number, after));
+    if (!last.ok()) return last.status();
+    if (last->has_value()) hash = (*last)->substr(0, kHashBytes);
+  }
+  return std::make_unique<PartitionTail>(*table_, number, after, std::move(hash), head->epoch());
 }
 
 }  // namespace perceptrond

@@ -42,6 +42,7 @@ TableJournal::~TableJournal() {
     MutexLock lock(&names_mutex_);
     stopping_ = true;
   }
+  table_->Close();
   if (names_thread_.joinable()) names_thread_.join();
   table_->Listen(nullptr);
 }
@@ -51,6 +52,15 @@ absl::StatusOr<std::unique_ptr<TableJournal>> TableJournal::Open(std::unique_ptr
   std::unique_ptr<TableJournal> journal(new TableJournal(std::move(table), options));
   if (absl::Status status = journal->Begin(); !status.ok()) return status;
   return journal;
+}
+
+absl::StatusOr<storage::PartitionHead> TableJournal::ReadHead(TableReader& reader,
+                                                              uint32_t number) {
+  storage::PartitionHead head;
+  const absl::StatusOr<bool> found =
+      table_rows::Read(reader, table_keys::Head(number), head, "the end of a partition");
+  if (!found.ok()) return found.status();
+  return head;
 }
 
 absl::StatusOr<std::string> TableJournal::ReadMeta(absl::string_view what) {
@@ -119,16 +129,11 @@ absl::Status TableJournal::Begin() {
   }
   for (uint32_t i = 0; i <= partition_count_; ++i)
     partitions_.push_back(std::make_unique<Partition>());
-  const absl::StatusOr<uint64_t> sequence = LastSequence(names());
-  if (!sequence.ok()) return sequence.status();
   {
     MutexLock lock(&names_mutex_);
-    names_seen_ = *sequence;
+    if (absl::Status status = ReadAllNames(); !status.ok()) return status;
   }
-  // After the number: what is changed meanwhile is applied twice.
-  if (absl::Status status = ReadAliases(); !status.ok()) return status;
   if (options_.held_bytes == 0) return options_.read_only ? absl::OkStatus() : DropUnfinished();
-  if (absl::Status status = ReadHeaders(); !status.ok()) return status;
   names_thread_ = std::thread([this] { FollowNames(); });
   return absl::OkStatus();
 }

@@ -7,8 +7,9 @@
 //               append nothing. The names of models and aliases are a partition of their own
 //   models      all rows of one have its id in front. One row says that the model exists, which whatever is written of it
 //               states: nothing can be left by a deletion
-//   chain       each head has a hash over that of the head before and what the commit wrote. Two logs with one hash have
-//               the same past
+//   chain       each entry has a hash over that of the entry before and its bytes, and the head has the last one. Two
+//               logs with one hash have the same past: what reads or writes a log compares them, so that it notices one
+//               that lost entries, or another one, as after a fail-over
 //   unknown     after a commit of which nobody knows whether it was made, the head is written once more with another
 //               attempt: then that commit was made before, or never will be
 #pragma once
@@ -136,8 +137,9 @@ class TableJournal : public Journal {
     std::optional<storage::PartitionHead> head ABSL_GUARDED_BY(mutex);
     // As it stands in the table; absent: there is none yet.
     std::optional<std::string> bytes ABSL_GUARDED_BY(mutex);
-    // Of this opener's last TakeOver; 0: there was none.
+    // Of this opener's last TakeOver; 0: there was none. The hash of the last entry that it wrote since.
     int64_t own_epoch ABSL_GUARDED_BY(mutex) = 0;
+    std::string own_hash ABSL_GUARDED_BY(mutex);
   };
   // What a change of names writes.
   struct NamesChange {
@@ -157,20 +159,19 @@ class TableJournal : public Journal {
   absl::StatusOr<bool> Write(const TableChange& change, bool sync);
   // Reading of rows.
   absl::StatusOr<std::string> ReadMeta(absl::string_view what);
-  absl::Status ReadAliases();
-  absl::Status ReadHeaders() ABSL_LOCKS_EXCLUDED(headers_mutex_);
+  static absl::StatusOr<storage::PartitionHead> ReadHead(TableReader& reader, uint32_t number);
   // Of names: the last partition.
   uint32_t names() const { return partition_count_; }
 
   // (core/journal/table_entries.cc)
-  // As LastSequence.
-  absl::StatusOr<uint64_t> ReadLast(uint32_t number);
   // As TakeOver, also of a journal that is read only.
   absl::StatusOr<CommitOutcome> Seize(uint32_t number, const std::string& address,
                                       uint64_t expected);
   absl::Status KnowHead(uint32_t number, Partition& partition)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(partition.mutex);
-  // Makes a change, and states and moves the partition's head to `next`, whose hash it sets. False: a condition does not
+  // Whether this opener may write to a partition whose head is known. In another log a writer may have the same epoch.
+  static bool IsWriter(const Partition& partition) ABSL_EXCLUSIVE_LOCKS_REQUIRED(partition.mutex);
+  // Makes a change, and states and moves the partition's head to `next`. False: a condition does not
   // hold, and the head is not known any more. UNKNOWN: whether it was made could not be settled.
   absl::StatusOr<bool> CommitAt(uint32_t number, Partition& partition, TableChange& change,
                                 storage::PartitionHead next, bool sync)
@@ -189,8 +190,11 @@ class TableJournal : public Journal {
 
   // (core/journal/table_names.cc)
   absl::Status ChangeNames(const MakeNamesChange& make) ABSL_LOCKS_EXCLUDED(names_mutex_);
-  // Applies what others have changed since names_seen_.
-  absl::Status CatchUp(uint64_t sequence) ABSL_EXCLUSIVE_LOCKS_REQUIRED(names_mutex_);
+  // Applies what others have changed since names_seen_, up to this head. DATA_LOSS: it is another log.
+  absl::Status CatchUp(const storage::PartitionHead& head)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(names_mutex_);
+  // Reads the names as they are now, where their changes are not known.
+  absl::Status ReadAllNames() ABSL_EXCLUSIVE_LOCKS_REQUIRED(names_mutex_);
   void ApplyNames(const storage::NamesEntry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(names_mutex_);
   // Without the watcher, which hears of others' changes alone.
   void ApplyOwn(const storage::NamesEntry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(names_mutex_);
@@ -234,6 +238,7 @@ class TableJournal : public Journal {
   ModelWatcher watcher_ ABSL_GUARDED_BY(names_mutex_);
   // The last entry of names that aliases_ and watcher_ have.
   uint64_t names_seen_ ABSL_GUARDED_BY(names_mutex_) = 0;
+  std::string names_hash_ ABSL_GUARDED_BY(names_mutex_);
   // The number of models after that entry; absent: not counted. Of the only opener.
   std::optional<uint64_t> count_ ABSL_GUARDED_BY(names_mutex_);
   // After names_mutex_.
@@ -256,6 +261,12 @@ absl::Status Put(std::string key, const google::protobuf::MessageLite& message,
 // False: there is no such row.
 absl::StatusOr<bool> Read(TableReader& reader, const std::string& key,
                           google::protobuf::MessageLite& message, absl::string_view what);
+// The hash of an entry with these bytes, after one with the hash `previous`.
+std::string EntryHash(absl::string_view previous, absl::string_view bytes);
+// An entry's hash and bytes. `hash` is that of the entry before, or absent, and becomes this one's. OUT_OF_RANGE: the
+// entry follows another one. DATA_LOSS.
+absl::Status ParseEntry(absl::string_view value, google::protobuf::MessageLite& entry,
+                        std::optional<std::string>& hash);
 // That the model exists.
 TableChange::Condition IsAlive(uint64_t model_id);
 

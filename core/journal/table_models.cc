@@ -171,18 +171,16 @@ class TableJournal::Stored final : public StoredModel {
 };
 
 absl::StatusOr<std::unique_ptr<StoredModel>> TableJournal::Load(uint64_t model_id) {
-  const std::string head_key = table_keys::Head(PartitionOf(model_id));
-  const KeyRange ranges[] = {AllOf(table_keys::Model(model_id)), Only(head_key)};
+  const uint32_t number = PartitionOf(model_id);
+  const KeyRange ranges[] = {AllOf(table_keys::Model(model_id)), Only(table_keys::Head(number))};
   absl::StatusOr<std::unique_ptr<TableReader>> reader = table_->Freeze(ranges);
   if (!reader.ok()) return reader.status();
   absl::StatusOr<CommittedState> committed = ReadCommitted(**reader, model_id);
   if (!committed.ok()) return committed.status();
-  storage::PartitionHead head;
-  const absl::StatusOr<bool> found =
-      table_rows::Read(**reader, head_key, head, "the end of a partition");
-  if (!found.ok()) return found.status();
-  committed->sequence = head.sequence();
-  committed->epoch = head.epoch();
+  const absl::StatusOr<storage::PartitionHead> head = ReadHead(**reader, number);
+  if (!head.ok()) return head.status();
+  committed->sequence = head->sequence();
+  committed->epoch = head->epoch();
   return std::make_unique<Stored>(*std::move(reader), model_id, *std::move(committed));
 }
 
@@ -222,6 +220,10 @@ absl::StatusOr<storage::History> TableJournal::LoadHistory(uint64_t model_id) {
 
 absl::Status TableJournal::SaveSnapshot(uint64_t model_id, const storage::Snapshot& snapshot) {
   const TableChange::Condition alive = table_rows::IsAlive(model_id);
+  const std::string head_key = Of(model_id, Kind::kSnapshot);
+  // Whoever replaces the one that is there deletes the pieces of all others.
+  const absl::StatusOr<std::optional<std::string>> before = table_->Get(head_key);
+  if (!before.ok()) return before.status();
   const uint64_t slot = RandomSlot();
   const absl::StatusOr<std::vector<uint64_t>> part_bytes =
       WritePieces(table_keys::Pieces(model_id, slot), snapshot, alive);
@@ -240,11 +242,11 @@ absl::Status TableJournal::SaveSnapshot(uint64_t model_id, const storage::Snapsh
   MutexLock lock(&partition.mutex);
   for (int i = 0; i < kMostSnapshotTries; ++i) {
     if (absl::Status status = KnowHead(number, partition); !status.ok()) return status;
-    if (partition.own_epoch != partition.head->epoch()) return WrittenByAnother();
+    if (!IsWriter(partition)) return WrittenByAnother();
     TableChange change;
     // Whoever took the partition over may have loaded what this deletes.
-    change.conditions = {{table_keys::Head(number), partition.bytes}, alive};
-    absl::Status status = table_rows::Put(Of(model_id, Kind::kSnapshot), head, change);
+    change.conditions = {{table_keys::Head(number), partition.bytes}, alive, {head_key, *before}};
+    absl::Status status = table_rows::Put(head_key, head, change);
     if (!status.ok()) return status;
     change.deletions.push_back(
         {table_keys::Record(model_id, 0), table_keys::Record(model_id, dropped + 1)});
@@ -262,6 +264,10 @@ absl::Status TableJournal::SaveSnapshot(uint64_t model_id, const storage::Snapsh
     const absl::StatusOr<std::optional<std::string>> exists = table_->Get(alive.key);
     if (!exists.ok()) return exists.status();
     if (*exists != alive.value) return absl::OkStatus();
+    const absl::StatusOr<std::optional<std::string>> now = table_->Get(head_key);
+    if (!now.ok()) return now.status();
+    if (*now != *before)
+      return absl::UnavailableError("another snapshot of the model was saved meanwhile");
   }
   return absl::UnavailableError("journal: others change the partition all the time");
 }
@@ -271,7 +277,7 @@ absl::Status TableJournal::DropAfter(uint64_t model_id, uint64_t revision) {
   Partition& partition = *partitions_[number];
   MutexLock lock(&partition.mutex);
   if (absl::Status status = KnowHead(number, partition); !status.ok()) return status;
-  if (partition.own_epoch != partition.head->epoch()) return absl::OkStatus();
+  if (!IsWriter(partition)) return absl::OkStatus();
   TableChange change;
   change.conditions.push_back({table_keys::Head(number), partition.bytes});
   change.deletions.push_back(
@@ -289,7 +295,7 @@ absl::Status TableJournal::SaveKept(uint64_t model_id, const storage::Snapshot& 
     MutexLock lock(&partition.mutex);
     if (options_.held_bytes > 0) partition.head.reset();
     if (absl::Status status = KnowHead(number, partition); !status.ok()) return status;
-    if (partition.own_epoch != partition.head->epoch()) return WrittenByAnother();
+    if (!IsWriter(partition)) return WrittenByAnother();
     kept.set_epoch(partition.own_epoch);
   }
   // What a snapshot that was never finished left.

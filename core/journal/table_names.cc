@@ -1,4 +1,6 @@
 // A journal in a table: the names of models, and aliases.
+#include <map>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -33,12 +35,11 @@ absl::Status TableJournal::ChangeNames(const MakeNamesChange& make) {
     // Others may have changed names.
     if (options_.held_bytes > 0) partition.head.reset();
     if (absl::Status status = KnowHead(names(), partition); !status.ok()) return status;
-    if (absl::Status status = CatchUp(partition.head->sequence()); !status.ok()) return status;
+    if (absl::Status status = CatchUp(*partition.head); !status.ok()) return status;
     NamesChange names_change;
     if (absl::Status status = make(names_change); !status.ok()) return status;
     storage::PartitionHead next = *partition.head;
-    const uint64_t sequence = next.sequence() + 1;
-    next.set_sequence(sequence);
+    next.set_sequence(next.sequence() + 1);
     TableChange& change = names_change.change;
     absl::Status status = HoldEntry(names(), names_change.entry, next, change);
     if (status.ok()) status = DropEntries(names(), next, change);
@@ -47,40 +48,93 @@ absl::Status TableJournal::ChangeNames(const MakeNamesChange& make) {
         CommitAt(names(), partition, change, std::move(next), /*sync=*/true);
     if (!done.ok()) return done.status();
     if (!*done) continue;
-    names_seen_ = sequence;
+    names_seen_ = partition.head->sequence();
+    names_hash_ = partition.head->hash();
     ApplyOwn(names_change.entry);
     return absl::OkStatus();
   }
   return absl::UnavailableError("journal: others change names all the time");
 }
 
-absl::Status TableJournal::CatchUp(uint64_t sequence) {
-  if (sequence <= names_seen_ || options_.held_bytes == 0) {
-    names_seen_ = sequence;
+absl::Status TableJournal::CatchUp(const storage::PartitionHead& head) {
+  if (options_.held_bytes == 0 || (head.sequence() == names_seen_ && head.hash() == names_hash_)) {
+    names_seen_ = head.sequence();
     return absl::OkStatus();
   }
+  const absl::Status lost = absl::DataLossError(
+      "journal: changes of names that this server has read are missing: start the server again");
+  if (head.sequence() <= names_seen_) return lost;
   absl::Status failed;
   const std::string begin = table_keys::Entry(names(), names_seen_ + 1);
-  const KeyRange range{begin, table_keys::Entry(names(), sequence + 1)};
+  const KeyRange range{begin, table_keys::Entry(names(), head.sequence() + 1)};
   absl::Status status =
       table_->Scan(range, [&](absl::string_view key,
                               absl::string_view value) ABSL_EXCLUSIVE_LOCKS_REQUIRED(names_mutex_) {
-        storage::NamesEntry entry;
-        failed = ParseStored(value, entry, "an entry of names");
         const uint64_t next = table_keys::ReadNumber(key.substr(begin.size() - 8));
-        if (failed.ok() && next != names_seen_ + 1)
-          failed = absl::DataLossError(
-              "journal: changes of names are no longer held that this "
-              "server has not read: start it again");
+        if (next != names_seen_ + 1) return false;
+        storage::NamesEntry entry;
+        std::optional<std::string> hash = names_hash_;
+        failed = table_rows::ParseEntry(value, entry, hash);
+        if (absl::IsOutOfRange(failed)) failed = lost;
         if (!failed.ok()) return false;
         names_seen_ = next;
+        names_hash_ = *std::move(hash);
         ApplyNames(entry);
         return true;
       });
   if (status.ok()) status = failed;
-  if (status.ok() && names_seen_ < sequence)
-    status = absl::DataLossError("journal: an entry of names is missing");
-  return status;
+  if (!status.ok()) return status;
+  // Others have dropped some.
+  if (names_seen_ < head.sequence()) return ReadAllNames();
+  return names_hash_ == head.hash() ? absl::OkStatus() : lost;
+}
+
+absl::Status TableJournal::ReadAllNames() {
+  const bool is_shared = options_.held_bytes > 0;
+  std::vector<KeyRange> ranges = {AllOf(table_keys::Alias("")), Only(table_keys::Head(names()))};
+  if (is_shared) ranges.push_back(AllOf(table_keys::Header("")));
+  const absl::StatusOr<std::unique_ptr<TableReader>> reader = table_->Freeze(ranges);
+  if (!reader.ok()) return reader.status();
+  const absl::StatusOr<storage::PartitionHead> head = ReadHead(**reader, names());
+  if (!head.ok()) return head.status();
+  absl::Status failed;
+  std::set<std::string> aliases;
+  absl::Status status = (*reader)->Scan(ranges[0], [&](absl::string_view, absl::string_view value) {
+    Alias alias;
+    failed = ParseStored(value, alias, "an alias");
+    if (!failed.ok()) return false;
+    aliases_.Put(alias);
+    aliases.insert(alias.name());
+    return true;
+  });
+  std::map<std::string, storage::ModelHeader, std::less<>> headers;
+  if (status.ok() && failed.ok() && is_shared) {
+    status = (*reader)->Scan(ranges[2], [&](absl::string_view, absl::string_view value) {
+      storage::ModelHeader header;
+      failed = ParseStored(value, header, "a model's header");
+      std::string name = header.model().name();
+      headers.insert_or_assign(std::move(name), std::move(header));
+      return failed.ok();
+    });
+  }
+  if (status.ok()) status = failed;
+  if (!status.ok()) return status;
+  for (const Alias& alias : aliases_.List("", SIZE_MAX))
+    if (!aliases.contains(alias.name())) aliases_.Remove(alias.name());
+  names_seen_ = head->sequence();
+  names_hash_ = head->hash();
+  std::map<std::string, storage::ModelHeader, std::less<>> before = headers;
+  {
+    MutexLock lock(&headers_mutex_);
+    headers_.swap(before);
+  }
+  if (watcher_ == nullptr) return absl::OkStatus();
+  for (const auto& [name, header] : before) {
+    const auto now = headers.find(name);
+    if (now == headers.end() || now->second.id() != header.id()) watcher_(header, true);
+  }
+  for (const auto& [name, header] : headers) watcher_(header, false);
+  return absl::OkStatus();
 }
 
 void TableJournal::ApplyOwn(const storage::NamesEntry& entry) {
@@ -112,11 +166,9 @@ absl::Status TableJournal::Refresh() {
 }
 
 absl::Status TableJournal::ReadNames() {
-  const absl::StatusOr<uint64_t> sequence = ReadLast(names());
-  if (!sequence.ok()) return sequence.status();
   MutexLock lock(&names_mutex_);
-  // Another thread may have read on.
-  return *sequence > names_seen_ ? CatchUp(*sequence) : absl::OkStatus();
+  const absl::StatusOr<storage::PartitionHead> head = ReadHead(*table_, names());
+  return head.ok() ? CatchUp(*head) : head.status();
 }
 
 void TableJournal::WatchModels(ModelWatcher watcher) {
@@ -135,7 +187,7 @@ void TableJournal::FollowNames() {
     }
     seen = table_->AwaitCommit(seen, kFollowInterval);
     // It is tried again.
-    is_away_ = !ReadNames().ok();
+    is_away_ = absl::IsUnavailable(ReadNames());
   }
 }
 
@@ -194,22 +246,6 @@ absl::StatusOr<uint64_t> TableJournal::Count() {
   if (absl::Status status = Refresh(); !status.ok()) return status;
   MutexLock lock(&names_mutex_);
   return CountLocked();
-}
-
-// Of what is changed meanwhile each entry is applied after this: some headers may be older for a moment.
-absl::Status TableJournal::ReadHeaders() {
-  absl::Status failed;
-  absl::Status status =
-      table_->Scan(AllOf(table_keys::Header("")), [&](absl::string_view, absl::string_view value) {
-        storage::ModelHeader header;
-        failed = ParseStored(value, header, "a model's header");
-        if (!failed.ok()) return false;
-        MutexLock lock(&headers_mutex_);
-        std::string name = header.model().name();
-        headers_.insert_or_assign(std::move(name), std::move(header));
-        return true;
-      });
-  return status.ok() ? failed : status;
 }
 
 absl::StatusOr<uint64_t> TableJournal::CountLocked() {
@@ -337,18 +373,6 @@ absl::Status TableJournal::DeleteAlias(absl::string_view name, absl::string_view
     names.change.deletions.push_back(Only(table_keys::Alias(name)));
     return absl::OkStatus();
   });
-}
-
-absl::Status TableJournal::ReadAliases() {
-  absl::Status failed;
-  absl::Status status =
-      table_->Scan(AllOf(table_keys::Alias("")), [&](absl::string_view, absl::string_view value) {
-        Alias alias;
-        failed = ParseStored(value, alias, "an alias");
-        if (failed.ok()) aliases_.Put(alias);
-        return failed.ok();
-      });
-  return status.ok() ? failed : status;
 }
 
 }  // namespace perceptrond

@@ -29,9 +29,9 @@ constexpr size_t kMostAnnounced = 5900;
 constexpr size_t kMostWaiting = 1000;
 constexpr absl::Duration kReconnect = absl::Milliseconds(200);
 
-// Rows read at once: pieces of snapshots have up to 1 MiB each.
+// What is read at once: at least one row.
 constexpr int kRowsAtOnce = 256;
-constexpr int kPiecesAtOnce = 8;
+constexpr size_t kBytesAtOnce = 4 << 20;
 
 absl::string_view Column(const Result& result, int row, int column) {
   return {PQgetvalue(result.get(), row, column),
@@ -118,12 +118,7 @@ PostgresTable::PostgresTable(const Options& options)
       frozen_pool_([this] { return Connect(); }, options.connections) {}
 
 PostgresTable::~PostgresTable() {
-  {
-    MutexLock lock(&mutex_);
-    stopping_ = true;
-  }
-  Wake(closing_);
-  Wake(wake_link_);
+  Close();
   if (link_.joinable()) link_.join();
   close(closing_);
   close(wake_link_);
@@ -250,6 +245,8 @@ std::vector<postgres::Connection::Statement> PostgresTable::StatementsOf(const T
   if (!sync) statements.push_back({"SET LOCAL synchronous_commit = off", {}});
   std::map<absl::string_view, const TableRow*> puts;
   for (const TableRow& row : change.puts) puts.insert_or_assign(row.key, &row);
+  // Heads come last: others wait for them.
+  std::vector<Connection::Statement> heads;
   std::vector<const TableChange::Condition*> conditions;
   for (const TableChange::Condition& condition : change.conditions)
     conditions.push_back(&condition);
@@ -260,27 +257,28 @@ std::vector<postgres::Connection::Statement> PostgresTable::StatementsOf(const T
     Parameters parameters;
     parameters.AddBytes(condition->key);
     const auto put = puts.find(condition->key);
+    const bool is_head = condition->key[0] == 'p' && put != puts.end();
+    std::vector<Connection::Statement>& at = is_head ? heads : statements;
     if (condition->value.has_value() && put != puts.end()) {
       parameters.AddBytes(*condition->value).AddBytes(put->second->value);
-      statements.push_back({absl::StrCat("WITH changed AS (UPDATE ", table,
-                                         " SET value = $3 WHERE key = $1 AND value = $2 "
-                                         "RETURNING 1) SELECT 1 / count(*) FROM changed"),
-                            std::move(parameters)});
+      at.push_back({absl::StrCat("WITH changed AS (UPDATE ", table,
+                                 " SET value = $3 WHERE key = $1 AND value = $2 "
+                                 "RETURNING 1) SELECT 1 / count(*) FROM changed"),
+                    std::move(parameters)});
       puts.erase(put);
     } else if (condition->value.has_value()) {
       parameters.AddBytes(*condition->value);
-      statements.push_back({absl::StrCat("SELECT 1 / count(*) FROM (SELECT 1 FROM ", table,
-                                         " WHERE key = $1 AND value = $2 FOR SHARE) AS locked"),
-                            std::move(parameters)});
+      at.push_back({absl::StrCat("SELECT 1 / count(*) FROM (SELECT 1 FROM ", table,
+                                 " WHERE key = $1 AND value = $2 FOR SHARE) AS locked"),
+                    std::move(parameters)});
     } else if (put != puts.end()) {
       parameters.AddBytes(put->second->value);
-      statements.push_back({absl::StrCat("INSERT INTO ", table, " (key, value) VALUES ($1, $2)"),
-                            std::move(parameters)});
+      at.push_back({absl::StrCat("INSERT INTO ", table, " (key, value) VALUES ($1, $2)"),
+                    std::move(parameters)});
       puts.erase(put);
     } else {
-      statements.push_back(
-          {absl::StrCat("SELECT 1 / (1 - count(*)) FROM ", table, " WHERE key = $1"),
-           std::move(parameters)});
+      at.push_back({absl::StrCat("SELECT 1 / (1 - count(*)) FROM ", table, " WHERE key = $1"),
+                    std::move(parameters)});
     }
   }
   for (const KeyRange& range : change.deletions) {
@@ -306,6 +304,7 @@ std::vector<postgres::Connection::Statement> PostgresTable::StatementsOf(const T
                       "ON CONFLICT (key) DO UPDATE SET value = excluded.value"),
          std::move(parameters)});
   }
+  std::move(heads.begin(), heads.end(), std::back_inserter(statements));
   statements.push_back({"COMMIT", {}});
   return statements;
 }
@@ -350,12 +349,11 @@ absl::StatusOr<std::optional<std::string>> PostgresTable::GetBy(Connection& conn
 }
 
 absl::Status PostgresTable::ScanBy(Connection& connection, const KeyRange& range, OnRow on_row) {
-  // A model's pieces: the letter of the kind follows that of models and the id.
-  const bool pieces = range.begin.size() > 9 && range.begin[0] == 'r' &&
-                      (range.begin[9] == 'c' || range.begin[9] == 'k');
-  const int most = pieces ? kPiecesAtOnce : kRowsAtOnce;
-  const std::string sql = absl::StrCat("SELECT key, value FROM ", TableOf(range.begin),
-                                       " WHERE key >= $1 AND key < $2 ORDER BY key LIMIT ", most);
+  const std::string sql = absl::StrCat(
+      "SELECT key, value FROM (SELECT key, value, sum(octet_length(value)) OVER (ORDER BY key) - "
+      "octet_length(value) AS before FROM ",
+      TableOf(range.begin), " WHERE key >= $1 AND key < $2 ORDER BY key LIMIT ", kRowsAtOnce,
+      ") AS sized WHERE before < ", kBytesAtOnce, " ORDER BY key");
   std::string next = range.begin;
   while (true) {
     Parameters parameters;
@@ -363,9 +361,12 @@ absl::Status PostgresTable::ScanBy(Connection& connection, const KeyRange& range
     const absl::StatusOr<Result> result = connection.Run(sql.c_str(), parameters);
     if (!result.ok()) return result.status();
     const int rows = PQntuples(result->get());
-    for (int i = 0; i < rows; ++i)
+    size_t bytes = 0;
+    for (int i = 0; i < rows; ++i) {
+      bytes += Column(*result, i, 1).size();
       if (!on_row(Column(*result, i, 0), Column(*result, i, 1))) return absl::OkStatus();
-    if (rows < most) return absl::OkStatus();
+    }
+    if (rows < kRowsAtOnce && bytes < kBytesAtOnce) return absl::OkStatus();
     next = std::string(Column(*result, rows - 1, 0)) + '\0';
   }
 }
@@ -433,6 +434,15 @@ uint64_t PostgresTable::AwaitCommit(uint64_t seen, absl::Duration timeout) {
   MutexLock lock(&mutex_);
   mutex_.AwaitWithTimeout(absl::Condition(&has_more), timeout);
   return commits_;
+}
+
+void PostgresTable::Close() {
+  {
+    MutexLock lock(&mutex_);
+    stopping_ = true;
+  }
+  Wake(closing_);
+  WakeLink();
 }
 
 absl::Status PostgresTable::Announce(absl::string_view message) {

@@ -63,6 +63,7 @@ class PostgresTable final : public Table {
   // Waits until what was committed without is on disk, by a commit that is.
   absl::Status Sync() override;
   uint64_t AwaitCommit(uint64_t seen, absl::Duration timeout) override;
+  void Close() override;
   // RESOURCE_EXHAUSTED if it is longer than 5,900 bytes.
   absl::Status Announce(absl::string_view message) override;
   void Listen(std::function<void(absl::string_view message)> listener) override;

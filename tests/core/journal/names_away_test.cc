@@ -40,6 +40,7 @@ class AwayTable final : public Table {
   uint64_t AwaitCommit(uint64_t seen, absl::Duration timeout) override {
     return base_->AwaitCommit(seen, timeout);
   }
+  void Close() override { base_->Close(); }
   absl::Status Announce(absl::string_view message) override { return base_->Announce(message); }
   void Listen(std::function<void(absl::string_view message)> listener) override {
     base_->Listen(std::move(listener));

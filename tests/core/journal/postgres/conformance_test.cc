@@ -1,10 +1,12 @@
 // The journal in PostgreSQL: what every home must do, and that several servers may open it.
 #include "core/journal/postgres/postgres_table.h"
 #include "core/journal/table_journal.h"
+#include "core/journal/table_keys.h"
 #include "tests/core/journal/history_conformance.h"
 #include "tests/core/journal/journal_openers.h"
 #include "tests/core/journal/tail_conformance.h"
 #include "tests/support/postgres_server.h"
+#include "tests/support/wait_until.h"
 
 namespace perceptrond {
 namespace {
@@ -61,6 +63,59 @@ TEST(PostgresTableTest, ADatabaseWithoutTheSchemaIsNotChangedByAReader) {
   for (int i = 0; i < 2; ++i) EXPECT_TRUE(absl::IsNotFound(PostgresTable::Open(options).status()));
   OpenIn(options.schema, 2);
   EXPECT_OK(PostgresTable::Open(options).status());
+}
+
+TEST(PostgresTableTest, RowsOfAnySizeAreReadInOrder) {
+  PostgresTable::Options options;
+  options.connection = Server().connection();
+  options.schema = NewSchema();
+  const auto table = PostgresTable::Open(options);
+  ASSERT_OK(table.status());
+  std::vector<size_t> sizes(300, 10);
+  sizes.insert(sizes.end(), 3, 3 << 20);
+  sizes.push_back(5 << 20);
+  sizes.insert(sizes.end(), 300, 20);
+  for (size_t i = 0; i < sizes.size();) {
+    TableChange change;
+    for (size_t bytes = 0; i < sizes.size() && bytes < (4 << 20); bytes += sizes[i++])
+      change.puts.push_back({"e" + table_keys::Number(i), std::string(sizes[i], 'x')});
+    ASSERT_TRUE(*(*table)->Commit(change, false));
+  }
+  std::vector<size_t> found;
+  ASSERT_OK((*table)->Scan({"e", "f"}, [&](absl::string_view key, absl::string_view value) {
+    EXPECT_EQ(table_keys::ReadNumber(key.substr(1)), found.size());
+    found.push_back(value.size());
+    return true;
+  }));
+  EXPECT_EQ(found, sizes);
+}
+
+TEST(PostgresTableTest, NothingWaitsOnceItIsClosed) {
+  testing::PostgresServer server;
+  PostgresTable::Options options;
+  options.connection = server.connection();
+  const auto table = PostgresTable::Open(options);
+  ASSERT_OK(table.status());
+  // A commit waits for this standby.
+  const auto connection = postgres::Connection::Open(server.connection(), -1);
+  ASSERT_OK(connection.status());
+  for (const char* sql :
+       {"ALTER SYSTEM SET synchronous_standby_names = 'nobody'", "SELECT pg_reload_conf()"})
+    ASSERT_OK((*connection)->Run(sql).status());
+  absl::Status committed;
+  std::thread commits([&] {
+    while (committed.ok()) committed = (*table)->Commit({.puts = {{"m/a", ""}}}, true).status();
+  });
+  std::thread waits([&] { (*table)->AwaitCommit(UINT64_MAX, absl::InfiniteDuration()); });
+  testing::WaitUntil([&] {
+    const auto waiting =
+        (*connection)->Run("SELECT 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'");
+    return waiting.ok() && PQntuples(waiting->get()) > 0;
+  });
+  (*table)->Close();
+  commits.join();
+  waits.join();
+  EXPECT_TRUE(absl::IsUnknown(committed)) << committed;
 }
 
 }  // namespace
