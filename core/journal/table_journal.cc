@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "core/journal/stored_message.h"
 #include "core/journal/table_keys.h"
 
@@ -11,6 +12,8 @@ namespace perceptrond {
 namespace {
 
 constexpr uint64_t kMostPartitions = 1 << 16;
+// A server that has written the state of a new model for longer is taken for dead; one that is not is refused its commit.
+constexpr absl::Duration kMostWriteTime = absl::Hours(1);
 
 }  // namespace
 
@@ -133,23 +136,38 @@ absl::Status TableJournal::Begin() {
     MutexLock lock(&names_mutex_);
     if (absl::Status status = ReadAllNames(); !status.ok()) return status;
   }
-  if (options_.held_bytes == 0) return options_.read_only ? absl::OkStatus() : DropUnfinished();
+  if (options_.held_bytes == 0)
+    return options_.read_only ? absl::OkStatus() : DropUnfinished(absl::InfiniteFuture());
   names_thread_ = std::thread([this] { FollowNames(); });
   return absl::OkStatus();
 }
 
-// Of models whose states were being written when the only opener ended.
-absl::Status TableJournal::DropUnfinished() {
-  TableChange change;
+absl::Status TableJournal::DropUnfinished(absl::Time begun_before) {
+  std::vector<TableRow> rows;
   absl::Status status =
-      table_->Scan(table_keys::AllOf("b"), [&](absl::string_view key, absl::string_view) {
-        change.deletions.push_back(table_keys::Only(std::string(key)));
-        change.deletions.push_back(
-            table_keys::AllOf(table_keys::Model(table_keys::ReadNumber(key.substr(1)))));
+      table_->Scan(table_keys::AllOf("b"), [&](absl::string_view key, absl::string_view value) {
+        const bool is_known = value.size() == sizeof(uint64_t);
+        const absl::Time begun =
+            is_known ? absl::FromUnixNanos(static_cast<int64_t>(table_keys::ReadNumber(value)))
+                     : absl::InfinitePast();
+        if (begun < begun_before) rows.push_back({std::string(key), std::string(value)});
         return true;
       });
-  if (!status.ok() || change.deletions.empty()) return status;
-  return Write(change, /*sync=*/false).status();
+  for (const TableRow& row : rows) {
+    if (!status.ok()) return status;
+    TableChange change;
+    change.conditions.push_back({row.key, row.value});
+    change.deletions.push_back(table_keys::Only(row.key));
+    change.deletions.push_back(
+        table_keys::AllOf(table_keys::Model(table_keys::ReadNumber(row.key.substr(1)))));
+    // One that was finished meanwhile stays.
+    status = Write(change, /*sync=*/false).status();
+  }
+  return status;
+}
+
+absl::Status TableJournal::Sweep() {
+  return options_.held_bytes == 0 ? absl::OkStatus() : DropUnfinished(absl::Now() - kMostWriteTime);
 }
 
 absl::Status TableJournal::ExcludeOthers() {

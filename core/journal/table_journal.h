@@ -98,6 +98,7 @@ class TableJournal : public Journal {
   absl::StatusOr<uint64_t> LastSequence(uint32_t partition) override;
   absl::StatusOr<std::unique_ptr<JournalTail>> Tail(uint32_t partition, uint64_t after) override;
   absl::Status Sync() override { return table_->Sync(); }
+  absl::Status Sweep() override;
   absl::Status Announce(absl::string_view message) override { return table_->Announce(message); }
   void Listen(std::function<void(absl::string_view message)> listener) override {
     table_->Listen(std::move(listener));
@@ -207,7 +208,8 @@ class TableJournal : public Journal {
   // a one is made, and ends after that is gone.
   absl::Status ReadNames() ABSL_LOCKS_EXCLUDED(names_mutex_);
   void FollowNames() ABSL_LOCKS_EXCLUDED(names_mutex_);
-  absl::Status DropUnfinished();
+  // Of models whose states were begun to be written before then, and not finished.
+  absl::Status DropUnfinished(absl::Time begun_before);
 
   // (core/journal/table_models.cc)
   absl::StatusOr<std::vector<uint64_t>> WritePieces(const std::string& prefix,

@@ -25,7 +25,7 @@ inline std::string Head(uint32_t partition) { return "p" + Number(partition); }
 inline std::string Entry(uint32_t partition, uint64_t sequence) {
   return "e" + Number(partition) + Number(sequence);
 }
-// Exists while the state of a model that is to come is written.
+// Exists while the state of a model that is to come is written: when that began, in nanoseconds since 1970.
 inline std::string Unfinished(uint64_t id) { return "b" + Number(id); }
 
 // A model's rows, by their kind.

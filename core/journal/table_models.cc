@@ -5,6 +5,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "core/journal/snapshot_parts.h"
 #include "core/journal/stored_message.h"
 #include "core/journal/table_journal.h"
@@ -368,16 +369,17 @@ absl::Status TableJournal::CreateLearned(storage::ModelHeader& header,
     if (!exists.ok()) return exists.status();
     return *exists ? absl::AlreadyExistsError(absl::StrCat(name, " exists")) : Ask(guard);
   };
+  const std::string begun = table_keys::Number(static_cast<uint64_t>(absl::GetCurrentTimeNanos()));
   absl::Status status = ChangeNames([&](NamesChange& names) -> absl::Status {
     if (absl::Status refused = check(); !refused.ok()) return refused;
     const absl::StatusOr<uint64_t> id = NextId(names.change);
     if (!id.ok()) return id.status();
     header.set_id(*id);
-    names.change.puts.push_back({table_keys::Unfinished(*id), ""});
+    names.change.puts.push_back({table_keys::Unfinished(*id), begun});
     return absl::OkStatus();
   });
   if (!status.ok()) return status;
-  const TableChange::Condition unfinished{table_keys::Unfinished(header.id()), ""};
+  const TableChange::Condition unfinished{table_keys::Unfinished(header.id()), begun};
   const uint64_t slot = RandomSlot();
   const absl::StatusOr<std::vector<uint64_t>> part_bytes =
       WritePieces(table_keys::Pieces(header.id(), slot), snapshot, unfinished);

@@ -14,10 +14,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "core/journal/memory_table.h"
 #include "core/journal/table_keys.h"
 #include "tests/support/journals.h"
 #include "tests/support/status.h"
+#include "tests/support/wait_until.h"
 
 namespace perceptrond::table_journal_test {
 namespace {
@@ -379,6 +381,60 @@ TEST_F(TableJournalTest, NamesAreReadAgainWhereTheirChangesWereDropped) {
   journal->WatchModels(nullptr);
   EXPECT_THAT(deleted, ElementsAre("gone", "replaced"));
   EXPECT_THAT(present, ElementsAre("replaced", "stays"));
+}
+
+TEST_F(TableJournalTest, ModelsAreFoundAndListedAsTheyWereReadLastWhileTheTableIsAway) {
+  const auto names = [](Journal& journal, const std::string& after, size_t limit) {
+    std::vector<std::string> found;
+    const auto headers = journal.List(after, limit).value();
+    for (const storage::ModelHeader& header : headers)
+      found.push_back(header.model().name());
+    return found;
+  };
+  const auto other = Open();
+  CreateModel(*other, "b");
+  // One is there at the start, and others come, change and go later.
+  const auto journal = OpenControlled();
+  CreateModel(*journal, "a");
+  const storage::ModelHeader before = CreateModel(*other, "c");
+  CreateModel(*other, "d");
+  ASSERT_OK(other->Delete("d"));
+  storage::ModelHeader renamed = before;
+  renamed.mutable_model()->set_name("e");
+  ASSERT_OK(other->Rename(renamed, before));
+  ASSERT_OK(journal->Refresh());
+  control_->is_away = true;
+  EXPECT_THAT(names(*journal, "", 9), ElementsAre("a", "b", "e"));
+  EXPECT_THAT(names(*journal, "a", 1), ElementsAre("b"));
+  EXPECT_EQ(journal->Find("e")->id(), before.id());
+  // It may have been created since.
+  EXPECT_TRUE(absl::IsUnavailable(journal->Find("d").status()));
+  storage::ModelHeader header;
+  header.mutable_model()->set_name("f");
+  EXPECT_TRUE(absl::IsUnavailable(journal->Create(header)));
+  // What is there is read again once it can be.
+  ASSERT_OK(other->Delete("b"));
+  control_->is_away = false;
+  testing::WaitUntil([&] { return absl::IsNotFound(journal->Find("b").status()); });
+  EXPECT_EQ(journal->Count().value(), 2U);
+}
+
+TEST_F(TableJournalTest, WhatADeadServerLeftOfAModelIsSweptAndThatOfALivingOneStays) {
+  const auto journal = Open();
+  const auto leave = [this](uint64_t id, absl::Time begun) {
+    TableChange change;
+    change.puts = {{table_keys::Unfinished(id),
+                    table_keys::Number(static_cast<uint64_t>(absl::ToUnixNanos(begun)))},
+                   {table_keys::Pieces(id, 1), "piece"}};
+    EXPECT_TRUE(*table_.Commit(change, true));
+  };
+  leave(7, absl::Now() - absl::Hours(2));
+  leave(8, absl::Now() - absl::Minutes(10));
+  ASSERT_OK(journal->Sweep());
+  EXPECT_EQ(CountRowsOf(7), 0);
+  EXPECT_EQ(CountRowsOf(8), 1);
+  EXPECT_FALSE(table_.Get(table_keys::Unfinished(7))->has_value());
+  EXPECT_TRUE(table_.Get(table_keys::Unfinished(8))->has_value());
 }
 
 TEST_F(TableJournalTest, NothingIsLeftOfAModelThatIsDeletedWhileItIsWritten) {
