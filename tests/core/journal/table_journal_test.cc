@@ -43,6 +43,7 @@ class TestTable final : public Table {
     std::atomic<bool> is_away = false;
     // Waits for commits without end.
     std::atomic<bool> is_patient = false;
+    std::atomic<int> waits = 0;
     std::shared_ptr<Table> base() {
       MutexLock lock(&mutex);
       return table;
@@ -81,6 +82,7 @@ class TestTable final : public Table {
   absl::Status Sync() override { return absl::OkStatus(); }
   uint64_t AwaitCommit(uint64_t seen, absl::Duration timeout) override {
     if (control_->is_patient) timeout = absl::InfiniteDuration();
+    ++control_->waits;
     const uint64_t before = control_->fail_overs * 1'000'000;
     return control_->base()->AwaitCommit(std::max(seen, before) - before, timeout) + before;
   }
@@ -223,6 +225,24 @@ TEST_F(TableJournalTest, AnImportExcludesOthers) {
   const uint64_t last = copy->LastSequence(0).value();
   ASSERT_OK(copy->BeginImport());
   EXPECT_GT(copy->LastSequence(0).value(), last);
+}
+
+TEST_F(TableJournalTest, AServerThatCameWhileAnImportBeganIsExcludedToo) {
+  const auto other = Open();
+  const uint64_t id = CreateModel(*other, "a").id();
+  ASSERT_OK(other->Delete("a"));
+  control_->FailOver(table_.OpenAgain());
+  control_->commit = [&](Table& base, const TableChange& change) {
+    const bool begins = !change.puts.empty() && change.puts.front().key == "m/import";
+    if (begins) TakeOver(*other, "other");
+    return base.Commit(change, true);
+  };
+  TableJournal::Options options = MakeOptions();
+  options.import = ImportOptions{"id", ""};
+  const auto copy = TableJournal::Open(std::make_unique<TestTable>(control_), options);
+  ASSERT_OK(copy.status());
+  ASSERT_OK((*copy)->BeginImport());
+  EXPECT_TRUE(Commit(*other, id, 1)->stale);
 }
 
 TEST_F(TableJournalTest, ACommitThatWasMadeUnknownCounts) {
@@ -491,7 +511,9 @@ TEST_F(TableJournalTest, OfTwoSnapshotsAtOnceOneIsWhole) {
 
 TEST_F(TableJournalTest, ItsEndDoesNotWaitForACommit) {
   control_->is_patient = true;
-  OpenControlled();
+  const auto journal = OpenControlled();
+  // The first wait ends at once: there are commits.
+  testing::WaitUntil([&] { return control_->waits >= 2; });
 }
 
 TEST(MemoryTableTest, NothingWaitsOnceItIsClosed) {
