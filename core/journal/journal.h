@@ -189,7 +189,7 @@ class ModelHeaders {
   // from the first).
   virtual absl::StatusOr<std::vector<storage::ModelHeader>> List(absl::string_view after,
                                                                  size_t limit) = 0;
-  // The number of models. O(models) the first time, then O(1).
+  // The number of models, as this opener has read the names. O(models) the first time, then O(1).
   virtual absl::StatusOr<uint64_t> Count() = 0;
   // From now on `watcher` is called for each change of a model by another opener, soon after it was made, in order, on any
   // thread, with the header as it is now, or was when the model was deleted. null: no watcher from now on, and no call of

@@ -197,6 +197,8 @@ absl::StatusOr<CommitOutcome> TableJournal::Commit(std::span<const JournalEntry>
   if (absl::Status status = CheckWritable(); !status.ok()) return status;
   const uint32_t number = PartitionOf(entries.front().model_id);
   Partition& partition = *partitions_[number];
+  // Others read an entry as soon as it is there: one that is lost again would leave them with more than the log has.
+  const bool sync = options.sync || options_.held_bytes > 0;
   std::vector<const JournalEntry*> living;
   for (const JournalEntry& entry : entries) living.push_back(&entry);
   MutexLock lock(&partition.mutex);
@@ -213,8 +215,7 @@ absl::StatusOr<CommitOutcome> TableJournal::Commit(std::span<const JournalEntry>
     }
     if (absl::Status status = DropEntries(number, next, change); !status.ok()) return status;
     const uint64_t sequence = next.sequence();
-    const absl::StatusOr<bool> done =
-        CommitAt(number, partition, change, std::move(next), options.sync);
+    const absl::StatusOr<bool> done = CommitAt(number, partition, change, std::move(next), sync);
     if (!done.ok()) return done.status();
     if (*done) return CommitOutcome{entries.size(), /*stale=*/false, sequence};
     // Another opener wrote to a partition that nobody has taken over; or a model was deleted.

@@ -243,7 +243,11 @@ absl::StatusOr<std::vector<storage::ModelHeader>> TableJournal::List(absl::strin
 }
 
 absl::StatusOr<uint64_t> TableJournal::Count() {
-  if (absl::Status status = Refresh(); !status.ok()) return status;
+  if (options_.held_bytes > 0) {
+    // As the names were read last: those who look at figures do not wait for the table.
+    MutexLock lock(&headers_mutex_);
+    return headers_.size();
+  }
   MutexLock lock(&names_mutex_);
   return CountLocked();
 }

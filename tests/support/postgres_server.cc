@@ -97,7 +97,9 @@ void PostgresServer::Start() {
     throw std::runtime_error("cannot listen at " + path);
   pid_ = Run(directory_.path(),
              {"postgres", "-D", directory_.path() + "/data", "-k", directory_.path(), "-c",
-              "listen_addresses=", "-c", "max_connections=200", "-c", "shared_buffers=16MB"});
+              "listen_addresses=", "-c", "max_connections=200", "-c", "shared_buffers=16MB", "-c",
+              // A segment of the system would outlive a server that is killed.
+              "dynamic_shared_memory_type=mmap"});
   const int ended = static_cast<int>(syscall(SYS_pidfd_open, pid_, 0));
   pollfd waits[] = {{notices, POLLIN, 0}, {ended, POLLIN, 0}};
   std::string notice(4096, '\0');

@@ -341,8 +341,10 @@ absl::StatusOr<std::optional<std::string>> PostgresTable::GetBy(Connection& conn
                                                                 absl::string_view key) {
   Parameters parameters;
   parameters.AddBytes(key);
-  const absl::StatusOr<Result> result = connection.Run(
-      absl::StrCat("SELECT value FROM ", TableOf(key), " WHERE key = $1").c_str(), parameters);
+  // A row is small: whoever waits for one longer is told that the database is away.
+  const absl::StatusOr<Result> result =
+      connection.Run(absl::StrCat("SELECT value FROM ", TableOf(key), " WHERE key = $1").c_str(),
+                     parameters, absl::Seconds(5));
   if (!result.ok()) return result.status();
   if (PQntuples(result->get()) == 0) return std::nullopt;
   return std::string(Column(*result, 0, 0));

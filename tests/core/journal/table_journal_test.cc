@@ -436,6 +436,7 @@ TEST_F(TableJournalTest, ModelsAreFoundAndListedAsTheyWereReadLastWhileTheTableI
   ASSERT_OK(other->Delete("b"));
   control_->is_away = false;
   testing::WaitUntil([&] { return absl::IsNotFound(journal->Find("b").status()); });
+  ASSERT_OK(journal->Refresh());
   EXPECT_EQ(journal->Count().value(), 2U);
 }
 
