@@ -38,24 +38,24 @@ def current(model):
     return None if model.HasField("stale_since") else model
 
 
-def look(stubs, model, revision):
+def look(fleet, stubs, model, revision):
     """The model as a server returns it, and the scores of each feature alone by its own copy, which are the weights."""
     get = model_service_pb2.GetModelRequest(name=f"models/{model}", view=model_service_pb2.MODEL_VIEW_WEIGHTS)
-    found = eventually(f"{model} is read, as it is now", lambda: current(stubs.models.GetModel(get, timeout=30)))
+    found = eventually(f"{model} is read, as it is now", lambda: current(stubs.models.GetModel(get, timeout=30)), fleet.check_running)
     units = pack([Row({i: 1.0}, None) for i in range(DIMENSION)])
     predict = prediction_service_pb2.PredictRequest(model=f"models/{model}", min_revision=revision, columns=units)
-    answer = eventually(f"{model} predicts", lambda: stubs.predictions.Predict(predict, timeout=30))
+    answer = eventually(f"{model} predicts", lambda: stubs.predictions.Predict(predict, timeout=30), fleet.check_running)
     return found.revision, found.weights.SerializeToString(deterministic=True), list(answer.scores), found.report.examples
 
 
-def check_servers(fleet, model, producers, probes):
-    """All servers have the model that the producers' rows and so many probes make, once each; and the same bits of it. Returns how many
-    correct rows were not counted, and how many were sent."""
+def check_servers(fleet, model, producers, probes, more=0):
+    """All servers have the model that the producers' rows, so many probes and so many more correct rows make, once each; and the same bits
+    of it. Returns how many correct rows were not counted, and how many were sent."""
     messages = [producer.messages for producer in producers]
-    expected, sent = probes + sum(len(updates_in(count)) for count in messages), probes + ROWS * sum(messages)
+    expected, sent = probes + sum(len(updates_in(count)) for count in messages), probes + more + ROWS * sum(messages)
     weights_expected = weights_after(messages)
     weights_expected[PROBE] = float(probes)
-    looks = [look(stubs, model, expected) for stubs in fleet.stubs]
+    looks = [look(fleet, stubs, model, expected) for stubs in fleet.stubs]
     for revision, weights, scores, examples in looks:
         require(revision == expected, "the revision is not the number of updates that were sent", revision, expected, messages)
         require(weights == looks[0][1], "servers return different weights", model)

@@ -30,10 +30,11 @@ class Stubs:
         self.predictions = prediction_service_pb2_grpc.PredictionServiceStub(self.channel)
 
 
-def eventually(what, call):
-    """The answer of a call that may be UNAVAILABLE for some time."""
+def eventually(what, call, check=lambda: None):
+    """The answer of a call that may be UNAVAILABLE for some time, while check() raises nothing."""
 
     def attempt():
+        check()
         try:
             return call()
         except grpc.RpcError as error:

@@ -169,7 +169,7 @@ class Database:
 
     def await_standby(self, standby):
         standby.receive_from(self.primary)
-        followers = f"SELECT count(*) FROM pg_stat_replication WHERE application_name = '{standby.name}' AND state = 'streaming' AND sync_state = 'quorum'"
+        followers = f"SELECT count(*) FROM pg_stat_replication WHERE application_name = '{standby.name}' AND (state, sync_state) = ('streaming', 'quorum')"
         wait_for(f"{standby.name} follows {self.primary.name}", lambda: self.primary.ask(followers) == "1")
 
     def promote(self):
