@@ -407,8 +407,7 @@ TEST_F(TableJournalTest, ModelsAreFoundAndListedAsTheyWereReadLastWhileTheTableI
   const auto names = [](Journal& journal, const std::string& after, size_t limit) {
     std::vector<std::string> found;
     const auto headers = journal.List(after, limit).value();
-    for (const storage::ModelHeader& header : headers)
-      found.push_back(header.model().name());
+    for (const storage::ModelHeader& header : headers) found.push_back(header.model().name());
     return found;
   };
   const auto other = Open();
