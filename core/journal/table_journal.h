@@ -191,7 +191,7 @@ class TableJournal : public Journal {
 
   // (core/journal/table_names.cc)
   absl::Status ChangeNames(const MakeNamesChange& make) ABSL_LOCKS_EXCLUDED(names_mutex_);
-  // Applies what others have changed since names_seen_, up to this head. DATA_LOSS: it is another log.
+  // Applies what others have changed since names_seen_, up to this head; of another log, what is otherwise there.
   absl::Status CatchUp(const storage::PartitionHead& head)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(names_mutex_);
   // Reads the names as they are now, where their changes are not known.

@@ -61,9 +61,8 @@ absl::Status TableJournal::CatchUp(const storage::PartitionHead& head) {
     names_seen_ = head.sequence();
     return absl::OkStatus();
   }
-  const absl::Status lost = absl::DataLossError(
-      "journal: changes of names that this server has read are missing: start the server again");
-  if (head.sequence() <= names_seen_) return lost;
+  // After a fail-over that lost commits.
+  if (head.sequence() <= names_seen_) return ReadAllNames();
   absl::Status failed;
   const std::string begin = table_keys::Entry(names(), names_seen_ + 1);
   const KeyRange range{begin, table_keys::Entry(names(), head.sequence() + 1)};
@@ -75,18 +74,17 @@ absl::Status TableJournal::CatchUp(const storage::PartitionHead& head) {
         storage::NamesEntry entry;
         std::optional<std::string> hash = names_hash_;
         failed = table_rows::ParseEntry(value, entry, hash);
-        if (absl::IsOutOfRange(failed)) failed = lost;
         if (!failed.ok()) return false;
         names_seen_ = next;
         names_hash_ = *std::move(hash);
         ApplyNames(entry);
         return true;
       });
-  if (status.ok()) status = failed;
+  if (status.ok() && !absl::IsOutOfRange(failed)) status = failed;
   if (!status.ok()) return status;
-  // Others have dropped some.
-  if (names_seen_ < head.sequence()) return ReadAllNames();
-  return names_hash_ == head.hash() ? absl::OkStatus() : lost;
+  // Others have dropped some, or they are of another log.
+  const bool is_read = names_seen_ == head.sequence() && names_hash_ == head.hash();
+  return is_read ? absl::OkStatus() : ReadAllNames();
 }
 
 absl::Status TableJournal::ReadAllNames() {
@@ -131,7 +129,10 @@ absl::Status TableJournal::ReadAllNames() {
   if (watcher_ == nullptr) return absl::OkStatus();
   for (const auto& [name, header] : before) {
     const auto now = headers.find(name);
-    if (now == headers.end() || now->second.id() != header.id()) watcher_(header, true);
+    // Another log may have given its id to another model.
+    if (now == headers.end() || now->second.id() != header.id() ||
+        now->second.model().uid() != header.model().uid())
+      watcher_(header, true);
   }
   for (const auto& [name, header] : headers) watcher_(header, false);
   return absl::OkStatus();

@@ -355,19 +355,30 @@ TEST_F(TableJournalTest, ATailThatBeginsWithinALogNoticesAnotherOne) {
   EXPECT_TRUE(absl::IsOutOfRange(tail->Next(absl::ZeroDuration()).status()));
 }
 
-TEST_F(TableJournalTest, NamesThatWereLostAreDataLoss) {
+TEST_F(TableJournalTest, NamesOfAnotherLogAreReadAgain) {
   // Created in the other log: it is shorter, as long, or longer.
   for (const int created : {0, 1, 2}) {
+    SCOPED_TRACE(created);
     const auto journal = OpenControlled();
     const auto copy = Copy();
     const auto other = OpenCopy(*copy);
-    CreateModel(*journal, absl::StrCat("lost", created));
+    const uint64_t before = journal->Count().value();
+    std::vector<std::string> deleted;
+    const std::string lost = absl::StrCat("lost", created);
+    CreateModel(*journal, lost);
+    ASSERT_OK(journal->PutAlias(MakeAlias(lost, lost, "1"), ""));
+    journal->WatchModels([&](const storage::ModelHeader& header, bool is_deleted) {
+      if (is_deleted) deleted.push_back(header.model().name());
+    });
     for (int i = 0; i < created; ++i) CreateModel(*other, absl::StrCat("other", i));
     control_->FailOver(copy->OpenAgain());
-    EXPECT_TRUE(absl::IsDataLoss(journal->Refresh())) << created;
-    storage::ModelHeader header;
-    header.mutable_model()->set_name("new");
-    EXPECT_TRUE(absl::IsDataLoss(journal->Create(header))) << created;
+    ASSERT_OK(journal->Refresh());
+    EXPECT_EQ(journal->Count().value(), before + created);
+    EXPECT_FALSE(journal->aliases().Find(lost).has_value());
+    CreateModel(*journal, "new");
+    EXPECT_OK(other->Find("new").status());
+    journal->WatchModels(nullptr);
+    EXPECT_THAT(deleted, ElementsAre(lost));
   }
 }
 
