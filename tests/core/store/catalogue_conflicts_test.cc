@@ -122,6 +122,7 @@ TEST_F(CatalogueConflictsTest, AModelThatGetsAnAliasOrACompositionWhileItIsDelet
     const absl::Status deleted = store_->Delete(kName, "", false);
     EXPECT_EQ(ReasonOf(deleted), "MODEL_IN_USE") << deleted;
     EXPECT_OK(store_->Acquire(kName).status());
+    ASSERT_OK(journal_.Refresh());
     if (journal_.aliases().empty()) continue;
     EXPECT_EQ(journal_.aliases().ModelOf(kAlias), kName);
     ASSERT_OK(store_->catalogue().DeleteAlias(kAlias, ""));
@@ -132,6 +133,7 @@ TEST_F(CatalogueConflictsTest, AnAliasIsNotGivenToAModelThatIsDeletedMeanwhile) 
   overtaken_->event = [&] { EXPECT_OK(again_->Delete(kName)); };
   const absl::Status set = testing::PointAlias(store_->catalogue(), kAlias, kName);
   EXPECT_EQ(ReasonOf(set), "MODEL_NOT_FOUND") << set;
+  ASSERT_OK(journal_.Refresh());
   EXPECT_TRUE(journal_.aliases().empty());
 }
 
