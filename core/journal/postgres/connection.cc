@@ -8,6 +8,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/time/clock.h"
 
 namespace perceptrond::postgres {
@@ -91,7 +92,9 @@ absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(const std::string& 
   if (made == nullptr) return absl::ResourceExhaustedError("no memory for a connection");
   std::unique_ptr<Connection> connection(new Connection(made, wake));
   if (PQstatus(made) == CONNECTION_OK) return connection;
-  const std::string message = Clean(PQerrorMessage(made));
+  // A line for each host that was tried.
+  const std::string message = absl::StrReplaceAll(absl::StripAsciiWhitespace(PQerrorMessage(made)),
+                                                  {{"\n", "; "}, {"\t", ""}});
   if (PQconnectionNeedsPassword(made) != 0 || absl::StrContains(message, "authentication failed"))
     return absl::UnauthenticatedError(absl::StrCat("PostgreSQL: ", message));
   return absl::UnavailableError(absl::StrCat("PostgreSQL: ", message));

@@ -28,6 +28,8 @@ constexpr int kMostTries = 20;
 constexpr size_t kMostAnnounced = 5900;
 constexpr size_t kMostWaiting = 1000;
 constexpr absl::Duration kReconnect = absl::Milliseconds(200);
+// How long a connection that is used is waited for where no other can be made.
+constexpr absl::Duration kIdleTime = absl::Seconds(1);
 
 // What is read at once: at least one row.
 constexpr int kRowsAtOnce = 256;
@@ -61,13 +63,8 @@ absl::StatusOr<std::unique_ptr<postgres::Connection>> PostgresTable::Pool::Take(
   {
     MutexLock lock(&mutex_);
     mutex_.Await(absl::Condition(&has_one));
-    if (idle_.empty() && absl::Now() < next_attempt_) return failure_;
+    if (!idle_.empty() || absl::Now() < next_attempt_) return TakeIdle();
     ++used_;
-    if (!idle_.empty()) {
-      std::unique_ptr<Connection> connection = std::move(idle_.back());
-      idle_.pop_back();
-      return connection;
-    }
   }
   absl::StatusOr<std::unique_ptr<Connection>> made = connect_();
   if (made.ok()) return made;
@@ -75,7 +72,20 @@ absl::StatusOr<std::unique_ptr<postgres::Connection>> PostgresTable::Pool::Take(
   --used_;
   failure_ = made.status();
   next_attempt_ = absl::Now() + WithJitter(kReconnect);
-  return made;
+  return TakeIdle();
+}
+
+absl::StatusOr<std::unique_ptr<postgres::Connection>> PostgresTable::Pool::TakeIdle() {
+  // The database may take no more connections than there are.
+  const auto is_over = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return !idle_.empty() || used_ == 0;
+  };
+  mutex_.AwaitWithTimeout(absl::Condition(&is_over), kIdleTime);
+  if (idle_.empty()) return failure_;
+  ++used_;
+  std::unique_ptr<Connection> connection = std::move(idle_.back());
+  idle_.pop_back();
+  return connection;
 }
 
 void PostgresTable::Pool::Return(std::unique_ptr<Connection> connection) {
@@ -203,9 +213,9 @@ absl::Status PostgresTable::CreateTables() {
       return absl::NotFoundError(
           absl::StrCat("there is no journal in the schema ", options_.schema));
     std::vector<Connection::Statement> statements = {
-        {"BEGIN", {}}, {absl::StrCat("CREATE SCHEMA IF NOT EXISTS ", options_.schema), {}}};
+        {"BEGIN", {}}, {absl::StrCat("CREATE SCHEMA IF NOT EXISTS ", Schema()), {}}};
     for (const char* name : {"rows", "entries", "heads"}) {
-      statements.push_back({absl::StrCat("CREATE TABLE IF NOT EXISTS ", options_.schema, ".", name,
+      statements.push_back({absl::StrCat("CREATE TABLE IF NOT EXISTS ", Schema(), ".", name,
                                          " (key bytea PRIMARY KEY, value bytea NOT NULL)"),
                             {}});
     }
@@ -216,12 +226,12 @@ absl::Status PostgresTable::CreateTables() {
     if (status.ok() && options_.durability != Durability::kExternal) {
       for (const char* name : {"rows", "entries"})
         connection
-            ->Run(absl::StrCat("ALTER TABLE ", options_.schema, ".", name,
+            ->Run(absl::StrCat("ALTER TABLE ", Schema(), ".", name,
                                " ALTER COLUMN value SET STORAGE EXTERNAL")
                       .c_str())
             .IgnoreError();
       connection
-          ->Run(absl::StrCat("ALTER TABLE ", options_.schema,
+          ->Run(absl::StrCat("ALTER TABLE ", Schema(),
                              ".heads SET (fillfactor = 20, autovacuum_vacuum_scale_factor = 0, "
                              "autovacuum_vacuum_threshold = 1000)")
                     .c_str())
@@ -234,9 +244,12 @@ absl::Status PostgresTable::CreateTables() {
   return status;
 }
 
+// In quotes, since words of SQL are names too.
+std::string PostgresTable::Schema() const { return absl::StrCat("\"", options_.schema, "\""); }
+
 std::string PostgresTable::TableOf(absl::string_view key) const {
   const char kind = key.empty() ? ' ' : key[0];
-  return absl::StrCat(options_.schema, kind == 'p' ? ".heads" : kind == 'e' ? ".entries" : ".rows");
+  return absl::StrCat(Schema(), kind == 'p' ? ".heads" : kind == 'e' ? ".entries" : ".rows");
 }
 
 std::vector<postgres::Connection::Statement> PostgresTable::StatementsOf(const TableChange& change,
@@ -478,12 +491,16 @@ void PostgresTable::Link() {
     }
     if (!std::exchange(is_lost, true) && options_.on_lost != nullptr) options_.on_lost(why);
   };
+  absl::Time looked = absl::InfinitePast();
   while (true) {
     {
       MutexLock lock(&mutex_);
       if (stopping_) return;
-      // Whoever waits looks for itself.
-      ++commits_;
+      // Whoever waits looks for itself now and then: what announces a commit may be lost.
+      if (const absl::Time now = absl::Now(); now - looked >= options_.poll_interval) {
+        ++commits_;
+        looked = now;
+      }
     }
     if (connection == nullptr) {
       absl::StatusOr<std::unique_ptr<Connection>> made = Connect();
@@ -502,11 +519,12 @@ void PostgresTable::Link() {
       if (status.ok() && connection->broken()) status = absl::UnavailableError("it broke");
       if (!status.ok()) lose(status);
     }
-    const absl::Duration wait =
-        connection != nullptr ? options_.poll_interval : WithJitter(kReconnect);
+    const absl::Duration wait = connection == nullptr
+                                    ? WithJitter(kReconnect)
+                                    : looked + options_.poll_interval - absl::Now();
     pollfd waits[] = {{wake_link_, POLLIN, 0},
                       {connection == nullptr ? -1 : connection->socket(), POLLIN, 0}};
-    poll(waits, 2, static_cast<int>(absl::ToInt64Milliseconds(wait)));
+    poll(waits, 2, std::max<int>(1, static_cast<int>(absl::ToInt64Milliseconds(wait))));
     eventfd_t ignored = 0;
     [[maybe_unused]] const int read = eventfd_read(wake_link_, &ignored);
   }
@@ -534,7 +552,10 @@ absl::Status PostgresTable::Exchange(Connection& connection) {
   while (PGnotify* const note = PQnotifies(connection.get())) {
     std::string message;
     const bool is_news = absl::EndsWith(note->relname, "_news");
-    if (note->be_pid != own && is_news && absl::Base64Unescape(note->extra, &message)) {
+    if (note->be_pid != own && !is_news) {
+      MutexLock lock(&mutex_);
+      ++commits_;
+    } else if (note->be_pid != own && absl::Base64Unescape(note->extra, &message)) {
       MutexLock lock(&listener_mutex_);
       if (listener_ != nullptr) listener_(message);
     }

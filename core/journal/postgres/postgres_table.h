@@ -78,6 +78,8 @@ class PostgresTable final : public Table {
         : connect_(std::move(connect)), most_(most) {}
     // Waits for one that is not used. UNAVAILABLE: none can be made.
     absl::StatusOr<std::unique_ptr<Connection>> Take() ABSL_LOCKS_EXCLUDED(mutex_);
+    // As Take, without making one.
+    absl::StatusOr<std::unique_ptr<Connection>> TakeIdle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
     // A broken one is closed.
     void Return(std::unique_ptr<Connection> connection) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -96,6 +98,7 @@ class PostgresTable final : public Table {
   absl::StatusOr<std::unique_ptr<Connection>> Connect();
   absl::Status CreateTables();
   absl::Status CheckSettings();
+  std::string Schema() const;
   std::string TableOf(absl::string_view key) const;
   // The statements of a change.
   std::vector<Connection::Statement> StatementsOf(const TableChange& change, bool sync) const;
