@@ -302,6 +302,11 @@ class PartitionLog {
   virtual absl::StatusOr<std::unique_ptr<JournalTail>> Tail(uint32_t partition, uint64_t after) = 0;
   // Writes to disk what earlier commits wrote without sync.
   virtual absl::Status Sync() = 0;
+  // Reads what no restoration of a model reads, and checks it: DATA_LOSS. O(journal).
+  virtual absl::Status Verify() { return absl::OkStatus(); }
+  // Nothing waits for the storage from now on: what does gets an error. For the end of a journal whose storage does not
+  // answer.
+  virtual void Close() {}
   // Deletes what no model has in the partitions that this opener writes: failed deletions and unfinished copies leave it.
   virtual absl::Status Sweep() { return absl::OkStatus(); }
   // Passes a small message to the other openers that listen at this moment. It may be lost.

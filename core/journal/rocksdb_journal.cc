@@ -105,7 +105,7 @@ absl::Status RocksDbJournal::SyncLog() {
   return status;
 }
 
-absl::Status RocksDbJournal::VerifyTables() { return ToAbsl(db()->VerifyChecksum()); }
+absl::Status RocksDbJournal::Verify() { return ToAbsl(db()->VerifyChecksum()); }
 
 absl::StatusOr<bool> RocksDbJournal::Get(const std::string& key, std::string& value) {
   // The model that is loaded holds what was read. In the cache its blocks would only outlive their

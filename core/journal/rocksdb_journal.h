@@ -126,7 +126,7 @@ class RocksDbJournal final : public Journal {
   }
   // Reads all tables, and checks them against their checksums. The sequence number of the last
   // write in the log. For verification.
-  absl::Status VerifyTables();
+  absl::Status Verify() override;
   uint64_t sequence() const { return logged_; }
 
  private:

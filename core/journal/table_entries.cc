@@ -155,6 +155,7 @@ absl::Status TableJournal::DropEntries(uint32_t number, storage::PartitionHead& 
     if (next.held_bytes() <= options_.held_bytes) return false;
     next.set_held_bytes(next.held_bytes() - value.size());
     next.set_first_held(table_keys::ReadNumber(key.substr(held.begin.size() - 8)) + 1);
+    next.set_hash_before_held(std::string(value.substr(0, kHashBytes)));
     return true;
   });
   if (next.first_held() > first)
@@ -380,6 +381,47 @@ absl::StatusOr<std::unique_ptr<JournalTail>> TableJournal::Tail(uint32_t number,
     if (last->has_value()) hash = (*last)->substr(0, kHashBytes);
   }
   return std::make_unique<PartitionTail>(*table_, number, after, std::move(hash), head->epoch());
+}
+
+absl::Status TableJournal::Verify() {
+  for (uint32_t number = 0; number <= partition_count_; ++number) {
+    const std::string begin = table_keys::Entry(number, 0);
+    const KeyRange ranges[] = {table_keys::Only(table_keys::Head(number)),
+                               {begin, table_keys::Entry(number, UINT64_MAX)}};
+    const absl::StatusOr<std::unique_ptr<TableReader>> reader = table_->Freeze(ranges);
+    if (!reader.ok()) return reader.status();
+    const absl::StatusOr<storage::PartitionHead> head = ReadHead(**reader, number);
+    if (!head.ok()) return head.status();
+    const auto damaged = [&](uint64_t sequence, absl::string_view what) {
+      return absl::DataLossError(absl::StrCat(
+          "journal: entry ", sequence, " of ", number == names() ? "the names" : "partition ",
+          number == names() ? "" : absl::StrCat(number), " ", what));
+    };
+    uint64_t sequence = 0;
+    std::optional<std::string> hash = head->hash_before_held();
+    absl::Status failed;
+    absl::Status status =
+        (*reader)->Scan(ranges[1], [&](absl::string_view key, absl::string_view value) {
+          const uint64_t next = table_keys::ReadNumber(key.substr(begin.size() - 8));
+          storage::LogEntry entry;
+          storage::NamesEntry names_entry;
+          google::protobuf::MessageLite& parsed =
+              number == names() ? static_cast<google::protobuf::MessageLite&>(names_entry) : entry;
+          if (sequence != 0 && next != sequence + 1) {
+            failed = damaged(sequence + 1, "is missing");
+          } else if (!table_rows::ParseEntry(value, parsed, hash).ok()) {
+            failed = damaged(next, "is damaged, or does not follow the one before");
+          }
+          sequence = next;
+          return failed.ok();
+        });
+    if (status.ok()) status = failed;
+    if (!status.ok()) return status;
+    const bool are_all_dropped = sequence == 0 && head->held_bytes() == 0;
+    if (!are_all_dropped && (sequence != head->sequence() || hash != head->hash()))
+      return damaged(head->sequence(), "is not the one that its end names");
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace perceptrond

@@ -185,7 +185,23 @@ absl::Status TableJournal::ExcludeOthers() {
   }
   table_->Listen(nullptr);
   if (heard) return absl::FailedPreconditionError("servers use the journal: stop them first");
+  const absl::Status meanwhile = absl::FailedPreconditionError(
+      "a server has used the journal meanwhile: stop it, and try again");
+  const absl::StatusOr<storage::PartitionHead> names_end = ReadHead(*table_, names());
+  if (!names_end.ok()) return names_end.status();
+  if (excluded_names_.has_value() && *excluded_names_ != names_end->hash()) return meanwhile;
+  excluded_names_ = names_end->hash();
   for (uint32_t number = 0; number < partition_count_; ++number) {
+    Partition& partition = *partitions_[number];
+    {
+      MutexLock lock(&partition.mutex);
+      if (partition.own_epoch > 0) {
+        partition.head.reset();
+        if (absl::Status status = KnowHead(number, partition); !status.ok()) return status;
+        if (!IsWriter(partition)) return meanwhile;
+        continue;
+      }
+    }
     for (bool taken = false; !taken;) {
       const absl::StatusOr<uint64_t> last = LastSequence(number);
       if (!last.ok()) return last.status();

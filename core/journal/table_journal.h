@@ -99,12 +99,15 @@ class TableJournal : public Journal {
   absl::StatusOr<std::unique_ptr<JournalTail>> Tail(uint32_t partition, uint64_t after) override;
   absl::Status Sync() override { return table_->Sync(); }
   absl::Status Sweep() override;
+  absl::Status Verify() override;
+  void Close() override { table_->Close(); }
   absl::Status Announce(absl::string_view message) override { return table_->Announce(message); }
   void Listen(std::function<void(absl::string_view message)> listener) override {
     table_->Listen(std::move(listener));
   }
 
-  // Also of a journal that is read only: the source of a copy must not change. Not while something listens (Listen).
+  // Also of a journal that is read only: the source of a copy must not change. Called again, it is FAILED_PRECONDITION if
+  // anyone has written since. Not while something listens (Listen), and by one thread.
   absl::Status ExcludeOthers() override;
   absl::Status BeginImport() override;
   absl::Status FinishImport() override;
@@ -251,6 +254,8 @@ class TableJournal : public Journal {
   // The names could not be read when that was last tried.
   std::atomic<bool> is_away_ = false;
   bool stopping_ ABSL_GUARDED_BY(names_mutex_) = false;
+  // The end of the names when others were excluded.
+  std::optional<std::string> excluded_names_;
   // Follows the names, if others may change them.
   std::thread names_thread_;
 };

@@ -85,7 +85,7 @@ absl::Status VerifyJournal(RocksDbJournal::Options options, uint64_t sequence,
   uint64_t lost = (*journal)->Stats().lost_writes;
   if ((*journal)->sequence() < sequence) lost = sequence - (*journal)->sequence();
   found.set_lost_writes(static_cast<int64_t>(lost));
-  set_error((*journal)->VerifyTables());
+  set_error((*journal)->Verify());
   Store store(*std::move(journal), Store::Options());
   // A disk that cannot be read is damage.
   (void)VerifyModels(store, found);
@@ -117,6 +117,12 @@ absl::StatusOr<Verification> VerifyFleet(const std::string& fleet, const Options
   Journal& fleet_journal = **journal;
   Verification found;
   found.set_directory(fleet);
+  const absl::Status entries = fleet_journal.Verify();
+  if (absl::IsDataLoss(entries)) {
+    found.set_error(Text(entries));
+  } else if (!entries.ok()) {
+    return entries;
+  }
   Store store(*std::move(journal), Store::Options());
   if (absl::Status status = VerifyModels(store, found); !status.ok()) return status;
   if (absl::Status status = fleet_journal.Refresh(); !status.ok()) return status;

@@ -205,6 +205,71 @@ TEST_F(TableJournalTest, WhoeverExcludesOthersIsRefusedWhileTheyAnnounceThemselv
   heartbeats.join();
 }
 
+TEST_F(TableJournalTest, WhoeverExcludesOthersTwiceIsRefusedIfTheyHaveWrittenMeanwhile) {
+  const auto journal = Open();
+  ASSERT_OK(journal->ExcludeOthers());
+  ASSERT_OK(journal->ExcludeOthers());
+  const auto other = Open();
+  CreateModel(*other, "m");
+  EXPECT_TRUE(absl::IsFailedPrecondition(journal->ExcludeOthers()));
+  const auto next = Open();
+  ASSERT_OK(next->ExcludeOthers());
+  TakeOver(*other, "other");
+  EXPECT_TRUE(absl::IsFailedPrecondition(next->ExcludeOthers()));
+}
+
+TEST_F(TableJournalTest, VerifyKnowsWhichEntriesWereDropped) {
+  TableJournal::Options options = MakeOptions();
+  options.held_bytes = 500;
+  const auto journal = Open(options);
+  TakeOver(*journal, "one");
+  const uint64_t id = CreateModel(*journal, "m").id();
+  for (uint64_t revision = 1; revision <= 50; ++revision) {
+    ASSERT_OK(Commit(*journal, id, revision).status());
+    EXPECT_OK(journal->Verify());
+  }
+  EXPECT_FALSE(table_.Get(table_keys::Entry(0, 2))->has_value());
+}
+
+TEST_F(TableJournalTest, VerifyFindsEntriesThatAreMissingOrDamagedAndEndsThatNameOthers) {
+  const auto journal = Open();
+  TakeOver(*journal, "one");
+  const uint64_t id = CreateModel(*journal, "m").id();
+  for (uint64_t revision = 1; revision <= 3; ++revision)
+    ASSERT_OK(Commit(*journal, id, revision).status());
+  EXPECT_OK(journal->Verify());
+  const auto damage = [&](const std::string& key, const std::function<void(std::string&)>& what) {
+    const std::string value = *table_.Get(key).value();
+    TableChange change;
+    std::string damaged = value;
+    what(damaged);
+    if (damaged.empty()) {
+      change.deletions.push_back(table_keys::Only(key));
+    } else {
+      change.puts.push_back({key, damaged});
+    }
+    ASSERT_TRUE(*table_.Commit(change, true));
+    EXPECT_TRUE(absl::IsDataLoss(journal->Verify()));
+    TableChange repair;
+    repair.puts.push_back({key, value});
+    ASSERT_TRUE(*table_.Commit(repair, true));
+    EXPECT_OK(journal->Verify());
+  };
+  // Of the partition, with a take-over before; and of the names.
+  for (const std::string& key : {table_keys::Entry(0, 3), table_keys::Entry(1, 1)}) {
+    damage(key, [](std::string& value) { value.back() ^= 1; });
+    damage(key, [](std::string& value) { value.front() ^= 1; });
+    damage(key, [](std::string& value) { value.clear(); });
+  }
+  damage(table_keys::Entry(0, 4), [](std::string& value) { value.clear(); });
+  damage(table_keys::Head(0), [](std::string& value) {
+    storage::PartitionHead head;
+    ASSERT_TRUE(head.ParseFromString(value));
+    head.mutable_hash()->back() ^= 1;
+    value = head.SerializeAsString();
+  });
+}
+
 TEST_F(TableJournalTest, WhoWasExcludedWritesNothing) {
   const auto other = Open();
   const uint64_t id = CreateModel(*other, "a").id();
@@ -241,7 +306,11 @@ TEST_F(TableJournalTest, AServerThatCameWhileAnImportBeganIsExcludedToo) {
   options.import = ImportOptions{"id", ""};
   const auto copy = TableJournal::Open(std::make_unique<TestTable>(control_), options);
   ASSERT_OK(copy.status());
-  ASSERT_OK((*copy)->BeginImport());
+  EXPECT_TRUE(absl::IsFailedPrecondition((*copy)->BeginImport()));
+  // It is excluded when the import is tried again.
+  const auto again = TableJournal::Open(table_.OpenAgain(), options);
+  ASSERT_OK(again.status());
+  ASSERT_OK((*again)->BeginImport());
   EXPECT_TRUE(Commit(*other, id, 1)->stale);
 }
 
