@@ -1,8 +1,10 @@
 #include "core/store/store.h"
 
 #include <algorithm>
+#include <thread>
 #include <utility>
 
+#include "absl/synchronization/notification.h"
 #include "core/error/error.h"
 #include "core/error/stopped.h"
 #include "core/features/words.h"
@@ -16,6 +18,13 @@
 namespace perceptrond {
 
 namespace v1 = ::perceptron::v1;
+
+namespace {
+
+// How long the end of a store waits for what it writes last.
+constexpr absl::Duration kLastWriteTime = absl::Seconds(10);
+
+}  // namespace
 
 Store::Store(std::unique_ptr<Journal> journal, const Options& options)
     : memory_(options.memory_budget, options.in_flight_share, options.max_in_flight),
@@ -42,6 +51,11 @@ Store::Store(std::unique_ptr<Journal> journal, const Options& options)
 }
 
 Store::~Store() {
+  // A journal that does not answer must not keep the process.
+  absl::Notification written;
+  std::thread limit([&] {
+    if (!written.WaitForNotificationWithTimeout(kLastWriteTime)) journal_->Close();
+  });
   expiry_->Stop();
   SaveSamples();
   // Other servers take over at once. Until then its models write.
@@ -51,6 +65,8 @@ Store::~Store() {
   snapshotter_->Stop();
   committer_.reset();
   fleet_.reset();
+  written.Notify();
+  limit.join();
 }
 
 void Store::SaveSamples() {

@@ -65,6 +65,7 @@ class JournalDecorator : public Journal {
   }
   absl::Status Sync() override { return base_->Sync(); }
   absl::Status Sweep() override { return base_->Sweep(); }
+  void Close() override { base_->Close(); }
   absl::Status Announce(absl::string_view message) override { return base_->Announce(message); }
   void Listen(std::function<void(absl::string_view message)> listener) override {
     base_->Listen(std::move(listener));
