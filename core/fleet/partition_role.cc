@@ -119,6 +119,9 @@ bool PartitionRole::Read() {
     heard_ = settings_.now();
     heard_pending_ = 0;
     followers_.SetEpoch(tail_->epoch());
+    // The take-over of another server may be among the entries that are not read.
+    if (writes() && tail_->epoch() > own_epoch_.load(std::memory_order_relaxed))
+      StopWriting(false, WriterChangedError());
   }
   const absl::StatusOr<std::vector<SequencedEntry>> entries = tail_->Next(kTurn);
   if (entries.ok() && (!entries->empty() || tail_->pending() != heard_pending_)) {
@@ -139,7 +142,9 @@ bool PartitionRole::Read() {
     OnTailError(entries.status());
     return true;
   }
-  if (std::exchange(is_away_, false)) begun_ = settings_.now();
+  // A read that failed once tells nothing of those that were silent.
+  if (std::exchange(is_away_, false) && stats().since_contact > settings_.writer_timeout / 2)
+    begun_ = settings_.now();
   for (const SequencedEntry& entry : *entries) Take(entry);
   MutexLock lock(&mutex_);
   contact_ = settings_.now();
