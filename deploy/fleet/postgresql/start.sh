@@ -16,7 +16,7 @@ if [ ! -e "$data" ]; then
   # What an interrupted first start left.
   rm -rf "$data.new"
   if [ "$POSTGRES_NAME" = "$PRIMARY" ]; then
-    initdb --pgdata="$data.new" --username=postgres --encoding=UTF8 --locale=C.UTF-8
+    initdb --data-checksums --pgdata="$data.new" --username=postgres --encoding=UTF8 --locale=C.UTF-8
     postgres --single -D "$data.new" postgres <<END
 CREATE ROLE replicator REPLICATION LOGIN PASSWORD '$PGPASSWORD'
 CREATE ROLE perceptrond LOGIN PASSWORD '$FLEET_PASSWORD'
