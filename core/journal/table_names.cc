@@ -20,6 +20,11 @@ constexpr absl::Duration kFollowInterval = absl::Milliseconds(250);
 // How often a change of names is tried again: of openers that change names at once, one does each time.
 constexpr int kMostNamesTries = 100;
 
+// Whether names are answered from memory: the database does not answer, or not as it should, as after its schema was dropped.
+bool IsAway(const absl::Status& status) {
+  return !status.ok() && !absl::IsNotFound(status) && !absl::IsDataLoss(status);
+}
+
 absl::Status NoSuchModel(absl::string_view name) {
   return absl::NotFoundError(absl::StrCat("there is no model ", name));
 }
@@ -188,7 +193,7 @@ void TableJournal::FollowNames() {
     }
     seen = table_->AwaitCommit(seen, kFollowInterval);
     // It is tried again.
-    is_away_ = absl::IsUnavailable(ReadNames());
+    is_away_ = IsAway(ReadNames());
   }
 }
 
@@ -196,7 +201,7 @@ absl::StatusOr<storage::ModelHeader> TableJournal::Find(absl::string_view name) 
   absl::StatusOr<storage::ModelHeader> header =
       is_away_ ? absl::UnavailableError("journal: the names of models cannot be read")
                : ReadHeader(name);
-  if (!absl::IsUnavailable(header.status())) return header;
+  if (!IsAway(header.status())) return header;
   MutexLock lock(&headers_mutex_);
   const auto found = headers_.find(name);
   return found == headers_.end() ? header : found->second;
@@ -232,7 +237,7 @@ absl::StatusOr<std::vector<storage::ModelHeader>> TableJournal::List(absl::strin
                    return failed.ok() && page.size() < limit;
                  });
   if (status.ok()) status = failed;
-  if (absl::IsUnavailable(status) && options_.held_bytes > 0) {
+  if (IsAway(status) && options_.held_bytes > 0) {
     page.clear();
     MutexLock lock(&headers_mutex_);
     for (auto it = headers_.upper_bound(after); it != headers_.end() && page.size() < limit; ++it)

@@ -41,6 +41,8 @@ class TestTable final : public Table {
     // Makes a commit instead of the table.
     std::function<absl::StatusOr<bool>(Table& base, const TableChange& change)> commit;
     std::atomic<bool> is_away = false;
+    // The error that it then has.
+    std::atomic<absl::StatusCode> away = absl::StatusCode::kUnavailable;
     // Waits for commits without end.
     std::atomic<bool> is_patient = false;
     std::atomic<int> waits = 0;
@@ -62,15 +64,15 @@ class TestTable final : public Table {
   explicit TestTable(std::shared_ptr<Control> control) : control_(std::move(control)) {}
 
   absl::StatusOr<std::optional<std::string>> Get(absl::string_view key) override {
-    if (control_->is_away) return absl::UnavailableError("away");
+    if (control_->is_away) return absl::Status(control_->away, "away");
     return control_->base()->Get(key);
   }
   absl::Status Scan(const KeyRange& range, OnRow on_row) override {
-    if (control_->is_away) return absl::UnavailableError("away");
+    if (control_->is_away) return absl::Status(control_->away, "away");
     return control_->base()->Scan(range, on_row);
   }
   absl::StatusOr<std::unique_ptr<TableReader>> Freeze(std::span<const KeyRange> ranges) override {
-    if (control_->is_away) return absl::UnavailableError("away");
+    if (control_->is_away) return absl::Status(control_->away, "away");
     return control_->base()->Freeze(ranges);
   }
   absl::StatusOr<bool> Commit(const TableChange& change, bool sync) override {
@@ -511,6 +513,13 @@ TEST_F(TableJournalTest, ModelsAreFoundAndListedAsTheyWereReadLastWhileTheTableI
   storage::ModelHeader header;
   header.mutable_model()->set_name("f");
   EXPECT_TRUE(absl::IsUnavailable(journal->Create(header)));
+  // Somebody has dropped the schema, or taken the rights to it.
+  for (const auto code :
+       {absl::StatusCode::kFailedPrecondition, absl::StatusCode::kPermissionDenied}) {
+    control_->away = code;
+    EXPECT_EQ(journal->Find("e")->id(), before.id());
+    EXPECT_THAT(names(*journal, "", 9), ElementsAre("a", "b", "e"));
+  }
   // What is there is read again once it can be.
   ASSERT_OK(other->Delete("b"));
   control_->is_away = false;
