@@ -153,7 +153,7 @@ bool PartitionRole::Read() {
     const bool is_silent = absl::FromChrono(settings_.now() - heard_) > kSilentTime;
     // A tail that was just opened does not know what is pending.
     if (stats_.pending == 0 && (is_silent || Lag() < kSilentTime)) lag_.OnLevel();
-    // What is pending does not come: it was deleted, or the consumer that reads the log for this server is lost.
+    // The log is opened again where what is pending does not come.
     if (stats_.pending > 0 && is_silent) tail_.reset();
     return false;
   }
@@ -202,7 +202,7 @@ void PartitionRole::Take(const SequencedEntry& entry) {
 void PartitionRole::OnTakeOver(const SequencedEntry& entry) {
   members_.OnTakeOver(partition_, entry.epoch, entry.take_over->address(), settings_.now());
   if (entry.epoch != awaited_epoch_) {
-    // Those before this server's own are read first.
+    // The take-overs before this server's own are read first.
     if (entry.epoch > awaited_epoch_) awaited_epoch_ = 0;
     if (writes() && entry.epoch > own_epoch_.load(std::memory_order_relaxed))
       StopWriting(false, WriterChangedError());
@@ -251,7 +251,7 @@ void PartitionRole::Decide() {
     if (std::exchange(reopened_, true)) {
       awaited_epoch_ = 0;
     } else {
-      // It is in the log, but the consumer that reads that for this server may be lost.
+      // It is in the log, which is opened again.
       last_attempt_ = now;
       tail_.reset();
       return;

@@ -358,7 +358,7 @@ class TableJournal::PartitionTail final : public JournalTail {
   Table& table_;
   const uint32_t number_;
   uint64_t read_;
-  // Of the last entry read; absent: that was not held any more when the tail began.
+  // The hash of the last entry read; absent if that was not held any more when the tail began.
   std::optional<std::string> hash_;
   // The table's commits before the last read that found nothing.
   uint64_t seen_ = 0;

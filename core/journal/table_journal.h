@@ -141,7 +141,7 @@ class TableJournal : public Journal {
     std::optional<storage::PartitionHead> head ABSL_GUARDED_BY(mutex);
     // As it stands in the table; absent: there is none yet.
     std::optional<std::string> bytes ABSL_GUARDED_BY(mutex);
-    // Of this opener's last TakeOver; 0: there was none. The hash of the last entry that it wrote since.
+    // The epoch of this opener's last TakeOver, or 0, and the hash of the last entry that it wrote since.
     int64_t own_epoch ABSL_GUARDED_BY(mutex) = 0;
     std::string own_hash ABSL_GUARDED_BY(mutex);
   };
@@ -173,7 +173,8 @@ class TableJournal : public Journal {
                                       uint64_t expected);
   absl::Status KnowHead(uint32_t number, Partition& partition)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(partition.mutex);
-  // Whether this opener may write to a partition whose head is known. In another log a writer may have the same epoch.
+  // Returns whether this opener may write to a partition whose head is known. In another log a writer may have the same
+  // epoch.
   static bool IsWriter(const Partition& partition) ABSL_EXCLUSIVE_LOCKS_REQUIRED(partition.mutex);
   // Makes a change, and states and moves the partition's head to `next`. False: a condition does not
   // hold, and the head is not known any more. UNKNOWN: whether it was made could not be settled.
@@ -211,7 +212,7 @@ class TableJournal : public Journal {
   // a one is made, and ends after that is gone.
   absl::Status ReadNames() ABSL_LOCKS_EXCLUDED(names_mutex_);
   void FollowNames() ABSL_LOCKS_EXCLUDED(names_mutex_);
-  // Of models whose states were begun to be written before then, and not finished.
+  // Drops what is left of models whose states were begun to be written before then, and not finished.
   absl::Status DropUnfinished(absl::Time begun_before);
 
   // (core/journal/table_models.cc)
@@ -248,8 +249,8 @@ class TableJournal : public Journal {
   std::optional<uint64_t> count_ ABSL_GUARDED_BY(names_mutex_);
   // After names_mutex_.
   Mutex headers_mutex_;
-  // Of several openers: all headers, by name, as far as this one has read the names. For what is asked while the table
-  // cannot be read.
+  // If there are several openers, this one keeps all headers by name, as it has read them, to answer while the table cannot
+  // be read.
   std::map<std::string, storage::ModelHeader, std::less<>> headers_ ABSL_GUARDED_BY(headers_mutex_);
   // The names could not be read when that was last tried.
   std::atomic<bool> is_away_ = false;

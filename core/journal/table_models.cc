@@ -222,7 +222,7 @@ absl::StatusOr<storage::History> TableJournal::LoadHistory(uint64_t model_id) {
 absl::Status TableJournal::SaveSnapshot(uint64_t model_id, const storage::Snapshot& snapshot) {
   const TableChange::Condition alive = table_rows::IsAlive(model_id);
   const std::string head_key = Of(model_id, Kind::kSnapshot);
-  // Whoever replaces the one that is there deletes the pieces of all others.
+  // A snapshot that replaces another one deletes the pieces of all others.
   const absl::StatusOr<std::optional<std::string>> before = table_->Get(head_key);
   if (!before.ok()) return before.status();
   const uint64_t slot = RandomSlot();

@@ -224,11 +224,7 @@ void FlagList::Journal(const std::string& name, JournalKind* kind, std::string* 
 
 void FlagList::Schema(const std::string& name, std::string* field, const std::string& help) {
   const auto set = [field](const std::string& value) -> std::string {
-    const auto fits = [](unsigned char c) {
-      return absl::ascii_islower(c) || absl::ascii_isdigit(c) || c == '_';
-    };
-    if (value.empty() || value.size() > 50 || absl::ascii_isdigit(value[0]) ||
-        absl::StartsWith(value, "pg_") || !absl::c_all_of(value, fits)) {
+    if (!IsSchemaName(value)) {
       return "expected up to 50 lower-case letters, digits and underscores, first no digit, and "
              "not pg_";
     }

@@ -74,7 +74,7 @@ class FlagList {
   // rocksdb, memory, or the URI of a database in PostgreSQL.
   void Journal(const std::string& name, JournalKind* kind, std::string* postgres,
                const std::string& help);
-  // Of a schema in PostgreSQL: lower-case letters, digits and underscores.
+  // Takes the name of a schema in PostgreSQL.
   void Schema(const std::string& name, std::string* field, const std::string& help);
   // HOST:PORT, with a port; or nothing, if the field is empty.
   void Address(const std::string& name, std::string* field, const std::string& help);

@@ -15,6 +15,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "core/journal/postgres/uri.h"
 #include "core/sync/thread_name.h"
 
 namespace perceptrond {
@@ -31,7 +32,7 @@ constexpr absl::Duration kReconnect = absl::Milliseconds(200);
 // How long a connection that is used is waited for where no other can be made.
 constexpr absl::Duration kIdleTime = absl::Seconds(1);
 
-// What is read at once: at least one row.
+// A read returns no more rows, and none after so many bytes.
 constexpr int kRowsAtOnce = 256;
 constexpr size_t kBytesAtOnce = 4 << 20;
 
@@ -43,13 +44,6 @@ absl::string_view Column(const Result& result, int row, int column) {
 absl::Duration WithJitter(absl::Duration duration) {
   thread_local std::minstd_rand random{std::random_device()()};
   return duration * std::uniform_real_distribution<double>(1, 2)(random);
-}
-
-bool IsName(absl::string_view text) {
-  return !text.empty() && text.size() <= 50 && !absl::ascii_isdigit(text[0]) &&
-         std::all_of(text.begin(), text.end(), [](char c) {
-           return absl::ascii_islower(c) || absl::ascii_isdigit(c) || c == '_';
-         });
 }
 
 void Wake(int event) { [[maybe_unused]] const int result = eventfd_write(event, 1); }
@@ -135,13 +129,13 @@ PostgresTable::~PostgresTable() {
 }
 
 absl::StatusOr<std::unique_ptr<PostgresTable>> PostgresTable::Open(const Options& options) {
-  if (!IsName(options.schema)) {
+  if (!IsSchemaName(options.schema)) {
     return absl::InvalidArgumentError(
         absl::StrCat("the schema \"", options.schema,
                      "\" is no name: lower-case letters, digits and underscores, at most 50"));
   }
   std::unique_ptr<PostgresTable> table(new PostgresTable(options));
-  // What is only read can be lost by no setting.
+  // No setting can lose what is only read.
   absl::Status status = options.read_only ? absl::OkStatus() : table->CheckSettings();
   if (status.ok()) status = table->CreateTables();
   if (!status.ok()) return status;
@@ -496,7 +490,7 @@ void PostgresTable::Link() {
     {
       MutexLock lock(&mutex_);
       if (stopping_) return;
-      // Whoever waits looks for itself now and then: what announces a commit may be lost.
+      // The notice of a commit may be lost, so whoever waits looks for itself now and then.
       if (const absl::Time now = absl::Now(); now - looked >= options_.poll_interval) {
         ++commits_;
         looked = now;

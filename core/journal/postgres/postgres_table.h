@@ -51,8 +51,9 @@ class PostgresTable final : public Table {
     std::function<void()> on_found;
   };
 
-  // Creates the schema and its tables if there are none, or, read only, returns NOT_FOUND. FAILED_PRECONDITION: the database's settings lose what is
-  // acknowledged, naming the setting; PERMISSION_DENIED; UNAUTHENTICATED; UNAVAILABLE.
+  // Creates the schema and its tables if there are none, or returns NOT_FOUND if it is read only. FAILED_PRECONDITION: the
+  // database's settings lose what is acknowledged, and the message names the setting; PERMISSION_DENIED; UNAUTHENTICATED;
+  // UNAVAILABLE.
   static absl::StatusOr<std::unique_ptr<PostgresTable>> Open(const Options& options);
   ~PostgresTable() override;
 

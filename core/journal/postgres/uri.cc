@@ -2,6 +2,7 @@
 
 #include <libpq-fe.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "absl/strings/ascii.h"
@@ -46,6 +47,13 @@ std::string CheckPostgresUri(const std::string& uri) {
       return "target_session_attrs must be read-write, which it is if it is left out";
   }
   return "";
+}
+
+bool IsSchemaName(absl::string_view text) {
+  return !text.empty() && text.size() <= 50 && !absl::ascii_isdigit(text[0]) &&
+         !absl::StartsWith(text, "pg_") && std::all_of(text.begin(), text.end(), [](char c) {
+           return absl::ascii_islower(c) || absl::ascii_isdigit(c) || c == '_';
+         });
 }
 
 }  // namespace perceptrond

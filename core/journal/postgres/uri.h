@@ -1,4 +1,4 @@
-// The address of a journal in PostgreSQL.
+// How a journal in PostgreSQL is named.
 #pragma once
 
 #include <string>
@@ -7,11 +7,15 @@
 
 namespace perceptrond {
 
-// Whether a text is to be such an address, and no path.
+// Whether a text has the form of such an address, and not that of a path.
 bool IsPostgresUri(absl::string_view text);
 
-// What is wrong with the address of a database, as libpq reads it; empty: nothing. It must hold no password: others may
-// see a process's arguments. Repeats nothing secret.
+// Says what is wrong with the address of a database, as libpq reads it, and repeats nothing secret; empty if nothing is.
+// It must hold no password: others may see a process's arguments.
 std::string CheckPostgresUri(const std::string& uri);
+
+// Whether a schema may have this name: up to 50 lower-case letters, digits and underscores, of which the first is no digit,
+// and not pg_, with which those of PostgreSQL begin.
+bool IsSchemaName(absl::string_view text);
 
 }  // namespace perceptrond
