@@ -14,7 +14,7 @@
 #include "core/fleet/fleet.h"
 #include "core/journal/memory_journal.h"
 #include "core/journal/postgres/postgres_table.h"
-#include "core/journal/rocksdb_journal.h"
+#include "core/journal/rocksdb/rocksdb_journal.h"
 #include "core/journal/table_journal.h"
 #include "server/config/endpoint.h"
 #include "server/config/logging.h"

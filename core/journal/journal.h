@@ -21,10 +21,11 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "core/journal/alias_map.h"
-#include "core/journal/backups.h"
 #include "perceptron/storage/v1/journal.pb.h"
 
 namespace perceptrond {
+
+class Backups;
 
 namespace storage = ::perceptron::storage::v1;
 
@@ -130,6 +131,20 @@ struct JournalStats {
   bool may_lack_updates = false;
   // Nothing can be written: why, and what to do. Empty: writes work.
   std::string read_only;
+};
+
+struct Backup {
+  // Ascends; numbers are not used again.
+  uint32_t number = 0;
+  absl::Time time;
+  // Of its files, which others may share.
+  uint64_t bytes = 0;
+  // The id of the journal, and the sequence number of the last write that the backup surely has.
+  std::string journal_id;
+  uint64_t sequence = 0;
+  // Files of it are missing or have another size, or what lists them is damaged: only `number` is
+  // known.
+  bool damaged = false;
 };
 
 // How often a change of a model or an alias is tried again that another opener's change came before.

@@ -69,16 +69,18 @@ class Table : public TableReader {
   virtual absl::StatusOr<bool> Commit(const TableChange& change, bool sync) = 0;
   // Has on disk what was committed without sync.
   virtual absl::Status Sync() = 0;
+  // What follows is of tables that can be shared; those with one opener have no others.
+
   // Counts commits, as far as they are known here. Returns once there are more than `seen`, or after this time.
-  virtual uint64_t AwaitCommit(uint64_t seen, absl::Duration timeout) = 0;
+  virtual uint64_t AwaitCommit(uint64_t /*seen*/, absl::Duration /*timeout*/) { return 0; }
   // Nothing waits from now on, be it for a commit of others or for one of its own. Whoever waited gets an error, or
   // nothing. Before the end of what uses the table.
-  virtual void Close() = 0;
+  virtual void Close() {}
   // Passes a small message to the others that listen at this moment. It may be lost.
-  virtual absl::Status Announce(absl::string_view message) = 0;
+  virtual absl::Status Announce(absl::string_view /*message*/) { return absl::OkStatus(); }
   // From now on `listener` gets the announcements of others, on any thread, one at a time. null: no listener from now
   // on, and no call of one is running on return. It must not call the table.
-  virtual void Listen(std::function<void(absl::string_view message)> listener) = 0;
+  virtual void Listen(std::function<void(absl::string_view message)> /*listener*/) {}
 };
 
 }  // namespace perceptrond

@@ -3,6 +3,7 @@
 #include <random>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "core/journal/stored_message.h"
@@ -11,6 +12,9 @@
 namespace perceptrond {
 namespace {
 
+// Of the rows: the version of their layout. Raised for one that an older server would misread, and for a new order of
+// arithmetic in an update.
+constexpr absl::string_view kFormat = "1";
 constexpr uint64_t kMostPartitions = 1 << 16;
 // A server that has written the state of a new model for longer is taken for dead; one that is not is refused its commit.
 constexpr absl::Duration kMostWriteTime = absl::Hours(1);
@@ -84,33 +88,35 @@ absl::StatusOr<bool> TableJournal::Write(const TableChange& change, bool sync) {
   return table_->Commit(change, sync);
 }
 
+std::string TableJournal::NewId() {
+  std::random_device random;
+  return absl::StrCat(absl::Hex(random(), absl::kZeroPad8), absl::Hex(random(), absl::kZeroPad8));
+}
+
 absl::Status TableJournal::Begin() {
-  const auto random_id = [] {
-    std::random_device random;
-    return absl::StrCat(absl::Hex(random(), absl::kZeroPad8), absl::Hex(random(), absl::kZeroPad8));
-  };
+  const auto there = table_->Get(table_keys::Meta("format"));
+  if (!there.ok()) return there.status();
   // Nothing if another has begun it.
   TableChange first;
   first.conditions.push_back({table_keys::Meta("format"), std::nullopt});
-  first.puts = {{table_keys::Meta("format"), "1"},
-                {table_keys::Meta("partitions"), table_keys::Number(options_.partitions)},
-                {table_keys::Meta("id"), options_.id.empty() ? random_id() : options_.id},
-                {table_keys::Meta("history"),
-                 options_.history_id.empty() ? random_id() : options_.history_id}};
+  first.puts = {
+      {table_keys::Meta("format"), std::string(kFormat)},
+      {table_keys::Meta("partitions"), table_keys::Number(options_.partitions)},
+      {table_keys::Meta("id"), options_.id.empty() ? NewId() : options_.id},
+      {table_keys::Meta("history"), options_.history_id.empty() ? NewId() : options_.history_id}};
   if (options_.read_only) {
-    const auto there = table_->Get(table_keys::Meta("format"));
-    if (!there.ok()) return there.status();
     if (!there->has_value()) return absl::NotFoundError("there is no journal");
-  } else {
+  } else if (!there->has_value()) {
     const absl::StatusOr<bool> begun = table_->Commit(first, /*sync=*/true);
     // It is there, or not: the next read tells.
     if (!begun.ok() && !absl::IsUnknown(begun.status())) return begun.status();
   }
   const absl::StatusOr<std::string> format = ReadMeta("format");
   if (!format.ok()) return format.status();
-  if (*format != "1") {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "the journal has format ", *format, "; this server reads format 1: use a newer server"));
+  if (*format != kFormat) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the journal has format ", absl::CHexEscape(*format),
+                     "; this server reads format ", kFormat, ": use a newer server"));
   }
   absl::StatusOr<std::string> partitions = ReadMeta("partitions");
   absl::StatusOr<std::string> id = ReadMeta("id");
@@ -136,8 +142,17 @@ absl::Status TableJournal::Begin() {
     MutexLock lock(&names_mutex_);
     if (absl::Status status = ReadAllNames(); !status.ok()) return status;
   }
-  if (options_.held_bytes == 0)
-    return options_.read_only ? absl::OkStatus() : DropUnfinished(absl::InfiniteFuture());
+  if (options_.new_history) {
+    TableChange change;
+    change.puts = {{table_keys::Meta("history"), NewId()}};
+    history_id_ = change.puts.front().value;
+    if (absl::Status status = Write(change, /*sync=*/true).status(); !status.ok()) return status;
+  }
+  if (options_.held_bytes == 0) {
+    // What cannot be dropped now takes space alone.
+    if (!options_.read_only) DropUnfinished(absl::InfiniteFuture()).IgnoreError();
+    return absl::OkStatus();
+  }
   names_thread_ = std::thread([this] { FollowNames(); });
   return absl::OkStatus();
 }
@@ -248,7 +263,9 @@ absl::Status TableJournal::FinishImport() {
     change.puts.push_back({table_keys::Meta("history"), history});
     history_id_ = history;
   }
-  return Write(change, /*sync=*/true).status();
+  absl::Status status = Write(change, /*sync=*/true).status();
+  // A table that never waits for the disk waits now.
+  return status.ok() ? table_->Sync() : status;
 }
 
 }  // namespace perceptrond

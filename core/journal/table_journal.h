@@ -50,11 +50,13 @@ class TableJournal : public Journal {
     bool read_only = false;
     // How long ExcludeOthers listens: longer than servers are silent.
     absl::Duration exclusion_time = absl::Seconds(3);
+    // A new history begins, as of a journal restored from a backup.
+    bool new_history = false;
     // Of a home that outlives the process and has one opener.
     bool keeps_predictions = false;
     // Journal::Id and Journal::HistoryId of a new journal; empty: random.
-    std::string id;
-    std::string history_id;
+    std::string id = {};
+    std::string history_id = {};
   };
 
   // FAILED_PRECONDITION if it is a copy that is not whole, or of another format; NOT_FOUND if it is to be read only and
@@ -129,6 +131,10 @@ class TableJournal : public Journal {
   TableJournal(std::unique_ptr<Table> table, const Options& options);
   absl::Status Begin();
   Table& table() { return *table_; }
+  // Random.
+  static std::string NewId();
+  // A row of what is known of the whole journal.
+  absl::StatusOr<std::string> ReadMeta(absl::string_view what);
 
  private:
   class PartitionTail;
@@ -162,7 +168,6 @@ class TableJournal : public Journal {
   // Table::Commit, if it is writable.
   absl::StatusOr<bool> Write(const TableChange& change, bool sync);
   // Reading of rows.
-  absl::StatusOr<std::string> ReadMeta(absl::string_view what);
   static absl::StatusOr<storage::PartitionHead> ReadHead(TableReader& reader, uint32_t number);
   // Of names: the last partition.
   uint32_t names() const { return partition_count_; }
@@ -206,6 +211,8 @@ class TableJournal : public Journal {
   absl::StatusOr<bool> Exists(absl::string_view name);
   absl::StatusOr<storage::ModelHeader> ReadHeader(absl::string_view name);
   absl::Status Ask(const ModelGuard& guard);
+  // What Count returns, if it is known.
+  std::optional<uint64_t> KnownCount() ABSL_LOCKS_EXCLUDED(headers_mutex_);
   absl::StatusOr<uint64_t> CountLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(names_mutex_);
   absl::StatusOr<uint64_t> NextId(TableChange& change);
   // As Refresh. Of the thread, which calls nothing that a class derived from this could override: it begins before such
@@ -245,10 +252,10 @@ class TableJournal : public Journal {
   // The last entry of names that aliases_ and watcher_ have.
   uint64_t names_seen_ ABSL_GUARDED_BY(names_mutex_) = 0;
   std::string names_hash_ ABSL_GUARDED_BY(names_mutex_);
-  // The number of models after that entry; absent: not counted. Of the only opener.
-  std::optional<uint64_t> count_ ABSL_GUARDED_BY(names_mutex_);
   // After names_mutex_.
   Mutex headers_mutex_;
+  // The number of models after that entry; absent: not counted. Of the only opener, and changed with names_mutex_ held.
+  std::optional<uint64_t> count_ ABSL_GUARDED_BY(headers_mutex_);
   // If there are several openers, this one keeps all headers by name, as it has read them, to answer while the table cannot
   // be read.
   std::map<std::string, storage::ModelHeader, std::less<>> headers_ ABSL_GUARDED_BY(headers_mutex_);

@@ -6,15 +6,27 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
-#include "core/journal/keys.h"
 #include "core/journal/table.h"
 
 namespace perceptrond::table_keys {
 
-using keys::AppendNumber;
-using keys::EndOf;
-using keys::Number;
-using keys::ReadNumber;
+inline std::string Number(uint64_t number) {
+  std::string bytes;
+  for (int shift = 56; shift >= 0; shift -= 8) bytes.push_back(static_cast<char>(number >> shift));
+  return bytes;
+}
+inline uint64_t ReadNumber(absl::string_view bytes) {
+  uint64_t number = 0;
+  for (size_t i = 0; i < 8 && i < bytes.size(); ++i)
+    number = number << 8 | static_cast<uint8_t>(bytes[i]);
+  return number;
+}
+// The smallest key after every key that begins with `prefix`.
+inline std::string EndOf(std::string prefix) {
+  while (!prefix.empty() && static_cast<uint8_t>(prefix.back()) == 0xff) prefix.pop_back();
+  if (!prefix.empty()) prefix.back() = static_cast<char>(static_cast<uint8_t>(prefix.back()) + 1);
+  return prefix;
+}
 
 // What is known of the whole journal: "id", "history", "partitions", "last_id", "import".
 inline std::string Meta(absl::string_view what) { return "m/" + std::string(what); }

@@ -279,10 +279,15 @@ absl::Status TableJournal::DropAfter(uint64_t model_id, uint64_t revision) {
   MutexLock lock(&partition.mutex);
   if (absl::Status status = KnowHead(number, partition); !status.ok()) return status;
   if (!IsWriter(partition)) return absl::OkStatus();
+  const KeyRange after{table_keys::Record(model_id, revision + 1),
+                       AllOf(Of(model_id, Kind::kRecord)).end};
+  // A model must load also while nothing can be written.
+  bool is_empty = true;
+  absl::Status status = table_->Scan(after, [&](auto, auto) { return is_empty = false; });
+  if (!status.ok() || is_empty) return status;
   TableChange change;
   change.conditions.push_back({table_keys::Head(number), partition.bytes});
-  change.deletions.push_back(
-      {table_keys::Record(model_id, revision + 1), AllOf(Of(model_id, Kind::kRecord)).end});
+  change.deletions.push_back(after);
   const absl::StatusOr<bool> done = Write(change, /*sync=*/true);
   if (!done.ok() || !*done) partition.head.reset();
   return done.status();

@@ -152,6 +152,7 @@ void TableJournal::ApplyOwn(const storage::NamesEntry& entry) {
     if (entry.has_model()) headers_.insert_or_assign(entry.model().model().name(), entry.model());
     return;
   }
+  MutexLock lock(&headers_mutex_);
   if (!count_.has_value()) return;
   if (entry.created()) ++*count_;
   if (entry.has_removed() && !entry.has_model()) --*count_;
@@ -249,27 +250,26 @@ absl::StatusOr<std::vector<storage::ModelHeader>> TableJournal::List(absl::strin
 }
 
 absl::StatusOr<uint64_t> TableJournal::Count() {
-  if (options_.held_bytes > 0) {
-    // As the names were read last: those who look at figures do not wait for the table.
-    MutexLock lock(&headers_mutex_);
-    return headers_.size();
-  }
+  // As the names were read last: those who look at figures do not wait for the table.
+  if (const std::optional<uint64_t> known = KnownCount(); known.has_value()) return *known;
   MutexLock lock(&names_mutex_);
   return CountLocked();
 }
 
+std::optional<uint64_t> TableJournal::KnownCount() {
+  MutexLock lock(&headers_mutex_);
+  return options_.held_bytes > 0 ? headers_.size() : count_;
+}
+
 absl::StatusOr<uint64_t> TableJournal::CountLocked() {
-  if (options_.held_bytes > 0) {
-    MutexLock lock(&headers_mutex_);
-    return headers_.size();
-  }
-  if (count_.has_value()) return *count_;
+  if (const std::optional<uint64_t> known = KnownCount(); known.has_value()) return *known;
   uint64_t count = 0;
   absl::Status status = table_->Scan(AllOf(table_keys::Header("")), [&](auto, auto) {
     ++count;
     return true;
   });
   if (!status.ok()) return status;
+  MutexLock lock(&headers_mutex_);
   count_ = count;
   return count;
 }

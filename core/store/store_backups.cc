@@ -2,7 +2,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "core/error/error.h"
 #include "core/error/stopped.h"
-#include "core/journal/backups.h"
+#include "core/journal/rocksdb/backups.h"
 #include "core/store/store.h"
 #include "core/sync/cancellation.h"
 

@@ -4,7 +4,7 @@
 #include <memory>
 #include <utility>
 
-#include "core/journal/rocksdb_journal.h"
+#include "core/journal/rocksdb/rocksdb_journal.h"
 #include "core/store/store.h"
 #include "server/maintenance/journals.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "core/journal/backups.h"
+#include "core/journal/rocksdb/backups.h"
 #include "perceptron/storage/v1/verification.pb.h"
 #include "server/config/options.h"
 

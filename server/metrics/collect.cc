@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/strip.h"
 #include "core/fleet/fleet.h"
-#include "core/journal/rocksdb_journal.h"
+#include "core/journal/rocksdb/rocksdb_journal.h"
 #include "core/store/store.h"
 #include "server/config/logging.h"
 #include "server/rpc/call_memory.h"

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "absl/status/status.h"
-#include "core/journal/backups.h"
+#include "core/journal/rocksdb/backups.h"
 #include "inference/inference_service.pb.h"
 #include "perceptron/v1/backup_service.pb.h"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/journal/data_directory.h"
+#include "core/journal/rocksdb/data_directory.h"
 #include "core/journal/snapshot_parts.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/support/temp_dir.h"

@@ -14,7 +14,7 @@
 
 #include "client/client.h"
 #include "client/learn_stream.h"
-#include "core/journal/rocksdb_journal.h"
+#include "core/journal/rocksdb/rocksdb_journal.h"
 #include "core/model/model.h"
 #include "core/model/snapshot.h"
 #include "core/model/views.h"

@@ -5,8 +5,8 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
-#include "core/journal/keys.h"
-#include "core/journal/rocksdb_journal.h"
+#include "core/journal/rocksdb/rocksdb_journal.h"
+#include "core/journal/table_keys.h"
 #include "tests/integration/fixture.h"
 #include "tests/integration/methods.h"
 #include "tests/support/journals.h"
@@ -603,7 +603,9 @@ TEST_F(ErrorDetailsTest, AListNamesADamagedModelAndHasTheOthers) {
     rocksdb::DB* raw = nullptr;
     ASSERT_TRUE(rocksdb::DB::Open(rocksdb::Options(), directory, &raw).ok());
     const std::unique_ptr<rocksdb::DB> db(raw);
-    ASSERT_TRUE(db->Put(rocksdb::WriteOptions(), keys::Counters(id), "no counters").ok());
+    ASSERT_TRUE(db->Put(rocksdb::WriteOptions(), table_keys::Of(id, table_keys::Kind::kCounters),
+                        "no counters")
+                    .ok());
     ASSERT_TRUE(db->Close().ok());
   }
   Restart();

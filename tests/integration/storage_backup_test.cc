@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "core/journal/table_keys.h"
 #include "tests/integration/storage_fixture.h"
 
 namespace perceptrond::testing {
@@ -215,8 +216,9 @@ TEST_F(BackupTest, AModelThatItsJournalContradictsIsNamed) {
     ASSERT_TRUE(rocksdb::DB::Open(rocksdb::Options(), data(), &raw).ok());
     const std::unique_ptr<rocksdb::DB> db(raw);
     const std::unique_ptr<rocksdb::Iterator> it(db->NewIterator(rocksdb::ReadOptions()));
-    it->Seek("r");
-    ASSERT_TRUE(it->Valid() && it->key().starts_with("r"));
+    const std::string records = table_keys::Of(1, table_keys::Kind::kRecord);
+    it->Seek(records);
+    ASSERT_TRUE(it->Valid() && it->key().starts_with(records));
     ASSERT_TRUE(db->Delete(rocksdb::WriteOptions(), it->key()).ok());
   }
   const CommandResult verify = RunServer("verify " + data());

@@ -1,6 +1,6 @@
 // The journals that one server opens, and those in memory that several open.
 #include "core/journal/memory_journal.h"
-#include "core/journal/rocksdb_journal.h"
+#include "core/journal/rocksdb/rocksdb_journal.h"
 #include "tests/core/journal/history_conformance.h"
 #include "tests/core/journal/journal_openers.h"
 #include "tests/core/journal/tail_conformance.h"
@@ -15,7 +15,6 @@ std::unique_ptr<Journal> OpenMemory(const std::string& /*directory*/) {
 std::unique_ptr<Journal> OpenRocksDb(const std::string& directory) {
   RocksDbJournal::Options options;
   options.directory = directory + "/journal";
-  options.tail_bytes = kTailBytes;
   auto journal = RocksDbJournal::Open(options);
   EXPECT_OK(journal.status());
   return *std::move(journal);
@@ -24,6 +23,9 @@ std::unique_ptr<Journal> OpenRocksDb(const std::string& directory) {
 INSTANTIATE_TEST_SUITE_P(Homes, JournalConformance,
                          ::testing::Values(Home{"Memory", OpenMemory},
                                            Home{"RocksDb", OpenRocksDb}),
+                         [](const auto& info) { return info.param.name; });
+
+INSTANTIATE_TEST_SUITE_P(Homes, TailConformance, ::testing::Values(Home{"Memory", OpenMemory}),
                          [](const auto& info) { return info.param.name; });
 
 std::vector<std::unique_ptr<Journal>> OpenInMemory(int openers) {

@@ -1,5 +1,5 @@
 // A journal writes to its own directory, or to an empty one.
-#include "core/journal/data_directory.h"
+#include "core/journal/rocksdb/data_directory.h"
 
 #include <filesystem>
 #include <fstream>

@@ -358,5 +358,34 @@ TEST_P(JournalConformance, OfEqualCommitsAtOnceOneIsWritten) {
   }
 }
 
+TEST_P(JournalConformance, HoldsThousandsOfModels) {
+  // Of a fleet few: each takes a round trip, and more than a byte counts are enough.
+  const int kModels = GetParam().is_a_log ? 300 : GetParam().models;
+  for (int i = 0; i < kModels; ++i) {
+    const uint64_t id = CreateModel(*journal_, absl::StrCat("model-", i)).id();
+    ASSERT_OK(CommitOne(*journal_, MakeEntry(id, {MakeRecord(1, 1 + i % 5)}), /*sync=*/false));
+  }
+  ASSERT_EQ(journal_->Count().value(), static_cast<uint64_t>(kModels));
+  std::set<std::string> names;
+  std::string after;
+  while (true) {
+    const std::vector<std::string> page = Names(after, 171);
+    if (page.empty()) break;
+    EXPECT_LT(after, page.front());
+    names.insert(page.begin(), page.end());
+    after = page.back();
+  }
+  EXPECT_EQ(names.size(), static_cast<size_t>(kModels));
+  // Ids that differ in their last byte only must not reach into each other.
+  for (int i = 0; i < kModels; i += 2) ASSERT_OK(journal_->Delete(absl::StrCat("model-", i)));
+  for (int i = 1; i < kModels; i += 2) {
+    const auto header = journal_->Find(absl::StrCat("model-", i));
+    ASSERT_OK(header.status());
+    ASSERT_THAT(Revisions(header->id()), ElementsAre(1 + i % 5));
+    ASSERT_EQ(journal_->LoadCommittedState(header->id())->positions.size(), 1U);
+  }
+  EXPECT_EQ(journal_->Count().value(), static_cast<uint64_t>(kModels / 2));
+}
+
 }  // namespace
 }  // namespace perceptrond

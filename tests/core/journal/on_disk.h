@@ -8,7 +8,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "core/journal/rocksdb_journal.h"
+#include "core/journal/rocksdb/rocksdb_journal.h"
 #include "gtest/gtest.h"
 #include "tests/support/journals.h"
 #include "tests/support/temp_dir.h"

@@ -1,5 +1,5 @@
 // A journal on disk survives a restart, and tells damage from an end.
-#include "core/journal/rocksdb_journal.h"
+#include "core/journal/rocksdb/rocksdb_journal.h"
 
 #include <filesystem>
 #include <fstream>
@@ -7,8 +7,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "core/journal/keys.h"
 #include "core/journal/stored_message.h"
+#include "core/journal/table_keys.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/journal/on_disk.h"
@@ -263,10 +263,7 @@ TEST_F(OnDisk, ADirectoryThatCannotBeMadeIsUnavailable) {
 TEST_F(OnDisk, AJournalOfANewerFormatIsRefused) {
   {
     const std::unique_ptr<rocksdb::DB> db = testing::OpenRaw(home());
-    std::string version;
-    keys::AppendNumber(version, keys::kFormatVersion + 1);
-    const rocksdb::Slice key(keys::kFormat.data(), keys::kFormat.size());
-    ASSERT_TRUE(db->Put(rocksdb::WriteOptions(), key, version).ok());
+    ASSERT_TRUE(db->Put(rocksdb::WriteOptions(), table_keys::Meta("format"), "2").ok());
   }
   const auto journal = Open(home());
   EXPECT_TRUE(absl::IsFailedPrecondition(journal.status())) << journal.status();

@@ -1,9 +1,9 @@
-// Snapshots on disk are whole or not there, in parts, through the log or past it.
+// Snapshots on disk are whole or not there, in parts.
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
-#include "core/journal/keys.h"
-#include "core/journal/rocksdb_journal.h"
+#include "core/journal/rocksdb/rocksdb_journal.h"
+#include "core/journal/table_keys.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/journal/on_disk.h"
@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 using testing::CommitOne;
 using testing::CreateModel;
 using ::testing::ElementsAre;
-using testing::kBlock;
+using ::testing::IsEmpty;
 using testing::kRows;
 using testing::LastRevisions;
 using testing::MakeEntry;
@@ -24,13 +24,18 @@ using testing::OnDisk;
 using testing::Open;
 using testing::ReadRecords;
 
-// The number of keys that begin so.
-int CountKeys(const std::string& directory, const std::string& prefix) {
+// The keys that begin so.
+std::vector<std::string> Keys(const std::string& directory, const std::string& prefix) {
   const std::unique_ptr<rocksdb::DB> db = testing::OpenRaw(directory);
   const std::unique_ptr<rocksdb::Iterator> it(db->NewIterator(rocksdb::ReadOptions()));
-  int count = 0;
-  for (it->Seek(prefix); it->Valid() && it->key().starts_with(prefix); it->Next()) ++count;
-  return count;
+  std::vector<std::string> keys;
+  for (it->Seek(prefix); it->Valid() && it->key().starts_with(prefix); it->Next())
+    keys.push_back(it->key().ToString());
+  return keys;
+}
+
+std::vector<std::string> Pieces(const std::string& directory, uint64_t id) {
+  return Keys(directory, table_keys::Of(id, table_keys::Kind::kPieces));
 }
 
 TEST_F(OnDisk, TheStateOfACopyThatAKillCutsShortIsDroppedByTheNextStart) {
@@ -43,14 +48,16 @@ TEST_F(OnDisk, TheStateOfACopyThatAKillCutsShortIsDroppedByTheNextStart) {
   {
     auto journal = Open(home());
     ASSERT_OK(journal.status());
-    // All of the state is written, and the model is not there yet.
+    // When it is asked last, all of the state is written, and the model is not there yet.
     const ModelGuard guard = [&](const ModelsNow& /*models*/) {
+      fs::remove_all(killed);
       fs::copy(home(), killed, fs::copy_options::recursive);
       return absl::OkStatus();
     };
     ASSERT_OK((*journal)->CreateWith(header, state, {}, guard));
   }
-  ASSERT_GT(CountKeys(killed, keys::OfModel('c', header.id())), 1);
+  const uint64_t unfinished = header.id();
+  ASSERT_GT(Pieces(killed, unfinished).size(), 1U);
   {
     auto journal = Open(killed);
     ASSERT_OK(journal.status());
@@ -64,20 +71,14 @@ TEST_F(OnDisk, TheStateOfACopyThatAKillCutsShortIsDroppedByTheNextStart) {
     const uint64_t id = (*journal)->Find("copy")->id();
     EXPECT_OK((*journal)->LoadSnapshot(id).status());
     journal->reset();
-    EXPECT_EQ(CountKeys(directory, keys::OfModel('c', id)), CountKeys(directory, "c"));
-    EXPECT_EQ(CountKeys(directory, "b"), 0);
+    EXPECT_GT(Pieces(directory, id).size(), 1U);
+    EXPECT_EQ(Pieces(directory, unfinished).empty(), id != unfinished);
+    EXPECT_THAT(Keys(directory, table_keys::Unfinished(0).substr(0, 1)), IsEmpty());
   }
 }
 
-uintmax_t SizeOf(const std::string& directory, const std::string& extension) {
-  uintmax_t size = 0;
-  for (const auto& entry : fs::directory_iterator(directory))
-    size += entry.path().extension() == extension ? entry.file_size() : 0;
-  return size;
-}
-
 // The files are copied when SaveSnapshot returns, as a kill would leave them.
-TEST_F(OnDisk, ALargeSnapshotIsOnTheDiskWhenItIsSavedAndInNoLog) {
+TEST_F(OnDisk, ALargeSnapshotIsOnTheDiskWhenItIsSaved) {
   const std::string fresh = home() + "-fresh";
   RocksDbJournal::Options options;
   options.directory = fresh;
@@ -91,8 +92,6 @@ TEST_F(OnDisk, ALargeSnapshotIsOnTheDiskWhenItIsSavedAndInNoLog) {
   snapshot.set_revision(2 * kRows);
   for (int i = 0; i < 700'000; ++i) snapshot.add_scalars(i);
   ASSERT_OK((*journal)->SaveSnapshot(id, snapshot));
-  EXPECT_LT(SizeOf(fresh, ".log"), kBlock);
-  EXPECT_GT(SizeOf(fresh, ".sst"), size_t{1} << 20);
 
   const std::string copy = home() + "-copy";
   fs::copy(fresh, copy, fs::copy_options::recursive);
@@ -172,8 +171,7 @@ TEST_F(OnDisk, ASnapshotOfTheStoredRevisionReplacesItWithoutWritingOverIt) {
             snapshot.SerializeAsString());
   journal->reset();
   // Nothing of the earlier ones is left.
-  const std::string wanted = keys::SnapshotChunk(id, 2 * kRows, 0).substr(0, 17);
-  EXPECT_EQ(CountKeys(home(), "c"), CountKeys(home(), wanted));
+  EXPECT_EQ(Pieces(home(), id).size(), 1U);
 }
 
 TEST_F(OnDisk, AMissingPieceOrPartOfASnapshotIsDataLoss) {
@@ -187,35 +185,11 @@ TEST_F(OnDisk, AMissingPieceOrPartOfASnapshotIsDataLoss) {
     const uint64_t id = (*journal)->Find("a")->id();
     ASSERT_OK((*journal)->SaveSnapshot(id, snapshot));
     journal->reset();
-    {
-      const std::unique_ptr<rocksdb::DB> db = testing::OpenRaw(home());
-      const std::string key = keys::SnapshotChunk(id, revision, in_parts ? 20 : 2);
-      std::string value;
-      ASSERT_TRUE(db->Get(rocksdb::ReadOptions(), key, &value).ok());
-      ASSERT_TRUE(db->Delete(rocksdb::WriteOptions(), key).ok());
-    }
+    const std::string key = Pieces(home(), id).at(in_parts ? 20 : 2);
+    ASSERT_TRUE(testing::OpenRaw(home())->Delete(rocksdb::WriteOptions(), key).ok());
     journal = Open(home());
     EXPECT_TRUE(absl::IsDataLoss((*journal)->LoadSnapshot(id).status()));
   }
-}
-
-TEST_F(OnDisk, OnlyASnapshotInPartsKeepsServersOfTheFirstFormatOut) {
-  const auto format = [&] {
-    const std::unique_ptr<rocksdb::DB> db = testing::OpenRaw(home());
-    std::string value;
-    EXPECT_TRUE(db->Get(rocksdb::ReadOptions(), std::string(keys::kFormat), &value).ok());
-    return keys::ReadNumber(value);
-  };
-  const auto save = [&](const RocksDbJournal::Options& options, uint64_t revision) {
-    auto journal = RocksDbJournal::Open(options);
-    ASSERT_OK((*journal)->SaveSnapshot((*journal)->Find("a")->id(), LargeSnapshot(revision)));
-  };
-  RocksDbJournal::Options usual;
-  usual.directory = home();
-  save(usual, kRows);
-  EXPECT_EQ(format(), 1);
-  save(SmallParts(home()), 2 * kRows);
-  EXPECT_EQ(format(), 3);
 }
 
 TEST_F(OnDisk, SnapshotsGiveTheDiskBack) {

@@ -1,4 +1,4 @@
-// What the tails of every journal must do. A test program includes this and says which homes it has.
+// What the tails of every journal that servers share must do. A test program includes this and says which homes it has.
 #pragma once
 
 #include <thread>
@@ -9,7 +9,9 @@
 namespace perceptrond {
 namespace {
 
-TEST_P(JournalConformance, ATailHasTheEntriesOfItsPartitionInOrderAndThoseToCome) {
+class TailConformance : public JournalConformance {};
+
+TEST_P(TailConformance, ATailHasTheEntriesOfItsPartitionInOrderAndThoseToCome) {
   const uint64_t id = CreateModel(*journal_, "a").id();
   const uint32_t partition = journal_->PartitionOf(id);
   const auto commit = [&](uint64_t revision) {
@@ -46,7 +48,7 @@ TEST_P(JournalConformance, ATailHasTheEntriesOfItsPartitionInOrderAndThoseToCome
   EXPECT_THAT((*tail)->Next(absl::ZeroDuration()).value(), IsEmpty());
 }
 
-TEST_P(JournalConformance, ATailHasAnEntryAsItWasCommitted) {
+TEST_P(TailConformance, ATailHasAnEntryAsItWasCommitted) {
   const uint64_t id = CreateModel(*journal_, "a").id();
   auto tail = journal_->Tail(journal_->PartitionOf(id),
                              journal_->LastSequence(journal_->PartitionOf(id)).value());
@@ -65,7 +67,7 @@ TEST_P(JournalConformance, ATailHasAnEntryAsItWasCommitted) {
   EXPECT_EQ(Bytes(found.positions[0]), Bytes(entry.positions[0]));
 }
 
-TEST_P(JournalConformance, ATailThatIsTooFarBehindSaysSo) {
+TEST_P(TailConformance, ATailThatIsTooFarBehindSaysSo) {
   // A log is its own tail, from any entry on.
   if (GetParam().is_a_log) return;
   const uint64_t id = CreateModel(*journal_, "a").id();
@@ -80,35 +82,6 @@ TEST_P(JournalConformance, ATailThatIsTooFarBehindSaysSo) {
   auto at_the_end = journal_->Tail(partition, journal_->LastSequence(partition).value());
   ASSERT_OK(at_the_end.status());
   EXPECT_THAT((*at_the_end)->Next(absl::ZeroDuration()).value(), IsEmpty());
-}
-
-TEST_P(JournalConformance, HoldsThousandsOfModels) {
-  // Of a fleet few: each takes a round trip, and more than a byte counts are enough.
-  const int kModels = GetParam().is_a_log ? 300 : GetParam().models;
-  for (int i = 0; i < kModels; ++i) {
-    const uint64_t id = CreateModel(*journal_, absl::StrCat("model-", i)).id();
-    ASSERT_OK(CommitOne(*journal_, MakeEntry(id, {MakeRecord(1, 1 + i % 5)}), /*sync=*/false));
-  }
-  ASSERT_EQ(journal_->Count().value(), static_cast<uint64_t>(kModels));
-  std::set<std::string> names;
-  std::string after;
-  while (true) {
-    const std::vector<std::string> page = Names(after, 171);
-    if (page.empty()) break;
-    EXPECT_LT(after, page.front());
-    names.insert(page.begin(), page.end());
-    after = page.back();
-  }
-  EXPECT_EQ(names.size(), static_cast<size_t>(kModels));
-  // Ids that differ in their last byte only must not reach into each other.
-  for (int i = 0; i < kModels; i += 2) ASSERT_OK(journal_->Delete(absl::StrCat("model-", i)));
-  for (int i = 1; i < kModels; i += 2) {
-    const auto header = journal_->Find(absl::StrCat("model-", i));
-    ASSERT_OK(header.status());
-    ASSERT_THAT(Revisions(header->id()), ElementsAre(1 + i % 5));
-    ASSERT_EQ(journal_->LoadCommittedState(header->id())->positions.size(), 1U);
-  }
-  EXPECT_EQ(journal_->Count().value(), static_cast<uint64_t>(kModels / 2));
 }
 
 }  // namespace

@@ -21,7 +21,7 @@
 #include "absl/strings/str_join.h"
 #include "core/features/text.h"
 #include "core/journal/memory_journal.h"
-#include "core/journal/rocksdb_journal.h"
+#include "core/journal/rocksdb/rocksdb_journal.h"
 #include "core/learner/catalogue.h"
 #include "core/model/model.h"
 #include "core/store/model_history.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "core/journal/rocksdb_journal.h"
+#include "core/journal/rocksdb/rocksdb_journal.h"
 #include "core/store/model_history.h"
 #include "gtest/gtest.h"
 #include "tests/core/store/store_fixture.h"

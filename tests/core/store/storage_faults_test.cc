@@ -16,7 +16,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/journal/memory_journal.h"
-#include "core/journal/rocksdb_journal.h"
+#include "core/journal/rocksdb/rocksdb_journal.h"
 #include "core/store/store.h"
 #include "gtest/gtest.h"
 #include "tests/support/faulty_file_system.h"
@@ -127,7 +127,6 @@ class StorageFaults : public ::testing::TestWithParam<Durability> {
     options.env = env_.get();
     options.boot_id = absl::StrCat("boot-", boot_);
     options.write_buffer_bytes = 64 << 10;
-    options.logged_snapshot_bytes = 2 << 10;
     options.reserve_bytes = 0;
     absl::StatusOr<std::unique_ptr<RocksDbJournal>> journal = RocksDbJournal::Open(options);
     if (!journal.ok()) return journal.status();

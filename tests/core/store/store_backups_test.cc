@@ -2,8 +2,8 @@
 #include <memory>
 #include <string>
 
-#include "core/journal/backups.h"
-#include "core/journal/rocksdb_journal.h"
+#include "core/journal/rocksdb/backups.h"
+#include "core/journal/rocksdb/rocksdb_journal.h"
 #include "core/store/store.h"
 #include "gtest/gtest.h"
 #include "tests/support/journals.h"

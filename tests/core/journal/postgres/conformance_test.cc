@@ -37,11 +37,12 @@ std::unique_ptr<Journal> OpenIn(const std::string& schema, uint32_t partitions) 
   return *std::move(opened);
 }
 
-INSTANTIATE_TEST_SUITE_P(Homes, JournalConformance,
-                         ::testing::Values(Home{
-                             .name = "Postgres",
-                             .open = [](const std::string&) { return OpenIn(NewSchema(), 3); },
-                             .models = 300}),
+const Home kHome{.name = "Postgres",
+                 .open = [](const std::string&) { return OpenIn(NewSchema(), 3); },
+                 .models = 300};
+INSTANTIATE_TEST_SUITE_P(Homes, JournalConformance, ::testing::Values(kHome),
+                         [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(Homes, TailConformance, ::testing::Values(kHome),
                          [](const auto& info) { return info.param.name; });
 
 INSTANTIATE_TEST_SUITE_P(Homes, Openers,

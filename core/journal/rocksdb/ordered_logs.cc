@@ -1,4 +1,4 @@
-#include "core/journal/rocksdb_logs.h"
+#include "core/journal/rocksdb/ordered_logs.h"
 
 #include <rocksdb/env.h>
 #include <rocksdb/file_system.h>

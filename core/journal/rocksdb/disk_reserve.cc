@@ -1,4 +1,4 @@
-#include "core/journal/disk_reserve.h"
+#include "core/journal/rocksdb/disk_reserve.h"
 
 #include <fcntl.h>
 #include <unistd.h>

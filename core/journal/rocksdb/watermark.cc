@@ -1,4 +1,4 @@
-#include "core/journal/watermark.h"
+#include "core/journal/rocksdb/watermark.h"
 
 #include <rocksdb/db.h>
 #include <rocksdb/env.h>
@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "core/journal/data_directory.h"
+#include "core/journal/rocksdb/data_directory.h"
 
 namespace perceptrond {
 namespace {

@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "core/journal/data_directory.h"
+#include "core/journal/journal.h"
 
 namespace rocksdb {
 class BackupEngine;
@@ -19,20 +19,6 @@ class Env;
 }  // namespace rocksdb
 
 namespace perceptrond {
-
-struct Backup {
-  // Ascends; numbers are not used again.
-  uint32_t number = 0;
-  absl::Time time;
-  // Of its files, which others may share.
-  uint64_t bytes = 0;
-  // The id of the journal, and the sequence number of the last write that the backup surely has.
-  std::string journal_id;
-  uint64_t sequence = 0;
-  // Files of it are missing or have another size, or what lists them is damaged: only `number` is
-  // known.
-  bool damaged = false;
-};
 
 // Every method may return UNAVAILABLE (the directory cannot be read or written, or another process
 // changes it) or DATA_LOSS (a file of a backup fails its checks).

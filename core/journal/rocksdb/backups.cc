@@ -1,4 +1,4 @@
-#include "core/journal/backups.h"
+#include "core/journal/rocksdb/backups.h"
 
 #include <rocksdb/db.h>
 #include <rocksdb/env.h>
@@ -11,7 +11,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "core/journal/rocksdb_journal.h"
+#include "core/journal/rocksdb/rocksdb_journal.h"
 #include "core/sync/cancellation.h"
 
 namespace perceptrond {

@@ -1,4 +1,4 @@
-#include "core/journal/rocksdb_notes.h"
+#include "core/journal/rocksdb/notes.h"
 
 #include <cstdio>
 #include <filesystem>

@@ -1,5 +1,5 @@
-// How the RocksDB journal opens its directory: the lock, the database, the format, and what an
-// operator is notified of damage.
+// How the RocksDB table opens its directory: the lock, the database, what is missing in it, and what an
+// operator is told of damage.
 #include <fcntl.h>
 #include <rocksdb/cache.h>
 #include <rocksdb/db.h>
@@ -7,6 +7,7 @@
 #include <rocksdb/filter_policy.h>
 #include <rocksdb/listener.h>
 #include <rocksdb/table.h>
+#include <rocksdb/write_batch.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -18,17 +19,17 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "core/file/read_file.h"
-#include "core/journal/data_directory.h"
-#include "core/journal/disk_reserve.h"
-#include "core/journal/rocksdb_journal.h"
-#include "core/journal/rocksdb_notes.h"
+#include "core/journal/rocksdb/data_directory.h"
+#include "core/journal/rocksdb/disk_reserve.h"
+#include "core/journal/rocksdb/notes.h"
+#include "core/journal/rocksdb/rocksdb_table.h"
 
 namespace perceptrond {
 namespace {
 
 using rocksdb::WALRecoveryMode;
 
-// A journal that can only be read looks this often whether it can be written again.
+// A table that can only be read looks this often whether it can be written again.
 constexpr absl::Duration kReopenInterval = absl::Seconds(1);
 
 // Has all logs in the directory on disk. Writes nothing.
@@ -58,7 +59,7 @@ uint64_t LogBytes(rocksdb::Env* env, const std::string& directory) {
   return bytes;
 }
 
-rocksdb::Options DatabaseOptions(const RocksDbJournal::Options& options, rocksdb::Env* env,
+rocksdb::Options DatabaseOptions(const RocksDbTable::Options& options, rocksdb::Env* env,
                                  bool create, WALRecoveryMode mode) {
   rocksdb::Options db;
   db.env = env;
@@ -121,7 +122,7 @@ absl::Status MixedDirectories(const std::string& directory, const std::string& m
 }  // namespace
 
 // Tells the watermark where a log ends, which is where a memtable is sealed, and of the index of tables.
-class RocksDbJournal::FileChanges final : public rocksdb::EventListener {
+class RocksDbTable::FileChanges final : public rocksdb::EventListener {
  public:
   // Before the first write.
   void Follow(std::shared_ptr<WatermarkFile> watermark) {
@@ -150,13 +151,10 @@ class RocksDbJournal::FileChanges final : public rocksdb::EventListener {
   std::shared_ptr<WatermarkFile> watermark_ ABSL_GUARDED_BY(mutex_);
 };
 
-RocksDbJournal::RocksDbJournal(DirectoryLock lock, Options options)
-    : lock_(std::move(lock)),
-      options_(std::move(options)),
-      logs_(env()),
-      recent_(std::make_shared<RecentEntries>(options_.tail_bytes)) {}
+RocksDbTable::RocksDbTable(DirectoryLock lock, Options options)
+    : lock_(std::move(lock)), options_(std::move(options)), logs_(env()) {}
 
-RocksDbJournal::~RocksDbJournal() {
+RocksDbTable::~RocksDbTable() {
   bool on_disk = false;
   {
     MutexLock lock(&db_mutex_);
@@ -166,18 +164,11 @@ RocksDbJournal::~RocksDbJournal() {
   if (on_disk) watermark_->Close(LogBytes(env(), options_.directory));
 }
 
-absl::Status RocksDbJournal::ToAbsl(const rocksdb::Status& status) {
-  if (status.ok()) return absl::OkStatus();
-  if (status.IsCorruption())
-    return absl::DataLossError(absl::StrCat("journal: ", status.ToString()));
-  return absl::UnavailableError(absl::StrCat("journal: ", status.ToString()));
-}
-
-rocksdb::Env* RocksDbJournal::env() const {
+rocksdb::Env* RocksDbTable::env() const {
   return options_.env != nullptr ? options_.env : rocksdb::Env::Default();
 }
 
-absl::StatusOr<std::unique_ptr<RocksDbJournal>> RocksDbJournal::Open(const Options& options) {
+absl::StatusOr<std::unique_ptr<RocksDbTable>> RocksDbTable::Open(const Options& options) {
   if (!options.read_only) {
     if (absl::Status status = CreateDataDirectory(options.directory); !status.ok()) return status;
   }
@@ -191,25 +182,14 @@ absl::StatusOr<std::unique_ptr<RocksDbJournal>> RocksDbJournal::Open(const Optio
   // Another server may have used it meanwhile.
   content = ReadDirectory(options.directory);
   if (!content.ok()) return content.status();
-  if (!options.import.has_value() && HasImportMark(options.directory)) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(options.directory,
-                     " has a copy that is not whole: run the command that makes it again, or empty "
-                     "the directory"));
-  }
   if (!options.read_only) RestrictToOwner(options.directory);
-  std::unique_ptr<RocksDbJournal> journal(new RocksDbJournal(*std::move(lock), options));
-  if (absl::Status status = journal->OpenDirectory(*content); !status.ok())
+  std::unique_ptr<RocksDbTable> table(new RocksDbTable(*std::move(lock), options));
+  if (absl::Status status = table->OpenDirectory(*content); !status.ok())
     return WithDamageAdvice(status, options.directory);
-  MutexLock commit(&journal->commit_mutex_);
-  journal->last_commit_ = journal->logged_;
-  if (absl::Status status = journal->ReadAliases(); !status.ok()) return status;
-  // What cannot be dropped now takes space alone.
-  if (!journal->is_read_only_) journal->DropUnfinished().IgnoreError();
-  return journal;
+  return table;
 }
 
-absl::Status RocksDbJournal::OpenDirectory(const DirectoryContent& content) {
+absl::Status RocksDbTable::OpenDirectory(const DirectoryContent& content) {
   if (options_.read_only && !content.has_database) {
     return absl::NotFoundError(
         absl::StrCat(options_.directory, " has no journal: name the directory of a journal"));
@@ -233,7 +213,7 @@ absl::Status RocksDbJournal::OpenDirectory(const DirectoryContent& content) {
   return why.empty() ? opened : OpenForReading(content, std::move(why));
 }
 
-absl::Status RocksDbJournal::CheckComplete(const Watermark& watermark) {
+absl::Status RocksDbTable::CheckComplete(const Watermark& watermark) {
   watermark_before_ = watermark;
   recovery_ = Recovery::kUpToDamage;
   const IndexEnd index = IndexEnd::In(env(), options_.directory);
@@ -244,7 +224,7 @@ absl::Status RocksDbJournal::CheckComplete(const Watermark& watermark) {
                        watermark.index.number, " and ", watermark.index.bytes, " bytes, and has ",
                        index.number, " and ", index.bytes));
     }
-    lost_index_ = true;
+    is_index_lost_ = true;
   }
   if (watermark.closed && LogBytes(env(), options_.directory) == watermark.log_bytes &&
       !options_.accept_data_loss) {
@@ -258,7 +238,7 @@ absl::Status RocksDbJournal::CheckComplete(const Watermark& watermark) {
   return CheckSequence((*db)->GetLatestSequenceNumber());
 }
 
-absl::Status RocksDbJournal::CheckSequence(uint64_t sequence) {
+absl::Status RocksDbTable::CheckSequence(uint64_t sequence) {
   if (!watermark_before_.has_value()) return absl::OkStatus();
   const uint64_t required = watermark_before_->required(boot_id());
   lost_writes_ = required > sequence ? required - sequence : 0;
@@ -274,7 +254,7 @@ absl::Status RocksDbJournal::CheckSequence(uint64_t sequence) {
                    "--accept-data-loss=yes"));
 }
 
-absl::StatusOr<std::shared_ptr<rocksdb::DB>> RocksDbJournal::OpenDatabase(
+absl::StatusOr<std::shared_ptr<rocksdb::DB>> RocksDbTable::OpenDatabase(
     Access access, std::shared_ptr<FileChanges> changes) const {
   const WALRecoveryMode mode =
       recovery_ == Recovery::kComplete     ? WALRecoveryMode::kAbsoluteConsistency
@@ -292,7 +272,7 @@ absl::StatusOr<std::shared_ptr<rocksdb::DB>> RocksDbJournal::OpenDatabase(
   return std::shared_ptr<rocksdb::DB>(db);
 }
 
-absl::Status RocksDbJournal::OpenForWriting(const DirectoryContent& content, Access access) {
+absl::Status RocksDbTable::OpenForWriting(const DirectoryContent& content, Access access) {
   // What is recovered stays in the logs.
   if (access == Access::kWriteOnFullDisk) {
     if (absl::Status status = SyncLogs(options_.directory); !status.ok()) return status;
@@ -319,16 +299,36 @@ absl::Status RocksDbJournal::OpenForWriting(const DirectoryContent& content, Acc
   return absl::OkStatus();
 }
 
-std::shared_ptr<rocksdb::DB> RocksDbJournal::Exchange(std::shared_ptr<rocksdb::DB> db) {
+std::shared_ptr<rocksdb::DB> RocksDbTable::Exchange(std::shared_ptr<rocksdb::DB> db) {
   MutexLock lock(&db_mutex_);
   return std::exchange(db_, std::move(db));
 }
 
-absl::Status RocksDbJournal::WriteFirst(const DirectoryContent& content, const std::string& id,
-                                        uint64_t recovered) {
+absl::Status RocksDbTable::CheckOwn() {
+  const absl::StatusOr<std::optional<std::string>> first = Get(options_.first_key);
+  if (!first.ok()) return first.status();
+  bool is_empty = true;
+  const auto on_row = [&](absl::string_view, absl::string_view) { return is_empty = false; };
+  absl::Status status = Scan({"", std::string(1, '\xff')}, on_row);
+  if (!status.ok() || is_empty || first->has_value()) return status;
+  return absl::FailedPreconditionError(absl::StrCat(
+      options_.directory, " has a database of another program: name an empty directory"));
+}
+
+absl::Status RocksDbTable::WriteFirst(const DirectoryContent& content, const std::string& id,
+                                      uint64_t recovered) {
   logged_ = recovered;
-  if (absl::Status status = CheckFormat(); !status.ok()) return status;
-  if (absl::Status status = ReadHistory(/*writable=*/true); !status.ok()) return status;
+  if (!content.id.has_value()) {
+    if (absl::Status status = CheckOwn(); !status.ok()) return status;
+  }
+  if (lost_writes_ > 0 || may_lack_updates_ || is_index_lost_ ||
+      (options_.accept_data_loss && content.has_database && !watermark_before_.has_value())) {
+    rocksdb::WriteBatch batch;
+    for (const TableRow& row : options_.rows_after_loss) batch.Put(row.key, row.value);
+    absl::Status status =
+        batch.Count() == 0 ? absl::OkStatus() : WriteUnchecked(batch, /*sync=*/true);
+    if (!status.ok()) return status;
+  }
   Watermark watermark;
   watermark.id = id;
   watermark.written = logged_;
@@ -348,15 +348,15 @@ absl::Status RocksDbJournal::WriteFirst(const DirectoryContent& content, const s
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::string> RocksDbJournal::CheckId(rocksdb::DB& db,
-                                                    const DirectoryContent& content) const {
+absl::StatusOr<std::string> RocksDbTable::CheckId(rocksdb::DB& db,
+                                                  const DirectoryContent& content) const {
   std::string id;
   if (const rocksdb::Status status = db.GetDbIdentity(id); !status.ok()) return ToAbsl(status);
   if (content.id.value_or(id) != id) return MixedDirectories(options_.directory, *content.id, id);
   return id;
 }
 
-absl::Status RocksDbJournal::OpenForReading(const DirectoryContent& content, std::string why) {
+absl::Status RocksDbTable::OpenForReading(const DirectoryContent& content, std::string why) {
   absl::StatusOr<std::shared_ptr<rocksdb::DB>> db = OpenDatabase(Access::kRead, nullptr);
   if (!db.ok()) return db.status();
   if (absl::Status status = CheckSequence((*db)->GetLatestSequenceNumber()); !status.ok())
@@ -369,11 +369,10 @@ absl::Status RocksDbJournal::OpenForReading(const DirectoryContent& content, std
     read_only_ = std::move(why);
   }
   is_read_only_.store(true, std::memory_order_release);
-  if (absl::Status status = CheckFormat(); !status.ok()) return status;
-  return ReadHistory(/*writable=*/false);
+  return absl::OkStatus();
 }
 
-std::string RocksDbJournal::WhyReadOnly() const {
+std::string RocksDbTable::WhyReadOnly() const {
   const std::string& directory = options_.directory;
   // Of a file system that is read-only this is so for every user.
   if (access(directory.c_str(), W_OK) != 0)
@@ -385,7 +384,7 @@ std::string RocksDbJournal::WhyReadOnly() const {
                       options_.reserve_bytes >> 20, " MiB");
 }
 
-absl::Status RocksDbJournal::LeaveReadOnly(bool is_deletion) {
+absl::Status RocksDbTable::LeaveReadOnly(bool is_deletion) {
   MutexLock reopen(&reopen_mutex_);
   if (!is_read_only_.load(std::memory_order_acquire)) return absl::OkStatus();
   std::string why;
@@ -408,14 +407,9 @@ absl::Status RocksDbJournal::LeaveReadOnly(bool is_deletion) {
   return OpenForWriting(*content, Access::kWriteOnFullDisk).ok() ? absl::OkStatus() : refused;
 }
 
-std::string RocksDbJournal::HistoryId() {
+JournalStats RocksDbTable::Stats() {
   MutexLock lock(&db_mutex_);
-  return history_id_;
-}
-
-JournalStats RocksDbJournal::Stats() {
-  MutexLock lock(&db_mutex_);
-  return {lost_writes_, may_lack_updates_ || lost_index_, read_only_};
+  return {lost_writes_, may_lack_updates_ || is_index_lost_, read_only_};
 }
 
 }  // namespace perceptrond

@@ -60,12 +60,6 @@ absl::Status WriteMarker(rocksdb::Env* env, const std::string& directory, const 
 absl::Status WriteWholeFile(rocksdb::Env* env, const std::string& directory, absl::string_view name,
                             const std::string& text);
 
-// The file "IMPORT" of a directory says that its journal is a copy that is not whole yet: only who
-// goes on with it opens it. UNAVAILABLE.
-bool HasImportMark(const std::string& directory);
-absl::Status WriteImportMark(rocksdb::Env* env, const std::string& directory);
-absl::Status RemoveImportMark(rocksdb::Env* env, const std::string& directory);
-
 struct DirectoryContent {
   // The marker's id, if there is a marker.
   std::optional<std::string> id;

@@ -1,4 +1,4 @@
-#include "core/journal/data_directory.h"
+#include "core/journal/rocksdb/data_directory.h"
 
 #include <fcntl.h>
 #include <rocksdb/env.h>
@@ -26,7 +26,6 @@ namespace fs = std::filesystem;
 
 constexpr char kLock[] = "server.lock";
 constexpr char kMarker[] = "JOURNAL";
-constexpr char kImport[] = "IMPORT";
 // Several times what it has.
 constexpr size_t kMaxMarkerBytes = 1024;
 constexpr char kMarkerTitle[] = "perceptrond journal, format ";
@@ -140,25 +139,6 @@ absl::Status WriteWholeFile(rocksdb::Env* env, const std::string& directory, abs
   if (status.ok()) status = entries->Fsync();
   if (status.ok()) return absl::OkStatus();
   return absl::UnavailableError(absl::StrCat("cannot write ", path, ": ", status.ToString()));
-}
-
-bool HasImportMark(const std::string& directory) {
-  std::error_code error;
-  return fs::exists(absl::StrCat(directory, "/", kImport), error);
-}
-
-absl::Status WriteImportMark(rocksdb::Env* env, const std::string& directory) {
-  return WriteWholeFile(env, directory, kImport, "");
-}
-
-absl::Status RemoveImportMark(rocksdb::Env* env, const std::string& directory) {
-  std::unique_ptr<rocksdb::Directory> entries;
-  rocksdb::Status status = env->DeleteFile(absl::StrCat(directory, "/", kImport));
-  if (status.ok()) status = env->NewDirectory(directory, &entries);
-  if (status.ok()) status = entries->Fsync();
-  if (status.ok()) return absl::OkStatus();
-  return absl::UnavailableError(
-      absl::StrCat("cannot remove ", directory, "/", kImport, ": ", status.ToString()));
 }
 
 absl::StatusOr<DirectoryContent> ReadDirectory(const std::string& directory) {
