@@ -25,8 +25,7 @@ namespace {
 // How long to wait for the previous server to drain and release the data directory.
 constexpr absl::Duration kDataDirectoryTimeout = absl::Seconds(5);
 
-// How long a fleet's counts of correct rows wait to be written: what the death of a writer may take
-// of them.
+// How long counts of correct rows wait to be written: what a crash may take of them.
 constexpr absl::Duration kCountersDelay = absl::Seconds(1);
 
 // How long to wait for a database that cannot be reached.
@@ -158,6 +157,7 @@ Store::Options StoreOptions(const Options& options) {
   Store::Options store;
   store.committer.durability = DurabilityOf(options.durability);
   store.committer.interval = options.durability_interval;
+  store.committer.counters_delay = kCountersDelay;
   store.limits.max_example_features = options.max_example_features;
   store.limits.max_message_cost = options.max_message_cost;
   store.memory_budget = options.memory_budget;
@@ -175,7 +175,6 @@ Store::Options StoreOptions(const Options& options) {
   store.max_history_bytes = options.max_history_bytes;
   store.backup_directory = options.backup_dir;
   if (options.journal == JournalKind::kPostgres) {
-    store.committer.counters_delay = kCountersDelay;
     FleetOptions fleet;
     fleet.address =
         options.fleet_advertise.empty() ? options.fleet_address : options.fleet_advertise;

@@ -42,7 +42,7 @@ Committer::~Committer() {
 }
 
 bool Committer::Defer(const std::shared_ptr<Model>& model) {
-  if (options_.counters_delay == absl::ZeroDuration()) return false;
+  if (!Defers()) return false;
   // While the journal does not answer, counts do not wait for it without an end.
   const int64_t since = writing_since_nanos_.load(std::memory_order_relaxed);
   if (since != 0 &&
@@ -87,8 +87,10 @@ void Committer::Submit(std::shared_ptr<Model> model, Done done, bool whole) {
 
 absl::Duration Committer::oldest_wait() const {
   MutexLock lock(&mutex_);
+  const int64_t written_since = writing_since_nanos_.load(std::memory_order_relaxed);
   const absl::Time oldest =
-      queue_.empty() ? writing_since_ : std::min(writing_since_, queue_.front().time);
+      std::min({writing_since_, queue_.empty() ? absl::InfiniteFuture() : queue_.front().time,
+                written_since == 0 ? absl::InfiniteFuture() : absl::FromUnixNanos(written_since)});
   // Zero also if the clock was set back.
   return std::max(absl::Now() - oldest, absl::ZeroDuration());
 }
@@ -207,7 +209,7 @@ void Committer::CommitAll(const std::vector<Submission>& submissions,
   for (const Submission& submission : submissions) {
     const std::shared_ptr<Model>& model = submission.model;
     Ledger& ledger = model->ledger();
-    const bool defers = !submission.whole && options_.counters_delay > absl::ZeroDuration();
+    const bool defers = !submission.whole && Defers();
     if ((defers ? ledger.must_be_written() : ledger.has_moved()) || ledger.torn() ||
         !model->closed().ok()) {
       add(model);
@@ -264,6 +266,7 @@ void Committer::Write(Batch& batch, Results& results) {
                             : absl::UnavailableError("the journal takes no more now");
   }
   writing_since_nanos_.store(0, std::memory_order_relaxed);
+  is_failing_.store(!written.ok(), std::memory_order_relaxed);
   busy_nanos_.fetch_add(absl::ToInt64Nanoseconds(absl::Now() - begin), std::memory_order_relaxed);
   (written.ok() ? commits_ : failures_).fetch_add(1, std::memory_order_relaxed);
   for (size_t i = 0; i < batch.models.size(); ++i) {

@@ -56,7 +56,7 @@ class Committer {
     absl::Duration interval = absl::Milliseconds(100);
     // Above zero: counters and positions that correct rows alone have moved are written with the model's next update,
     // or this much later, so that a stream without updates writes next to nothing. A crash may lose them. A producer
-    // that resumes says what was acknowledged to it.
+    // that resumes says what was acknowledged to it. From a failed write until the next one that works nothing is deferred.
     absl::Duration counters_delay = absl::ZeroDuration();
   };
   using Done = absl::AnyInvocable<void(absl::Status)>;
@@ -95,7 +95,7 @@ class Committer {
   absl::Duration busy() const {
     return absl::Nanoseconds(busy_nanos_.load(std::memory_order_relaxed));
   }
-  // How long the oldest submission without an answer has waited; zero if there is none.
+  // How long the oldest submission without an answer, or what is being written, has waited; zero if there is none.
   absl::Duration oldest_wait() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -115,6 +115,10 @@ class Committer {
     std::shared_ptr<Model> model;
   };
 
+  bool Defers() const {
+    return options_.counters_delay > absl::ZeroDuration() &&
+           !is_failing_.load(std::memory_order_relaxed);
+  }
   void Run() ABSL_LOCKS_EXCLUDED(mutex_);
   void DeferCounts(const std::shared_ptr<Model>& model) ABSL_LOCKS_EXCLUDED(mutex_);
   // Waits until something is to be written, `deadline`, or the end.
@@ -149,6 +153,8 @@ class Committer {
   std::atomic<int64_t> busy_nanos_ = 0;
   // When the batch that is being written was begun, in Unix time; 0: none is.
   std::atomic<int64_t> writing_since_nanos_ = 0;
+  // The last write failed.
+  std::atomic<bool> is_failing_ = false;
 
   mutable Mutex mutex_;
   // Each model once (ModelCore::counts_deferred), by the time when it is due.

@@ -120,8 +120,12 @@ absl::Status Store::DeleteLoaded(absl::string_view name, const ModelGuard& guard
   absl::StatusOr<std::shared_ptr<Model>> model = Acquire(name);
   if (!model.ok() && !KeepGoing()) return StoppedError();
   if (model.ok()) {
+    const bool writes = (*model)->core().CheckWritable().ok();
+    // If it is not deleted after all, what was acknowledged stays.
+    StopLearning((*model)->core(), ModelNotFound(name));
+    if (writes) (void)committer_->Commit(*model);
     (*model)->Close(ModelNotFound(name));
-    if ((*model)->core().CheckWritable().ok()) (void)committer_->Commit(*model);
+    if (writes) (void)committer_->Commit(*model);
     // Others may have waited for the same load, and have used the model before it was closed.
     if (is_in_use != nullptr && is_in_use()) {
       cache_.CloseAndRemove(name, ModelNotFound(name));
@@ -377,6 +381,8 @@ void Store::OnCommitFailure(Model& model, const absl::Status& why) {
     failed_.insert(model.id());
   }
   RemoveFromMemory(model, why);
+  // Correct rows were acknowledged that the next one may lack: a producer that resumes says which.
+  streams_.EndAll(model.uid(), why);
   if (fleet_ != nullptr) fleet_->OnWriteFailure(model.id());
 }
 

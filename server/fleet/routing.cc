@@ -65,6 +65,9 @@ class RoutingReactor final : public Reactor, public std::enable_shared_from_this
   void OnWriteDone(bool ok) override {
     if (const std::shared_ptr<Reactor> bound = this->bound()) bound->OnWriteDone(ok);
   }
+  void OnFlush() override {
+    if (const std::shared_ptr<Reactor> bound = this->bound()) bound->OnFlush();
+  }
   void OnAlarm(bool ok) override {
     if (const std::shared_ptr<Reactor> bound = this->bound()) bound->OnAlarm(ok);
   }

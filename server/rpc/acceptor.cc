@@ -14,6 +14,9 @@
 namespace perceptrond {
 namespace {
 
+// How long an answer may wait for others, to be sent with them.
+constexpr std::chrono::microseconds kMostHeld{200};
+
 void RefuseUnknown(Call& call) {
   call.Bind(std::make_shared<Reactor>());
   call.Finish(ToGrpc(MakeError(absl::StatusCode::kUnimplemented, "UNKNOWN_METHOD",
@@ -130,12 +133,24 @@ void Acceptor::EndLateRequests(absl::Duration timeout) {
 void Acceptor::Poll() {
   using Clock = std::chrono::steady_clock;
   SpinPolicy policy(spin_.max_duration);
+  std::vector<Event*> to_flush;
+  events_to_flush = &to_flush;
+  Clock::time_point held_since;
   void* event = nullptr;
   bool ok = false;
   for (;;) {
     const Clock::time_point start = Clock::now();
     auto next = grpc::CompletionQueue::TIMEOUT;
-    if (policy.duration() > Clock::duration::zero()) {
+    if (to_flush.empty()) {
+      held_since = start;
+    } else {
+      if (start - held_since < kMostHeld)
+        next = queue_->AsyncNext(&event, &ok, gpr_inf_past(GPR_CLOCK_MONOTONIC));
+      if (next != grpc::CompletionQueue::GOT_EVENT) {
+        for (Event* const held : std::exchange(to_flush, {})) held->OnEvent(/*ok=*/true);
+      }
+    }
+    if (next == grpc::CompletionQueue::TIMEOUT && policy.duration() > Clock::duration::zero()) {
       do {
         next = queue_->AsyncNext(&event, &ok, gpr_inf_past(GPR_CLOCK_MONOTONIC));
       } while (next == grpc::CompletionQueue::TIMEOUT && Clock::now() - start < policy.duration());
@@ -143,12 +158,13 @@ void Acceptor::Poll() {
     }
     if (next == grpc::CompletionQueue::TIMEOUT)
       next = queue_->AsyncNext(&event, &ok, gpr_inf_future(GPR_CLOCK_MONOTONIC));
-    if (next != grpc::CompletionQueue::GOT_EVENT) return;
+    if (next != grpc::CompletionQueue::GOT_EVENT) break;
     polled_event_time = Clock::now();
     policy.OnEvent(polled_event_time - start);
     static_cast<Event*>(event)->OnEvent(ok);
     policy.OnHandled(spin_.is_idle);
   }
+  events_to_flush = nullptr;
 }
 
 }  // namespace perceptrond

@@ -154,6 +154,13 @@ void Call::StartWrite(const grpc::ByteBuffer& message, bool more) {
   stream_.Write(message, options, Hold(write_done_));
 }
 
+bool Call::FlushLater() {
+  if (events_to_flush == nullptr) return false;
+  Hold(flush_due_);
+  events_to_flush->push_back(&flush_due_);
+  return true;
+}
+
 void Call::StartAlarm(absl::Time when) {
   alarm_.Set(acceptor_.queue(), absl::ToChronoTime(when), Hold(alarm_expired_));
 }

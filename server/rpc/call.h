@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -38,10 +39,13 @@ class Event {
   ~Event() = default;
 };
 
+// Of this polling thread: what Call::FlushLater was called for. Null on other threads.
+inline constinit thread_local std::vector<Event*>* events_to_flush = nullptr;
+
 // Receives the callbacks of one call. Callbacks must not block: the polling thread that runs them
 // serves other calls too (Workers in server/rpc/backend.h run what takes longer).
 //
-// Thread contract: OnReadDone, OnWriteDone, OnAlarm and OnCancel may run at the same time as one
+// Thread contract: OnReadDone, OnWriteDone, OnAlarm, OnFlush and OnCancel may run at the same time as one
 // another; each of them runs on one thread at a time.
 class Reactor {
  public:
@@ -52,6 +56,8 @@ class Reactor {
   virtual void OnWriteDone(bool /*ok*/) {}
   // The alarm expired; `ok` is false if it was cancelled.
   virtual void OnAlarm(bool /*ok*/) {}
+  // The events that there were when Call::FlushLater was called are handled.
+  virtual void OnFlush() {}
   // The request that Call::StartReadRequest waits for takes too long. Runs on another thread, and at
   // the same time as any other callback.
   virtual void OnRequestTimeout() {}
@@ -87,6 +93,9 @@ class Call {
   // message, before the first one, it fails if the client is gone: a read that fails does not tell
   // that from a client that has sent all.
   void StartWrite(const grpc::ByteBuffer& message, bool more = false);
+  // From a callback: has the polling thread call OnFlush as soon as it would wait for another event, at most 200 us later,
+  // so that several answers can be sent as one. False, and nothing happens, on a thread that does not poll.
+  bool FlushLater();
   void StartAlarm(absl::Time when);
   // Has no effect if the alarm has expired.
   void CancelAlarm();
@@ -164,6 +173,7 @@ class Call {
   void OnReturned(bool ok);
   void OnWriteDone(bool ok);
   void OnAlarm(bool ok) { reactor_->OnAlarm(ok); }
+  void OnFlush(bool /*ok*/) { reactor_->OnFlush(); }
   void OnFinished(bool ok);
   void OnCallDone(bool ok);
   // Whether the call may be made, by the limits on connections and by who calls; otherwise it is
@@ -226,6 +236,7 @@ class Call {
   CallEvent<&Call::OnReturned> message_returned_{*this};
   CallEvent<&Call::OnWriteDone> write_done_{*this};
   CallEvent<&Call::OnAlarm> alarm_expired_{*this};
+  CallEvent<&Call::OnFlush> flush_due_{*this};
   CallEvent<&Call::OnFinished> finished_{*this};
   CallEvent<&Call::OnCallDone> call_done_{*this};
 };

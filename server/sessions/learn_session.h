@@ -34,7 +34,8 @@ class LearnSession final : public CommitWaiter, public std::enable_shared_from_t
   using Request = RequestWithExamples<Message>;
   using Response = ::perceptron::v1::LearnStreamResponse;
 
-  // Whether a message's answer is ready when Accept returns. Here it waits for the commit.
+  // Whether a message's answer is ready when Accept returns. Here it may wait for the commit, and one response has all
+  // answers that are ready.
   static constexpr bool kAnswersSynchronously = false;
   // What an answer waits for once its message was handled.
   static constexpr Part kAwaited = Part::kCommit;

@@ -75,8 +75,15 @@ class StreamReactor final : public Reactor,
       if (working_ || inbox_.bytes() > kMaxInlineBytes || MustWait() || !session_->CanRunInline())
         return Pump();
       working_ = true;
+      if constexpr (!Session::kAnswersSynchronously) is_held_ = is_held_ || call_.FlushLater();
     }
     HandleInbox(WorkSize::kSmall);
+  }
+
+  void OnFlush() override {
+    MutexLock lock(&mutex_);
+    is_held_ = false;
+    Pump();
   }
 
   void OnWriteDone(bool ok) override {
@@ -314,7 +321,7 @@ class StreamReactor final : public Reactor,
   // Starts every operation that can be started. No callback runs from within the calls made here.
   void Pump() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (finished_) return;
-    state_ = session_->Poll(broken_.has_value() || writing_ ? nullptr : &response_);
+    state_ = session_->Poll(broken_.has_value() || writing_ || is_held_ ? nullptr : &response_);
     state_.has_response ? timings_.OnReady(state_.ready_answers, response_)
                         : timings_.OnReady(state_.ready_answers);
     if (!state_.failure.ok()) EndWith(state_.failure);
@@ -394,6 +401,8 @@ class StreamReactor final : public Reactor,
   // A thread is in HandleInbox, or a worker is scheduled to be.
   bool working_ ABSL_GUARDED_BY(mutex_) = false;
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  // No answer is sent before the polling thread has handled the events that there are.
+  bool is_held_ ABSL_GUARDED_BY(mutex_) = false;
   // An alarm is pending, until which nothing is read or handled.
   bool paused_ ABSL_GUARDED_BY(mutex_) = false;
   uint32_t writes_ ABSL_GUARDED_BY(mutex_) = 0;

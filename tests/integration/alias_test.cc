@@ -150,7 +150,7 @@ TEST_F(AliasTest, AStreamThatLearnsStaysOnItsModelAlsoWhenItReconnects) {
   EXPECT_EQ(Outcome(stream.Ask("model: 'aliases/x'" + Row(1))), "OK");
   EXPECT_TRUE(stream.Finish().ok());
   Set("x", "b");
-  server_.Kill();
+  ASSERT_EQ(server_.Terminate(), 0);
   Restart();
   ASSERT_TRUE((*reconnecting)->Push(row).ok());
   const auto totals = (*reconnecting)->Finish();
@@ -220,7 +220,7 @@ TEST_F(AliasTest, GoesToTheChallengerThatErrsLess) {
   EXPECT_EQ(Challenge(a + "min_examples: 1000").outcome(), v1::CHALLENGE_OUTCOME_TOO_FEW_EXAMPLES);
   EXPECT_EQ(Challenge(a + "margin: 0.999").outcome(), v1::CHALLENGE_OUTCOME_CHAMPION_WON);
   // The windows of both are kept.
-  server_.Kill();
+  ASSERT_EQ(server_.Terminate(), 0);
   Restart();
   EXPECT_EQ(Challenge(a + "margin: 0.1 validate_only: true").outcome(),
             v1::CHALLENGE_OUTCOME_CHALLENGER_WON);

@@ -32,10 +32,11 @@ class Promises:
 
     def predicted(self, model, probe, response, min_revision):
         self.check("min_revision is honoured", response.revision >= min_revision, model=model, revision=response.revision, asked=min_revision)
-        # A stream names the model in its first answer alone.
+        # A stream has these in its first answer alone.
         unnamed = type(response)()
         unnamed.CopyFrom(response)
         unnamed.ClearField("model")
+        unnamed.ClearField("max_message_bytes")
         answer = hash(unnamed.SerializeToString())
         key = (model, probe, response.revision, response.age)
         with self._lock:

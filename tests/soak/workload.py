@@ -94,6 +94,10 @@ class Sequence:
     # a row, so that what is learned depends on the rows alone.
     name_table_size: int = 256
     position: int = 0
+    # Of a sole producer: acknowledged rows that the model's counts lack, since a kill took them.
+    uncounted: int = 0
+    # The server was not ended any more when it was last sent to.
+    settled: bool = False
 
     @property
     def most_rows(self):

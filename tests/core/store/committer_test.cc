@@ -10,6 +10,7 @@
 #include "core/journal/memory_journal.h"
 #include "gtest/gtest.h"
 #include "tests/core/store/store_fixture.h"
+#include "tests/support/faulty_journal.h"
 
 namespace perceptrond {
 namespace {
@@ -211,6 +212,48 @@ TEST_F(WaitingCountersTest, AreDeferredOnlyIfNothingElseWaitsToBeCommitted) {
       model, [](const absl::Status&) {}, /*whole=*/true);
   EXPECT_OK(store_->committer().Commit(model));
   EXPECT_EQ(Written(), 4U);
+}
+
+// A deletion that is refused after the model was closed must not take them.
+TEST_F(WaitingCountersTest, ADeletionThatIsRefusedLosesNone) {
+  OpenWith(absl::Hours(1));
+  Learn(1);
+  Learn(2);
+  EXPECT_EQ(Written(), 1U);
+  ASSERT_OK(testing::PointAlias(store_->catalogue(), "aliases/x", "a"));
+  EXPECT_TRUE(absl::IsFailedPrecondition(store_->Delete("a", "", false)));
+  EXPECT_EQ(store_->Acquire("a").value()->ledger().examples(), 2U);
+}
+
+TEST_F(WaitingCountersTest, WhoseWriteFailsEndStreamsAndWaitNoMoreUntilOneWorks) {
+  std::atomic<bool> fails = false;
+  Store::Options options;
+  options.committer.counters_delay = absl::Hours(1);
+  using Faulty = testing::FaultyJournal;
+  const auto plan = [&](Faulty::Call call, uint64_t) {
+    return call == Faulty::Call::kCommit && fails ? Faulty::Fate::kFails : Faulty::Fate::kWorks;
+  };
+  store_ = std::make_unique<Store>(std::make_unique<Faulty>(journal_, plan), options);
+  const std::string uid = Create("a", 1).uid();
+  absl::Status end;
+  const auto ticket = store_->streams().Open(uid, "", [&](const absl::Status& why) { end = why; });
+  const auto learn = [&](float value) {
+    const std::shared_ptr<Model> model = store_->Acquire("a").value();
+    Producer producer("");
+    LearnAlone(*model, testing::Columns().AddDense({value}, 1), producer);
+    return model;
+  };
+  EXPECT_OK(store_->committer().Commit(learn(1)));
+  EXPECT_TRUE(store_->committer().Defer(learn(2)));
+  fails = true;
+  EXPECT_TRUE(absl::IsUnavailable(store_->committer().Commit(store_->Acquire("a").value())));
+  EXPECT_TRUE(absl::IsUnavailable(end)) << end;
+  // As the journal has it.
+  EXPECT_EQ(store_->Acquire("a").value()->ledger().examples(), 1U);
+  EXPECT_FALSE(store_->committer().Defer(learn(2)));
+  fails = false;
+  EXPECT_OK(store_->committer().Commit(learn(2)));
+  EXPECT_TRUE(store_->committer().Defer(learn(2)));
 }
 
 // Notes whether the last commit was synced, and holds up the commits of one partition.

@@ -96,6 +96,38 @@ TEST_F(AcceptorTest, ConcurrentStreamsHaveEachMessageAnsweredOnceAndInOrder) {
   EXPECT_EQ(counts_.cancelled(), 0);
 }
 
+// Answers what it has read when it is flushed.
+class EchoesLater final : public RecordingReactor {
+ public:
+  EchoesLater(Call& call, CallCounts& counts) : RecordingReactor(counts), call_(call) {}
+  void OnReadDone(bool ok) override {
+    RecordingReactor::OnReadDone(ok);
+    EXPECT_TRUE(ok);
+    EXPECT_TRUE(call_.FlushLater());
+    EXPECT_FALSE(std::exchange(has_read_, true));
+  }
+  void OnFlush() override {
+    EXPECT_TRUE(has_read_);
+    std::thread([&] { EXPECT_FALSE(call_.FlushLater()) << "not a polling thread"; }).join();
+    call_.FinishWith(bytes_);
+  }
+  void Start() { call_.StartRead(&bytes_); }
+
+ private:
+  Call& call_;
+  grpc::ByteBuffer bytes_;
+  bool has_read_ = false;
+};
+
+TEST_F(AcceptorTest, WhatIsHeldBackIsFlushedOnceNoOtherEventIsThere) {
+  const Call::Method method = Make<EchoesLater>(counts_);
+  RpcServer server(All(method));
+  std::string answer;
+  EXPECT_TRUE(AskBytes(server.Connect(), "/a.B/C", "later", answer).ok());
+  EXPECT_EQ(answer, "later");
+  EXPECT_TRUE(counts_.AwaitDone(1));
+}
+
 // Finished before its alarm is called off: whoever asked hears at once, the reactor to the end.
 class FinishesFirst final : public RecordingReactor {
  public:
