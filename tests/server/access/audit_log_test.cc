@@ -5,10 +5,9 @@
 #include <sys/stat.h>
 
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <string>
 
+#include "core/file/read_file.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/wait_until.h"
 
@@ -16,9 +15,7 @@ namespace perceptrond {
 namespace {
 
 std::string ReadFile(const std::string& path) {
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
-  return text.str();
+  return ReadFileUpTo(path, 1 << 20, FileKind::kRegular).value_or("");
 }
 
 void Await(const std::string& path, const std::string& text) {

@@ -10,7 +10,7 @@
 #include "perceptron/v1/history_service.pb.h"
 #include "perceptron/v1/learning_service.pb.h"
 #include "perceptron/v1/model_service.pb.h"
-#include "server/sessions/nested_examples.h"
+#include "tests/support/nested_examples.h"
 
 namespace perceptrond {
 namespace {
@@ -24,15 +24,9 @@ MethodAccess Access(const std::string& method) {
   return MethodAccess(*found);
 }
 
-grpc::ByteBuffer InSlices(const std::string& text, size_t slice = 1 << 20) {
-  std::vector<grpc::Slice> slices;
-  for (size_t i = 0; i < text.size(); i += slice) slices.emplace_back(text.substr(i, slice));
-  return grpc::ByteBuffer(slices.data(), slices.size());
-}
-
 NamedModels Read(const MethodAccess& access, const std::string& bytes, size_t slice = 1 << 20) {
   NamedModels named;
-  grpc::ByteBuffer buffer = InSlices(bytes, slice);
+  grpc::ByteBuffer buffer = testing::InSlices(bytes, slice);
   EXPECT_TRUE(access.Read(buffer, named));
   EXPECT_EQ(buffer.Length(), bytes.size());
   return named;
@@ -72,7 +66,7 @@ TEST(MethodAccess, OfSeveralNamesTheOneThatTheHandlerTakesIsChecked) {
       if (random() % 8 == 0) bytes += std::string("\x0b\x0c");
     }
     RequestWithExamples<v1::LearnRequest> parsed;
-    grpc::ByteBuffer buffer = InSlices(bytes);
+    grpc::ByteBuffer buffer = testing::InSlices(bytes, bytes.size());
     if (!ParseMessage(buffer, 1 << 20, parsed).ok()) continue;
     EXPECT_EQ(Read(access, bytes, 1 + random() % 40).model, parsed.model());
   }
@@ -95,7 +89,7 @@ TEST(MethodAccess, MalformedBytesAreNotRead) {
   for (const std::string& bytes : {std::string("\x0a\x7f"), std::string("\x0a\x02\x0a\x7f"),
                                    std::string("\xff"), std::string("\x0c")}) {
     NamedModels named;
-    grpc::ByteBuffer buffer = InSlices(bytes);
+    grpc::ByteBuffer buffer = testing::InSlices(bytes, bytes.size());
     EXPECT_FALSE(access.Read(buffer, named));
   }
 }

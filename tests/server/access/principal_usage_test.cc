@@ -1,7 +1,6 @@
 // Rates of examples, and figures whose number is bounded.
 #include "server/access/principal_usage.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>

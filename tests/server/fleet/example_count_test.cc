@@ -6,25 +6,18 @@
 #include <string>
 
 #include "perceptron/v1/learning_service.pb.h"
-#include "server/rpc/message.h"
 #include "server/rpc/timed_request.h"
 #include "server/sessions/nested_examples.h"
-#include "tests/support/api.h"
-#include "tests/support/status.h"
+#include "tests/server/rpc/rpc_server.h"
 
 namespace perceptrond {
 namespace {
 
 namespace v1 = ::perceptron::v1;
 
-grpc::ByteBuffer BytesOf(const std::string& text) {
-  const grpc::Slice slice(text);
-  return {&slice, 1};
-}
-
 // The count of the server that reads the request.
 size_t CountParsed(const v1::LearnRequest& request) {
-  grpc::ByteBuffer bytes = BytesOf(request.SerializeAsString());
+  grpc::ByteBuffer bytes = testing::ToBytes(request.SerializeAsString());
   RequestWithExamples<v1::LearnRequest> parsed;
   EXPECT_OK(ParseMessage(bytes, 1 << 20, parsed));
   return CountRequestRows(parsed);
@@ -38,7 +31,7 @@ TEST(ExampleCountTest, EachFormCountsAsTheReaderOfTheRequestDoes) {
            {"columns { dense_width: 4 values: [1, 2, 3, 4, 5, 6, 7, 8] }", 2},
            {"columns { dense_width: 4 half_values: '0123456789abcdef0123456789abcdef' }", 4}}) {
     const auto request = testing::FromText<v1::LearnRequest>(text);
-    grpc::ByteBuffer bytes = BytesOf(request.SerializeAsString());
+    grpc::ByteBuffer bytes = testing::ToBytes(request.SerializeAsString());
     EXPECT_EQ(CountExamplesIn(bytes), count) << text;
     EXPECT_EQ(CountParsed(request), count) << text;
   }
@@ -50,7 +43,7 @@ TEST(ExampleCountTest, NumbersThatAreNotPackedCountToo) {
   v1::LearnRequest parsed;
   ASSERT_TRUE(parsed.ParseFromString(request));
   EXPECT_EQ(parsed.columns().row_ends_size(), 2);
-  grpc::ByteBuffer bytes = BytesOf(request);
+  grpc::ByteBuffer bytes = testing::ToBytes(request);
   EXPECT_EQ(CountExamplesIn(bytes), 2U);
 }
 
@@ -59,7 +52,7 @@ TEST(ExampleCountTest, AMalformedRequestHasNone) {
   for (int i = 0; i < 3; ++i) request.mutable_columns()->add_row_ends(300);
   const std::string whole = request.SerializeAsString();
   for (size_t size = 0; size < whole.size(); ++size) {
-    grpc::ByteBuffer bytes = BytesOf(whole.substr(0, size));
+    grpc::ByteBuffer bytes = testing::ToBytes(whole.substr(0, size));
     EXPECT_EQ(CountExamplesIn(bytes), 0U) << size;
   }
 }

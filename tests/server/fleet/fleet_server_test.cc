@@ -79,17 +79,19 @@ TEST_F(FleetServerTest, LearningFailsWhileTheWriterCannotBeReached) {
   EXPECT_EQ(Outcome(StreamOnce(node_)), "UNAVAILABLE WRITER_UNREACHABLE");
 }
 
-TEST_F(FleetServerTest, CallsEndSoonAfterTheirModelHasAnotherWriter) {
-  WriteThere(Make<UntilCancel>(counts_));
-  ClientCall stream(node_.front->Connect(), kLearnStream);
-  stream.Write(FirstOfStream());
-  ClientCall unary(node_.front->Connect(), kLearn);
-  unary.Write(OneRow().SerializeAsString());
-  ASSERT_TRUE(counts_.AwaitBegun(2));
-  node_.member.WriteAt(OwnAddress());
-  EXPECT_EQ(ReasonOf(stream.Finish()), "WRITER_CHANGED");
-  EXPECT_EQ(ReasonOf(unary.Finish()), "WRITER_CHANGED");
-  EXPECT_TRUE(counts_.AwaitCancelled(2));
+TEST_F(FleetServerTest, CallsThatWaitForTheWriterEndSoonAfterThereIsAnotherOrTheServerStops) {
+  for (const bool stops : {false, true}) {
+    WriteThere(Make<UntilCancel>(counts_));
+    ClientCall stream(node_.front->Connect(), kLearnStream);
+    stream.Write(FirstOfStream());
+    ClientCall unary(node_.front->Connect(), kLearn);
+    unary.Write(OneRow().SerializeAsString());
+    ASSERT_TRUE(counts_.AwaitBegun(stops ? 4 : 2));
+    stops ? node_.fleet->Stop() : void(node_.member.WriteAt(OwnAddress()));
+    for (ClientCall* const call : {&stream, &unary})
+      EXPECT_EQ(Reason(call->Finish()), stops ? "DRAINING" : "WRITER_CHANGED");
+    EXPECT_TRUE(counts_.AwaitCancelled(stops ? 4 : 2));
+  }
 }
 
 TEST_F(FleetServerTest, AnAnswerThatIsNoneEndsTheStream) {
@@ -99,7 +101,7 @@ TEST_F(FleetServerTest, AnAnswerThatIsNoneEndsTheStream) {
     reactor->Start();
   });
   const grpc::Status status = StreamOnce(node_);
-  EXPECT_EQ(ReasonOf(status), "WRITER_UNREACHABLE");
+  EXPECT_EQ(Reason(status), "WRITER_UNREACHABLE");
   EXPECT_THAT(status.error_message(), HasSubstr("malformed"));
   EXPECT_TRUE(counts_.AwaitCancelled(1));
 }
@@ -107,18 +109,6 @@ TEST_F(FleetServerTest, AnAnswerThatIsNoneEndsTheStream) {
 TEST_F(FleetServerTest, AWriterThatEndsAStreamWithoutAnswersHasNotLearnedIt) {
   WriteThere(EndAtOnce);
   EXPECT_EQ(Outcome(StreamOnce(node_)), "UNAVAILABLE WRITER_UNREACHABLE");
-}
-
-TEST_F(FleetServerTest, StopEndsCallsThatWaitForTheWriter) {
-  WriteThere(Make<UntilCancel>(counts_));
-  ClientCall stream(node_.front->Connect(), kLearnStream);
-  stream.Write(FirstOfStream());
-  ClientCall unary(node_.front->Connect(), kLearn);
-  unary.Write(OneRow().SerializeAsString());
-  ASSERT_TRUE(counts_.AwaitBegun(2));
-  node_.fleet->Stop();
-  EXPECT_EQ(ReasonOf(stream.Finish()), "DRAINING");
-  EXPECT_EQ(ReasonOf(unary.Finish()), "DRAINING");
 }
 
 // The status of a stream of these segments from another server.
@@ -141,19 +131,19 @@ std::string FirstSegment() {
 TEST_F(FleetServerTest, AnotherServersSegmentsAreCheckedAsAClientsMessagesAre) {
   node_.member.WriteHere();
   EXPECT_TRUE(SendSegments(node_, {FirstSegment()}).ok());
-  EXPECT_EQ(ReasonOf(SendSegments(node_, {"\xff"})), "MALFORMED_MESSAGE");
+  EXPECT_EQ(Reason(SendSegments(node_, {"\xff"})), "MALFORMED_MESSAGE");
   fleet::Segment segment;
   segment.set_request("\xff");
-  EXPECT_EQ(ReasonOf(SendSegments(node_, {segment.SerializeAsString()})), "MALFORMED_MESSAGE");
+  EXPECT_EQ(Reason(SendSegments(node_, {segment.SerializeAsString()})), "MALFORMED_MESSAGE");
   // Rows that were evaluated before the stream was opened.
   segment.set_request(FirstOfStream());
   segment.mutable_evaluated()->set_rows(1);
-  EXPECT_EQ(ReasonOf(SendSegments(node_, {segment.SerializeAsString()})), "MALFORMED_MESSAGE");
+  EXPECT_EQ(Reason(SendSegments(node_, {segment.SerializeAsString()})), "MALFORMED_MESSAGE");
   // Rows that do not begin at the producer's position.
   segment.mutable_evaluated()->add_correct_rows()->set_examples(1);
   segment.mutable_evaluated()->set_first_offset(5);
   segment.clear_request();
-  EXPECT_EQ(ReasonOf(SendSegments(node_, {FirstSegment(), segment.SerializeAsString()})),
+  EXPECT_EQ(Reason(SendSegments(node_, {FirstSegment(), segment.SerializeAsString()})),
             "PRODUCER_SUPERSEDED");
 }
 
@@ -186,7 +176,7 @@ TEST(FleetServerDrainTest, AWriterThatDrainsWaitsForNoSenderThatIsSilent) {
   std::string asked;
   while (call.Read(asked)) {
   }
-  EXPECT_EQ(ReasonOf(call.Finish()), "DRAINING");
+  EXPECT_EQ(Reason(call.Finish()), "DRAINING");
 }
 
 TEST_F(FleetServerTest, ASegmentMayBeLargerThanAMessageButNotWithoutLimit) {
@@ -194,9 +184,9 @@ TEST_F(FleetServerTest, ASegmentMayBeLargerThanAMessageButNotWithoutLimit) {
   fleet::Segment segment;
   segment.set_request(FirstOfStream());
   segment.mutable_evaluated()->add_stream_names()->set_text(std::string(kMostBytes, 'x'));
-  EXPECT_EQ(ReasonOf(SendSegments(node_, {segment.SerializeAsString()})), "MALFORMED_MESSAGE");
+  EXPECT_EQ(Reason(SendSegments(node_, {segment.SerializeAsString()})), "MALFORMED_MESSAGE");
   segment.mutable_evaluated()->mutable_stream_names(0)->set_text(std::string(5 << 20, 'x'));
-  EXPECT_EQ(ReasonOf(SendSegments(node_, {segment.SerializeAsString()})), "MESSAGE_TOO_LARGE");
+  EXPECT_EQ(Reason(SendSegments(node_, {segment.SerializeAsString()})), "MESSAGE_TOO_LARGE");
   // By gRPC itself.
   segment.mutable_evaluated()->mutable_stream_names(0)->set_text(std::string(20 << 20, 'x'));
   EXPECT_EQ(Outcome(SendSegments(node_, {segment.SerializeAsString()})), "RESOURCE_EXHAUSTED");
@@ -211,7 +201,7 @@ TEST_F(FleetServerTest, ACallFromAnotherServerIsNotPassedOnAgain) {
   WriteThere(Make<UntilCancel>(counts_));
   v1::LearnResponse response;
   const grpc::Status status = Ask(node_.ConnectToFleetPort(), kLearn, OneRow(), response);
-  EXPECT_EQ(ReasonOf(status), "NOT_THE_WRITER");
+  EXPECT_EQ(Reason(status), "NOT_THE_WRITER");
   EXPECT_EQ(counts_.begun(), 0);
 }
 

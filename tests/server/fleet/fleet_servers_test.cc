@@ -68,7 +68,7 @@ TEST_F(FleetServersTest, RowsThatAFollowerEvaluatedAreCountedByAWriterThatDrains
   stream.Open();
   const uint64_t sent = LearnUntilSomeAreNotCounted(stream);
   writer().drain.Begin();
-  EXPECT_EQ(ReasonOf(stream.AwaitEnd()), "WRITER_CHANGED");
+  EXPECT_EQ(Reason(stream.AwaitEnd()), "WRITER_CHANGED");
   EXPECT_EQ(examples(), sent);
 }
 
@@ -79,7 +79,7 @@ TEST_F(FleetServersTest, RowsThatAFollowerEvaluatedAreCountedByAWriterThatHandsT
   Node& next = follower();
   // As when the partition is given to a server that has joined: its calls go on.
   writer().member.store().fleet()->Leave();
-  EXPECT_EQ(ReasonOf(stream.AwaitEnd()), "WRITER_CHANGED");
+  EXPECT_EQ(Reason(stream.AwaitEnd()), "WRITER_CHANGED");
   WaitUntil([&] { return next.member.writes(); });
   EXPECT_EQ(MakeReport(**next.member.store().Acquire(kModel)).examples(), sent);
 }

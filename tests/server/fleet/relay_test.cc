@@ -10,12 +10,11 @@
 #include <string>
 #include <utility>
 
-#include "core/error/error.h"
 #include "core/journal/memory_journal.h"
 #include "core/store/store.h"
 #include "server/fleet/follower_learn_session.h"
 #include "server/fleet/routing.h"
-#include "tests/server/rpc/reactors.h"
+#include "tests/server/rpc/rpc_server.h"
 #include "tests/support/wait_until.h"
 
 namespace perceptrond::relay_test {
@@ -134,9 +133,7 @@ TEST_F(RelayTest, ACallToAServerThatIsNoLongerTheWriterEnds) {
   calls_.EndStale([](uint64_t model_id) { return model_id == 7 ? kEpoch : kEpoch + 1; });
   EXPECT_EQ(counts_.cancelled(), 0);
   calls_.EndStale([](uint64_t /*model_id*/) { return kEpoch + 1; });
-  const grpc::Status status = call->Finish();
-  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
-  EXPECT_EQ(ReasonOf(status), "WRITER_CHANGED");
+  EXPECT_EQ(Outcome(call->Finish()), "UNAVAILABLE WRITER_CHANGED");
   EXPECT_TRUE(counts_.AwaitCancelled(1));
 }
 
@@ -170,7 +167,7 @@ TEST_F(RelayTest, AStreamEndsWhenTheDrainBegins) {
   std::string message;
   while (call->Read(message)) {
   }
-  EXPECT_EQ(ReasonOf(call->Finish()), "DRAINING");
+  EXPECT_EQ(Reason(call->Finish()), "DRAINING");
   EXPECT_TRUE(drain_.AwaitAllRemoved(kLong));
 }
 
@@ -190,7 +187,7 @@ TEST_F(RelayTest, AnUploadEndsWhenTheDrainBegins) {
   method_ = Make<UntilCancel>(counts_);
   const auto call = Begin();
   drain_.Begin();
-  EXPECT_EQ(ReasonOf(call->Finish()), "DRAINING");
+  EXPECT_EQ(Reason(call->Finish()), "DRAINING");
   EXPECT_TRUE(counts_.AwaitCancelled(1));
   EXPECT_TRUE(drain_.AwaitAllRemoved(kLong));
 }
@@ -215,7 +212,7 @@ TEST_F(RelayTest, AnUploadThatWasSentWholeIsAnsweredDuringTheDrain) {
 TEST_F(RelayTest, AMessageThatNoServerWouldTakeEndsTheCallWithWords) {
   ClientCall call(front_.Connect(), "/call");
   call.Write(std::string(kMostBytes + 1, 'x'));
-  EXPECT_EQ(ReasonOf(call.Finish()), "MESSAGE_TOO_LARGE");
+  EXPECT_EQ(Reason(call.Finish()), "MESSAGE_TOO_LARGE");
 }
 
 TEST_F(RelayTest, AnAnswerMayBeAsLargeAsTheMemoryForItAndNoLarger) {
@@ -246,7 +243,7 @@ TEST_F(RelayTest, WithoutMemoryALargeMessageAndALargeAnswerAreRefused) {
   budget_.Reserve(MemoryUse::kAnalyses, budget_.limit());
   std::string answer;
   for (const std::string& request : {large, std::string("first")})
-    EXPECT_EQ(ReasonOf(AskBytes(front_.Connect(), "/call", request, answer)), "MEMORY_EXHAUSTED");
+    EXPECT_EQ(Reason(AskBytes(front_.Connect(), "/call", request, answer)), "MEMORY_EXHAUSTED");
   budget_.Release(MemoryUse::kAnalyses, budget_.limit());
   EXPECT_TRUE(AskBytes(front_.Connect(), "/call", large, answer).ok());
   EXPECT_EQ(answer, large);

@@ -8,8 +8,8 @@
 
 #include "absl/synchronization/notification.h"
 #include "perceptron/v1/model_service.pb.h"
-#include "tests/server/fleet/fleet_member.h"
-#include "tests/server/rpc/reactors.h"
+#include "tests/server/fleet/fleet_nodes.h"
+#include "tests/server/rpc/rpc_server.h"
 
 namespace perceptrond::routing_test {
 namespace {
@@ -99,12 +99,9 @@ TEST_F(RoutingTest, ACallWhoseModelIsWrittenElsewhereRunsThereWithItsFirstMessag
 
 TEST_F(RoutingTest, WithoutAWriterACallThatNeedsOneFailsAndSaysWhenToTryAgain) {
   const grpc::Status status = Echoed(Request(kModel), Without::kFail);
-  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
-  EXPECT_EQ(ReasonOf(status), "NOT_THE_WRITER");
+  EXPECT_EQ(Outcome(status), "UNAVAILABLE NOT_THE_WRITER");
   EXPECT_NE(status.error_message().find(kModel), std::string::npos) << status.error_message();
-  google::rpc::Status details;
-  ASSERT_TRUE(details.ParseFromString(status.error_details()));
-  EXPECT_NE(details.DebugString().find("RetryInfo"), std::string::npos);
+  EXPECT_TRUE(RetryDelay(status).has_value());
   EXPECT_EQ(ran_here_.begun() + ran_there_.begun(), 0);
 }
 
@@ -126,19 +123,17 @@ TEST_F(RoutingTest, UnknownModelsMissingNamesAndMalformedMessagesAreForTheMethod
 TEST_F(RoutingTest, AMessageIsBoundedAndCountedBeforeItsModelIsLookedUp) {
   member_.WriteAt("writer:7602");
   const std::string large = Request(std::string(kMostBytes / 2, 'x'));
-  EXPECT_EQ(ReasonOf(Echoed(Request(std::string(kMostBytes, 'x')))), "MESSAGE_TOO_LARGE");
+  EXPECT_EQ(Reason(Echoed(Request(std::string(kMostBytes, 'x')))), "MESSAGE_TOO_LARGE");
   EXPECT_TRUE(Echoed(large).ok());
   budget_.Reserve(MemoryUse::kAnalyses, budget_.limit());
-  EXPECT_EQ(ReasonOf(Echoed(large)), "MEMORY_EXHAUSTED");
+  EXPECT_EQ(Reason(Echoed(large)), "MEMORY_EXHAUSTED");
   EXPECT_EQ(ran_here_.begun() + ran_there_.begun(), 1);
 }
 
 TEST_F(RoutingTest, ACallWithoutAMessageIsInvalid) {
   ClientCall call(Serve(Without::kFail).Connect(), "/call");
   call.WritesDone();
-  const grpc::Status status = call.Finish();
-  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
-  EXPECT_EQ(ReasonOf(status), "MALFORMED_MESSAGE");
+  EXPECT_EQ(Outcome(call.Finish()), "INVALID_ARGUMENT MALFORMED_MESSAGE request");
 }
 
 TEST_F(RoutingTest, ACallThatIsCancelledWhileItsModelIsLookedUpIsCancelledWhereItRuns) {
@@ -180,7 +175,7 @@ TEST_F(RoutingTest, ACallThatIsCancelledWhileItIsHandedOverIsCancelledOnce) {
 // As in a fleet of which two servers have one address.
 TEST_F(RoutingTest, ACallIsNotPassedOnToThisServersOwnAddress) {
   member_.WriteAt("this:1");
-  EXPECT_EQ(ReasonOf(Echoed(Request(kModel))), "NOT_THE_WRITER");
+  EXPECT_EQ(Reason(Echoed(Request(kModel))), "NOT_THE_WRITER");
   EXPECT_EQ(ran_here_.begun() + ran_there_.begun(), 0);
 }
 

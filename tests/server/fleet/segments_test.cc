@@ -2,12 +2,11 @@
 
 #include <gtest/gtest.h>
 
-#include <string>
 #include <vector>
 
 #include "core/vector/check.h"
 #include "server/fleet/segment_session.h"
-#include "tests/support/status.h"
+#include "tests/server/rpc/rpc_server.h"
 
 namespace perceptrond {
 namespace {
@@ -45,8 +44,7 @@ TEST(SegmentsTest, WhatDoesNotAddUpIsMalformed) {
   fleet::EvaluatedRows unknown = segment.evaluated();
   (*unknown.mutable_correct_rows(0)->mutable_row_errors())["NO_SUCH_REASON"] = 1;
   EXPECT_TRUE(refused(unknown));
-  const grpc::Slice slice("\x07");
-  grpc::ByteBuffer bytes(&slice, 1);
+  grpc::ByteBuffer bytes = testing::ToBytes("\x07");
   SegmentRequest parsed;
   EXPECT_TRUE(absl::IsInvalidArgument(ParseMessage(bytes, 1 << 20, parsed)));
 }

@@ -17,7 +17,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "core/sync/mutex.h"
-#include "tests/server/metrics/http_client.h"
+#include "server/http/http_server.h"
+#include "tests/server/rpc/rpc_server.h"
 
 namespace perceptrond {
 namespace {
@@ -25,6 +26,24 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::StartsWith;
+
+// The answer; "" if the server closes the connection.
+std::string Ask(int port, const std::string& what) {
+  const int fd = testing::ConnectRaw(port);
+  const std::string request = what + " HTTP/1.0\r\n\r\n";
+  EXPECT_EQ(write(fd, request.data(), request.size()), static_cast<ssize_t>(request.size()));
+  std::string response;
+  char buffer[4096];
+  for (ssize_t n; (n = read(fd, buffer, sizeof(buffer))) > 0;) response.append(buffer, n);
+  close(fd);
+  return response;
+}
+
+std::string Body(const std::string& response) {
+  EXPECT_THAT(response, StartsWith("HTTP/1.1 200"));
+  return response.substr(response.find("\r\n\r\n") + 4);
+}
 
 ModelMetrics FullModel() {
   ModelMetrics model;
@@ -88,7 +107,7 @@ class MetricsTest : public ::testing::Test {
     MutexLock lock(&mutex_);
     stats_ = stats;
   }
-  std::string Scrape() { return Body(Get(metrics_->port(), "/metrics")); }
+  std::string Scrape() { return Body(Ask(metrics_->port(), "GET /metrics")); }
   std::vector<std::string> Lines() { return absl::StrSplit(Scrape(), '\n'); }
 
   RpcMetrics rpc_;
@@ -297,6 +316,33 @@ TEST_F(MetricsTest, RpcsAreCountedByTheUsualNames) {
        }) {
     EXPECT_THAT(lines, ::testing::Contains(line));
   }
+}
+
+TEST_F(MetricsTest, ConnectionsThatSayNothingDoNotKeepAScrapeWaitingAndTheOldestMakesRoom) {
+  Start();
+  std::vector<int> silent;
+  for (size_t i = 0; i < 2 * HttpServer::kMaxConnections; ++i)
+    silent.push_back(testing::ConnectRaw(metrics_->port()));
+  EXPECT_THAT(Ask(metrics_->port(), "GET /metrics"), HasSubstr("perceptrond_build_info"));
+  char byte;
+  EXPECT_EQ(recv(silent.front(), &byte, 1, 0), 0);
+  EXPECT_EQ(recv(silent.back(), &byte, 1, MSG_DONTWAIT), -1);
+  for (const int fd : silent) close(fd);
+}
+
+TEST_F(MetricsTest, MetricsAreOnlyRead) {
+  Start();
+  EXPECT_THAT(Ask(metrics_->port(), "POST /metrics"),
+              AllOf(HasSubstr("HTTP/1.1 405"), HasSubstr("Allow: GET, HEAD")));
+}
+
+TEST_F(MetricsTest, APortInUseIsSaidSo) {
+  Start();
+  const std::string address = absl::StrCat("127.0.0.1:", metrics_->port());
+  const auto second = Metrics::Start(address, 1, TestSources());
+  EXPECT_EQ(second.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(second.status().message()),
+              AllOf(HasSubstr("cannot listen for metrics on " + address), HasSubstr("in use")));
 }
 
 }  // namespace

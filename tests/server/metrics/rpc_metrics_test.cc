@@ -10,7 +10,6 @@
 
 #include "perceptron/v1/learning_service.pb.h"
 #include "perceptron/v1/model_service.pb.h"
-#include "tests/server/rpc/reactors.h"
 #include "tests/server/rpc/rpc_server.h"
 
 namespace perceptrond::rpc_metrics_test {

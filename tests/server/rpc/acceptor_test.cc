@@ -1,12 +1,14 @@
 // Calls as a reactor hears of them: everything once, in order, whatever the client does and however
-// many threads poll.
+// many threads poll. The router that names their methods, and when a polling thread spins.
 #include "server/rpc/acceptor.h"
 
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <memory>
+#include <ostream>
 #include <string>
 #include <thread>
 #include <utility>
@@ -15,7 +17,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "server/rpc/unary.h"
-#include "tests/server/rpc/reactors.h"
 #include "tests/server/rpc/rpc_server.h"
 
 namespace perceptrond {
@@ -23,28 +24,13 @@ namespace {
 
 using namespace ::perceptrond::testing;
 
-// Answers the one request with itself.
-class EchoOne final : public RecordingReactor {
- public:
-  EchoOne(Call& call, CallCounts& counts) : RecordingReactor(counts), call_(call) {}
-  void OnReadDone(bool ok) override {
-    RecordingReactor::OnReadDone(ok);
-    ok ? call_.FinishWith(bytes_) : call_.Finish(grpc::Status::CANCELLED);
-  }
-  void Start() { call_.StartRead(&bytes_); }
-
- private:
-  Call& call_;
-  grpc::ByteBuffer bytes_;
-};
-
 class AcceptorTest : public ::testing::Test {
  protected:
   CallCounts counts_;
 };
 
 TEST_F(AcceptorTest, CallsThatComeOneAtATimeAreAnsweredByOneThatSpinsAndStops) {
-  const Call::Method method = Make<EchoOne>(counts_);
+  const Call::Method method = Make<Echo>(counts_);
   for (const int threads : {1, 3}) {
     // Gone with the last call: what polls must not ask it then.
     auto asked = std::make_unique<std::atomic<int>>(0);
@@ -194,7 +180,8 @@ TEST_F(AcceptorTest, FinishWaitsForACallThatIsFinishedLate) {
 
 // A few kilobytes may become gigabytes.
 TEST_F(AcceptorTest, ACompressedMessageIsRefusedAndNotDecompressed) {
-  const Call::Method method = Make<EchoOne>(counts_);
+  Drain drain;
+  const Call::Method method = EchoRequest(drain);
   RpcServer server(All(method));
   for (const auto& [algorithm, name] :
        {std::pair{GRPC_COMPRESS_GZIP, "gzip"}, {GRPC_COMPRESS_DEFLATE, "deflate"}}) {
@@ -233,6 +220,196 @@ TEST_F(AcceptorTest, TheDrainWaitsForACallFromItsRequestUntilItIsOver) {
   EXPECT_EQ(answer, "answer");
   EXPECT_TRUE(call.Finish().ok());
   EXPECT_TRUE(drain.AwaitAllRemoved(kLong));
+}
+
+// Hears everything, and lets it pass: as the server's own, which counts the calls.
+class Pass final : public grpc::experimental::ServerInterceptorFactoryInterface {
+  class Interceptor final : public grpc::experimental::Interceptor {
+    void Intercept(grpc::experimental::InterceptorBatchMethods* methods) override {
+      methods->Proceed();
+    }
+  };
+  grpc::experimental::Interceptor* CreateServerInterceptor(
+      grpc::experimental::ServerRpcInfo* /*info*/) override {
+    return new Interceptor;
+  }
+};
+
+// An interceptor has gRPC tell of things in another order, and more threads do anyway.
+struct Polling {
+  const char* name;
+  int threads;
+  bool intercepted;
+};
+void PrintTo(const Polling& polling, std::ostream* out) { *out << polling.name; }
+
+class CancelledSoonTest : public ::testing::TestWithParam<Polling> {
+ protected:
+  using Client = std::function<void(int port, const std::shared_ptr<grpc::Channel>&)>;
+
+  // Four clients at once, each with a connection of its own; then the server stops. Every call that
+  // began is over then.
+  void Run(const Call::Method& method, const Client& client) {
+    RpcServer::Interceptors interceptors;
+    if (GetParam().intercepted) interceptors.push_back(std::make_unique<Pass>());
+    RpcServer server(All(method), GetParam().threads, std::move(interceptors));
+    std::vector<std::thread> clients;
+    for (int i = 0; i < 4; ++i)
+      clients.emplace_back([&] { client(server.port(), server.Connect()); });
+    for (std::thread& one : clients) one.join();
+    server.Stop();
+    EXPECT_EQ(counts_.done(), counts_.begun());
+  }
+
+  CallCounts counts_;
+};
+INSTANTIATE_TEST_SUITE_P(Pollings, CancelledSoonTest,
+                         ::testing::Values(Polling{"OneThread", 1, false},
+                                           Polling{"ThreeThreadsIntercepted", 3, true}),
+                         [](const ::testing::TestParamInfo<Polling>& polling) {
+                           return polling.param.name;
+                         });
+
+TEST_P(CancelledSoonTest, CallsThatAreCancelledOrResetAtOnceAreAllOverInTheEnd) {
+  // Some of them before they are accepted.
+  Run(Make<UntilCancel>(counts_), [](int port, const std::shared_ptr<grpc::Channel>& channel) {
+    for (int i = 0; i < 100; ++i) {
+      ClientCall call(channel, "/a.B/C");
+      call.Cancel();
+      EXPECT_EQ(call.Finish().error_code(), grpc::StatusCode::CANCELLED);
+      StartAndResetCall(port, "/a.B/C");
+    }
+  });
+  EXPECT_GT(counts_.begun(), 0);
+  EXPECT_EQ(counts_.cancelled(), counts_.begun());
+}
+
+TEST_P(CancelledSoonTest, StreamsThatAreCancelledAtAnyTimeAreAllOverInTheEnd) {
+  Run(Make<Echo>(counts_), [](int /*port*/, const std::shared_ptr<grpc::Channel>& channel) {
+    for (int i = 0; i < 100; ++i) {
+      ClientCall call(channel, "/a.B/C");
+      std::string answer;
+      for (int message = 0; message < i % 4; ++message) {
+        ASSERT_TRUE(call.Write("m"));
+        if (message % 2 == 0) {
+          ASSERT_TRUE(call.Read(answer));
+        }
+      }
+      // Answered and cancelled at the same time: each call ends once, either way.
+      if (i % 5 == 4) {
+        call.WritesDone();
+      }
+      call.Cancel();
+      call.Finish();
+    }
+  });
+}
+
+constexpr char kService[] = "grpc.health.v1.Health";
+
+Call::Method Says(const std::string& word) {
+  return [word](Call& call) {
+    call.Bind(std::make_shared<Reactor>());
+    call.FinishWith(ToBytes(word));
+  };
+}
+
+TEST(Router, AnUnknownMethodIsUnimplementedWithAReasonAndItsName) {
+  Router router;
+  router.AddService(kService, {{"Watch", Says("watch")}, {"Check", Says("check")}});
+  RpcServer server(
+      [&](const std::string& path) -> const Call::Method& { return router.Find(path); });
+  const auto channel = server.Connect();
+  for (const char* path : {"/grpc.health.v1.Health/Ask", "/grpc.health.v1.health/Check",
+                           "/grpc.health.v1.Health", "/no.Service/Check", "/"}) {
+    ClientCall call(channel, path);
+    std::string answer;
+    EXPECT_FALSE(call.Read(answer));
+    const grpc::Status status = call.Finish();
+    EXPECT_NE(status.error_message().find(path), std::string::npos) << status.error_message();
+    EXPECT_EQ(Outcome(status), "UNIMPLEMENTED UNKNOWN_METHOD") << path;
+  }
+}
+
+TEST(RouterDeathTest, AServiceIsAddedWholeOrNotAtAll) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  Router router;
+  for (const std::vector<const char*>& names :
+       {std::vector{"Check"}, {"Check", "Watch", "Ask"}, {"Check", "Ask"}, {"Check", "Check"}}) {
+    std::vector<Router::NamedMethod> methods;
+    for (const char* name : names) methods.push_back({name, Says(name)});
+    EXPECT_DEATH(router.AddService(kService, methods), kService);
+  }
+  EXPECT_DEATH(router.AddService("no.such.Service", {}), "no.such.Service");
+}
+
+using std::chrono::microseconds;
+using std::chrono::nanoseconds;
+
+constexpr nanoseconds kMost = microseconds(50);
+
+class SpinPolicyTest : public ::testing::Test {
+ protected:
+  // A request that comes after so long a wait, and its further events at once.
+  void Request(nanoseconds waited, int events = 3, bool quiet = true) {
+    for (int i = 0; i < events; ++i) {
+      policy_.OnEvent(i == 0 ? waited : nanoseconds(200));
+      policy_.OnHandled([&] { return quiet; });
+    }
+  }
+  // As many as it takes, and more.
+  void ComeOneAtATime(int requests = 100) {
+    for (int i = 0; i < requests; ++i) Request(microseconds(30));
+  }
+  bool Spins() const { return policy_.duration() > nanoseconds::zero(); }
+
+  SpinPolicy policy_{kMost};
+};
+
+TEST_F(SpinPolicyTest, SpinsOnceSomeRequestsCameOneAtATime) {
+  EXPECT_FALSE(Spins());
+  ComeOneAtATime(3);
+  EXPECT_FALSE(Spins());
+  ComeOneAtATime(20);
+  EXPECT_EQ(policy_.duration(), kMost);
+}
+
+TEST_F(SpinPolicyTest, EndsAfterAPauseAndWhenSomebodyWaitsOrWorks) {
+  ComeOneAtATime();
+  Request(std::chrono::milliseconds(1));
+  EXPECT_FALSE(Spins());
+  ComeOneAtATime();
+  Request(microseconds(30), 3, /*quiet=*/false);
+  EXPECT_FALSE(Spins());
+}
+
+TEST_F(SpinPolicyTest, EndsWhenRequestsComeManyAtOnce) {
+  ComeOneAtATime();
+  Request(microseconds(30), 40);
+  EXPECT_FALSE(Spins());
+  Request(microseconds(30), 40);
+  EXPECT_FALSE(Spins());
+}
+
+// A client that takes a little longer than one looks.
+TEST_F(SpinPolicyTest, AtMostOneRequestInEightCostsAFruitlessSpin) {
+  int in_vain = 0;
+  constexpr int kRequests = 900;
+  for (int i = 0; i < kRequests; ++i) {
+    if (Spins()) {
+      policy_.OnTimeout();
+      ++in_vain;
+    }
+    Request(microseconds(120));
+  }
+  EXPECT_GT(in_vain, 0);
+  EXPECT_LE(in_vain, kRequests / 8);
+}
+
+TEST_F(SpinPolicyTest, OneFruitlessSpinAmongManyLoneRequestsDoesNotEndSpinning) {
+  ComeOneAtATime();
+  policy_.OnTimeout();
+  EXPECT_TRUE(Spins());
 }
 
 }  // namespace

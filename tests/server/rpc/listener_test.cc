@@ -1,10 +1,10 @@
 // Connections that the server accepts itself: served, counted, refused, closed; whatever becomes of
-// their descriptors' numbers.
+// their descriptors' numbers. The sockets that it listens on, and its probe of them.
 #include "server/rpc/listener.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -16,9 +16,11 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "server/config/endpoint.h"
+#include "server/rpc/listening_sockets.h"
+#include "server/rpc/self_probe.h"
 #include "server/rpc/transport.h"
-#include "tests/server/rpc/raw_client.h"
-#include "tests/server/rpc/reactors.h"
 #include "tests/server/rpc/rpc_server.h"
 #include "tests/support/ipv6.h"
 #include "tests/support/temp_dir.h"
@@ -27,25 +29,7 @@ namespace perceptrond {
 namespace {
 
 using namespace ::perceptrond::testing;
-
-// Answers each message with itself.
-class Echo final : public Reactor {
- public:
-  explicit Echo(Call& call) : call_(call) {}
-  void Start() { call_.StartReadRequest(&bytes_); }
-  void OnReadDone(bool ok) override {
-    if (decided_.exchange(true)) return;
-    ok ? call_.FinishWith(bytes_) : call_.Finish(grpc::Status::CANCELLED);
-  }
-  void OnRequestTimeout() override {
-    if (!decided_.exchange(true)) call_.Finish(ToGrpc(RequestTimeout()));
-  }
-
- private:
-  Call& call_;
-  grpc::ByteBuffer bytes_;
-  std::atomic<bool> decided_{false};
-};
+using ::testing::HasSubstr;
 
 // A server of the transport and the acceptor, as Server has them.
 class TransportServer {
@@ -94,26 +78,13 @@ class TransportServer {
   }
 
  private:
-  const Call::Method method_ = [](Call& call) {
-    const auto reactor = std::make_shared<Echo>(call);
-    call.Bind(reactor);
-    reactor->Start();
-  };
+  Drain drain_;
+  const Call::Method method_ = EchoRequest(drain_);
   Connections connections_;
   Acceptor acceptor_;
   std::unique_ptr<Transport> transport_;
   std::unique_ptr<grpc::Server> server_;
 };
-
-int ConnectRaw(int port) {
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<uint16_t>(port));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  const int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  EXPECT_EQ(connect(descriptor, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
-  return descriptor;
-}
 
 // Sends a header block without an end until the server closes the connection.
 void Flood(int port) {
@@ -151,7 +122,7 @@ TEST(ListenerTest, CallsOnEveryKindOfAddressAreAnsweredAndCountedOnTheirConnecti
     if (absl::StartsWith(address, "unix:")) {
       EXPECT_TRUE(second.ok());
     } else {
-      EXPECT_EQ(ReasonOf(second), "TOO_MANY_STREAMS") << reached;
+      EXPECT_EQ(Reason(second), "TOO_MANY_STREAMS") << reached;
     }
   }
 }
@@ -177,8 +148,7 @@ TEST(ListenerTest, AConnectionBeyondTheLimitIsRefusedByItsFirstCallAndThenClosed
   server.AwaitOpen(1);
   const auto channel = server.Connect(server.address());
   const grpc::Status refused = server.Ask(channel);
-  EXPECT_EQ(refused.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
-  EXPECT_EQ(ReasonOf(refused), "TOO_MANY_CONNECTIONS");
+  EXPECT_EQ(Outcome(refused), "RESOURCE_EXHAUSTED TOO_MANY_CONNECTIONS");
   EXPECT_TRUE(
       channel->WaitForStateChange(GRPC_CHANNEL_READY, absl::ToChronoTime(absl::Now() + kLong)));
   EXPECT_EQ(server.connections().stats().accepted, 1);
@@ -193,9 +163,7 @@ TEST(ListenerTest, ARequestThatTakesTooLongEndsWithAReason) {
   ClientCall call(channel, "/a.B/C");
   std::string answer;
   EXPECT_FALSE(call.Read(answer));
-  const grpc::Status status = call.Finish();
-  EXPECT_EQ(status.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
-  EXPECT_EQ(ReasonOf(status), "REQUEST_TIMEOUT");
+  EXPECT_EQ(Outcome(call.Finish()), "DEADLINE_EXCEEDED REQUEST_TIMEOUT");
 }
 
 // The watchdog closes connections by a descriptor of its own, whose number no other file gets; also
@@ -234,6 +202,132 @@ TEST(ListenerTest, ClosingConnectionsDoesNotTouchOtherFiles) {
   done = true;
   for (std::thread& other : others) other.join();
   EXPECT_EQ(server.connections().stats().closed[static_cast<size_t>(CloseReason::kNoCall)], 4);
+}
+
+TEST(ListenOnTest, PortZeroTakesOnePortForAllAddressesOfAHost) {
+  for (const char* address : {"127.0.0.1:0", "localhost:0", "[::1]:0", "0.0.0.0:0", "[::]:0"}) {
+    if (address[0] == '[' && !testing::HasIpv6()) continue;
+    const auto listening = ListenOn(address);
+    ASSERT_TRUE(listening.ok()) << address << ": " << listening.status();
+    ASSERT_FALSE(listening->sockets.empty());
+    const std::string port = listening->name.substr(listening->name.rfind(':'));
+    EXPECT_NE(port, ":0");
+    for (const ListeningSocket& socket : listening->sockets) {
+      const SocketAddress bound = socket.address();
+      const in_port_t actual = bound.family() == AF_INET6
+                                   ? reinterpret_cast<const sockaddr_in6&>(bound.storage).sin6_port
+                                   : reinterpret_cast<const sockaddr_in&>(bound.storage).sin_port;
+      EXPECT_EQ(absl::StrCat(":", ntohs(actual)), port);
+    }
+  }
+}
+
+TEST(ListenOnTest, APortInUseIsAnErrorAndNotShared) {
+  const auto first = ListenOn("127.0.0.1:0");
+  ASSERT_TRUE(first.ok());
+  const auto second = ListenOn(first->name);
+  EXPECT_EQ(second.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(second.status().message()),
+              HasSubstr(absl::StrCat("cannot listen on ", first->name)));
+  EXPECT_FALSE(ListenOn("192.0.2.1:0").ok());
+  EXPECT_FALSE(ListenOn("no-such-host.invalid:0").ok());
+}
+
+TEST(ListenOnTest, AUnixSocketIsReplacedOnlyIfNobodyListensAndRemovedAtTheEnd) {
+  const TempDir dir;
+  const std::string path = dir.path() + "/socket";
+  const std::string address = "unix:" + path;
+  {
+    const auto first = ListenOn(address);
+    ASSERT_TRUE(first.ok()) << first.status();
+    EXPECT_EQ(first->name, address);
+    EXPECT_THAT(std::string(ListenOn(address).status().message()),
+                HasSubstr("another process listens there"));
+    EXPECT_TRUE(IsListenedOn(path));
+  }
+  EXPECT_NE(access(path.c_str(), F_OK), 0);
+  EXPECT_THAT(std::string(ListenOn("unix:/" + std::string(200, 'x')).status().message()),
+              HasSubstr("the system allows at most"));
+}
+
+// Accepts the probe's connections on a socket, for as long as it is asked to.
+class Answerer {
+ public:
+  Answerer(const ListeningSocket& socket, const SelfProbe& probe)
+      : thread_([this, &socket, &probe] {
+          while (!stopping_) {
+            SocketAddress remote;
+            const int descriptor = accept4(socket.descriptor(), remote.get(), &remote.size, 0);
+            if (descriptor < 0) continue;
+            if (probe.IsOwn(remote)) ++own_;
+            close(descriptor);
+          }
+        }) {}
+  ~Answerer() { Stop(); }
+  void Stop() {
+    stopping_ = true;
+    if (thread_.joinable()) thread_.join();
+  }
+  void AwaitOwn(int count) const {
+    while (own_ < count) std::this_thread::yield();
+  }
+
+ private:
+  std::atomic<bool> stopping_{false};
+  std::atomic<int> own_{0};
+  std::thread thread_;
+};
+
+TEST(SelfProbeTest, AnAddressThatStopsAnsweringIsReportedAfterThreeFailures) {
+  const TempDir dir;
+  for (const std::string& address :
+       {std::string("127.0.0.1:0"), std::string("[::]:0"), "unix:" + dir.path() + "/socket"}) {
+    if (address == "[::]:0" && !testing::HasIpv6()) continue;
+    const auto listening = ListenOn(address);
+    ASSERT_TRUE(listening.ok());
+    const ListeningSocket& socket = listening->sockets[0];
+    absl::Notification failed;
+    // Others are accepted for as long as the address answers: no failure counts, however slow it is.
+    std::atomic<bool> answers{true};
+    uint64_t accepted = 0;
+    SelfProbe probe({{address, socket.address()}},
+                    {.interval = absl::Milliseconds(1),
+                     .timeout = absl::Milliseconds(200),
+                     .accepted = [&] { return answers ? accepted += 2 : accepted; },
+                     .on_failure =
+                         [&](const std::string& name, const std::string& error) {
+                           EXPECT_EQ(name, address);
+                           EXPECT_FALSE(error.empty());
+                           if (!failed.HasBeenNotified()) failed.Notify();
+                         }});
+    Answerer answerer(socket, probe);
+    // One of them, at least, is answered in time, however busy the machine.
+    answerer.AwaitOwn(50);
+    EXPECT_FALSE(failed.HasBeenNotified());
+    answerer.Stop();
+    answers = false;
+    failed.WaitForNotification();
+  }
+}
+
+TEST(SelfProbeTest, AnAddressThatNeverAnsweredIsNotReported) {
+  const auto listening = ListenOn("127.0.0.1:0");
+  ASSERT_TRUE(listening.ok());
+  std::atomic<int> failures{0};
+  {
+    SelfProbe probe({{"silent", listening->sockets[0].address()}},
+                    {.interval = absl::Milliseconds(1),
+                     .timeout = absl::Milliseconds(1),
+                     .on_failure = [&](const std::string&, const std::string&) { ++failures; }});
+    // Each probe leaves a connection in the queue.
+    for (int accepted = 0; accepted < 5;) {
+      const int descriptor = accept4(listening->sockets[0].descriptor(), nullptr, nullptr, 0);
+      if (descriptor < 0) continue;
+      ++accepted;
+      // Kept open and unanswered until the process ends.
+    }
+  }
+  EXPECT_EQ(failures, 0);
 }
 
 }  // namespace

@@ -8,7 +8,6 @@
 #include <memory>
 #include <string>
 
-#include "absl/strings/str_cat.h"
 #include "perceptron/v1/prediction_service.pb.h"
 #include "server/sessions/nested_examples.h"
 #include "tests/server/rpc/rpc_server.h"

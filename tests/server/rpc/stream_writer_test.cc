@@ -10,7 +10,6 @@
 #include "core/error/error.h"
 #include "core/sync/mutex.h"
 #include "perceptron/v1/model.pb.h"
-#include "tests/server/rpc/reactors.h"
 #include "tests/server/rpc/rpc_server.h"
 
 namespace perceptrond::stream_writer_test {
@@ -61,7 +60,7 @@ std::string Received(const Script& script) {
     received += message.description() + " ";
   }
   const grpc::Status status = call.Finish();
-  return received + (status.ok() ? "OK" : ReasonOf(status));
+  return received + (status.ok() ? "OK" : Reason(status));
 }
 
 TEST(StreamWriter, ANewerMessageReplacesTheOneThatWaits) {

@@ -7,11 +7,11 @@
 #include <atomic>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/notification.h"
 #include "core/journal/memory_journal.h"
 #include "perceptron/v1/model_service.pb.h"
 #include "server/rpc/backend.h"
@@ -80,6 +80,10 @@ class UnaryTest : public ::testing::Test {
     EXPECT_TRUE(status.ok()) << status.error_message();
     return status.ok() ? std::stoi(response.description()) : 0;
   }
+  // Keeps a thread busy until held_->go.
+  void Hold(Workers& workers, WorkSize size) {
+    held_.emplace(workers, size).begun.WaitForNotification();
+  }
   grpc::Status Try(const std::string& path, const std::string& name) {
     v1::Model response;
     return Ask(channel_, path, Request(name), response);
@@ -89,8 +93,7 @@ class UnaryTest : public ::testing::Test {
   MemoryBudget budget_{1 << 30, 1 << 28};
   InFlightMemory memory_{budget_, kLong};
   Drain drain_;
-  // Workers wait for this.
-  absl::Notification go_;
+  std::optional<HeldWork> held_;
   Workers workers_{2};
   std::atomic<pid_t> poller_ = 0;
   const std::map<std::string, Call::Method> methods_;
@@ -134,12 +137,7 @@ TEST_F(UnaryTest, AServerThatDrainsIsUnavailableButForABodyThatAsksForTheDrainIt
 }
 
 TEST_F(UnaryTest, ACallThatIsCancelledInTheQueueIsDroppedWithoutWork) {
-  absl::Notification begun;
-  workers_.Schedule(WorkSize::kLarge, [&] {
-    begun.Notify();
-    go_.WaitForNotification();
-  });
-  begun.WaitForNotification();
+  Hold(workers_, WorkSize::kLarge);
   const int before = bodies;
   {
     ClientCall late(channel_, "/large");
@@ -151,7 +149,7 @@ TEST_F(UnaryTest, ACallThatIsCancelledInTheQueueIsDroppedWithoutWork) {
   }
   // Its cancellation has reached the server before this on the same connection.
   EXPECT_EQ(Thread("/quick", "small"), poller_);
-  go_.Notify();
+  held_->go.Notify();
   // It was queued before this one.
   EXPECT_NE(Thread("/large", "next"), 0);
   EXPECT_EQ(bodies, before + 2);
@@ -166,22 +164,14 @@ TEST_F(UnaryTest, ACallBeyondTheQueueIsRefusedAndSaysWhenToTryAgain) {
     RpcServer server(
         [&](const std::string& path) -> const Call::Method& { return methods.at(path); });
     const auto channel = server.Connect();
-    absl::Notification begun;
-    busy.Schedule(WorkSize::kSmall, [&] {
-      begun.Notify();
-      go_.WaitForNotification();
-    });
-    begun.WaitForNotification();
+    Hold(busy, WorkSize::kSmall);
     Workers::Work queued = [] {};
     ASSERT_TRUE(busy.TrySchedule(WorkSize::kSmall, queued));
     v1::Model response;
     const grpc::Status status = Ask(channel, "/quick", Request("slow"), response);
-    EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
-    EXPECT_EQ(ReasonOf(status), "SERVER_BUSY");
-    google::rpc::Status details;
-    ASSERT_TRUE(details.ParseFromString(status.error_details()));
-    EXPECT_TRUE(FromProto(details).GetPayload(kRetryInfoUrl).has_value());
-    go_.Notify();
+    EXPECT_EQ(Outcome(status), "RESOURCE_EXHAUSTED SERVER_BUSY");
+    EXPECT_TRUE(RetryDelay(status).has_value());
+    held_->go.Notify();
   }
 }
 
@@ -195,7 +185,7 @@ TEST_F(UnaryTest, ARequestThatWouldTakeMoreThanTheMemoryForItOnceParsedIsRefused
   const auto channel = server.Connect();
   const int before = bodies;
   std::string answer;
-  EXPECT_EQ(ReasonOf(AskBytes(channel, "/quick", UnknownFields(kMostBytes), answer)),
+  EXPECT_EQ(Reason(AskBytes(channel, "/quick", UnknownFields(kMostBytes), answer)),
             "MESSAGE_TOO_LARGE");
   EXPECT_EQ(bodies, before);
   v1::Model response;
@@ -203,18 +193,13 @@ TEST_F(UnaryTest, ARequestThatWouldTakeMoreThanTheMemoryForItOnceParsedIsRefused
 }
 
 TEST_F(UnaryTest, ARequestThatWaitsCountsAsWhatItHasBecome) {
-  absl::Notification begun;
-  workers_.Schedule(WorkSize::kLarge, [&] {
-    begun.Notify();
-    go_.WaitForNotification();
-  });
-  begun.WaitForNotification();
+  Hold(workers_, WorkSize::kLarge);
   {
     ClientCall call(channel_, "/large");
     ASSERT_TRUE(call.Write(UnknownFields(kMaxInlineBytes)));
     ASSERT_TRUE(call.WritesDone());
     WaitUntil([&] { return budget_.reserved(MemoryUse::kRequests) >= 16 * kMaxInlineBytes; });
-    go_.Notify();
+    held_->go.Notify();
     std::string answer;
     EXPECT_TRUE(call.Read(answer));
     EXPECT_TRUE(call.Finish().ok());
@@ -223,7 +208,7 @@ TEST_F(UnaryTest, ARequestThatWaitsCountsAsWhatItHasBecome) {
   budget_.Reserve(MemoryUse::kAnalyses, budget_.limit());
   std::string answer;
   EXPECT_TRUE(AskBytes(channel_, "/large", Request("small").SerializeAsString(), answer).ok());
-  EXPECT_EQ(ReasonOf(AskBytes(channel_, "/large", UnknownFields(kMaxInlineBytes), answer)),
+  EXPECT_EQ(Reason(AskBytes(channel_, "/large", UnknownFields(kMaxInlineBytes), answer)),
             "MEMORY_EXHAUSTED");
 }
 

@@ -6,37 +6,23 @@
 
 #include <atomic>
 #include <deque>
-#include <string>
-#include <thread>
-#include <vector>
 
-#include "absl/synchronization/notification.h"
+#include "tests/server/rpc/rpc_server.h"
 
 namespace perceptrond::workers_test {
 namespace {
 
-// Keeps one thread busy until it is let go.
-struct Busy {
-  absl::Notification begun;
-  absl::Notification go;
-
-  void Give(Workers& workers) {
-    workers.Schedule(WorkSize::kManagement, [this] {
-      begun.Notify();
-      go.WaitForNotification();
-    });
-    begun.WaitForNotification();
-  }
-};
+using ::perceptrond::testing::HeldWork;
 
 TEST(Workers, WorkThatFindsNoThreadFreeWaitsAndIsDoneInOrder) {
   constexpr int kThreads = 3;
   constexpr int kGiven = 200;
   std::vector<int> order;
-  Busy busy[kThreads];
+  std::deque<HeldWork> busy;
   {
     Workers workers(kThreads);
-    for (Busy& one : busy) one.Give(workers);
+    for (int i = 0; i < kThreads; ++i)
+      busy.emplace_back(workers, WorkSize::kManagement).begun.WaitForNotification();
     EXPECT_FALSE(workers.HasBacklog());
     for (int i = 0; i < kGiven; ++i) {
       workers.Schedule(WorkSize::kManagement, [&order, i] { order.push_back(i); });
@@ -105,21 +91,8 @@ TEST(Workers, WhatManyThreadsGiveAtOnceIsDoneOnce) {
   for (const std::atomic<int>& one : done) EXPECT_EQ(one, 1);
 }
 
-// Work that runs until it is let go, and says so. To be destroyed after the workers.
-struct Held {
-  explicit Held(Workers& workers, WorkSize size) {
-    Workers::Work work = [this] {
-      begun.Notify();
-      go.WaitForNotification();
-    };
-    EXPECT_TRUE(workers.TrySchedule(size, work));
-  }
-  absl::Notification begun;
-  absl::Notification go;
-};
-
 TEST(WorkSizes, LargeWorkLeavesTwoThreadsAndSmallWorkOne) {
-  std::deque<Held> held;
+  std::deque<HeldWork> held;
   {
     Workers workers(4);
     for (int i = 0; i < 3; ++i) held.emplace_back(workers, WorkSize::kLarge);
@@ -144,10 +117,10 @@ TEST(WorkSizes, LargeWorkLeavesTwoThreadsAndSmallWorkOne) {
 
 TEST(WorkSizes, ManagementComesFirstAndAFewThreadsServeAll) {
   std::vector<int> order;
-  std::deque<Held> held;
+  std::deque<HeldWork> held;
   {
     Workers workers(1);
-    Held& first = held.emplace_back(workers, WorkSize::kLarge);
+    HeldWork& first = held.emplace_back(workers, WorkSize::kLarge);
     first.begun.WaitForNotification();
     workers.Schedule(WorkSize::kLarge, [&] { order.push_back(1); });
     workers.Schedule(WorkSize::kSmall, [&] { order.push_back(2); });
@@ -161,9 +134,9 @@ TEST(WorkSizes, ManagementComesFirstAndAFewThreadsServeAll) {
 }
 
 TEST(WorkSizes, WorkBeyondTheQueueIsRefusedAndKept) {
-  std::deque<Held> held;
+  std::deque<HeldWork> held;
   Workers workers(1, {.max_queued = 2});
-  Held& first = held.emplace_back(workers, WorkSize::kSmall);
+  HeldWork& first = held.emplace_back(workers, WorkSize::kSmall);
   first.begun.WaitForNotification();
   std::atomic<int> done = 0;
   for (int i = 0; i < 3; ++i) {
@@ -189,7 +162,7 @@ class QueueTest : public ::testing::Test {
   static absl::Time now() { return absl::FromUnixNanos(nanoseconds_); }
   static void Advance(absl::Duration time) { nanoseconds_ += absl::ToInt64Nanoseconds(time); }
   void Occupy() {
-    Held& held = held_.emplace_back(workers_, WorkSize::kSmall);
+    HeldWork& held = held_.emplace_back(workers_, WorkSize::kSmall);
     held.begun.WaitForNotification();
   }
   // Until the queue is empty, and the thread busy again.
@@ -212,7 +185,7 @@ class QueueTest : public ::testing::Test {
   static constexpr absl::Duration kBurst = absl::Milliseconds(101);
   static constexpr absl::Duration kOverload = absl::Milliseconds(11);
   inline static std::atomic<int64_t> nanoseconds_ = 0;
-  std::deque<Held> held_;
+  std::deque<HeldWork> held_;
   Workers workers_;
 };
 

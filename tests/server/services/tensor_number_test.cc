@@ -1,9 +1,17 @@
-// Which numbers are float32, held against arithmetic that has room for them all.
+// Which numbers of tensors are float32, held against arithmetic that has room for them all; and rows, which are counted before
+// they are read.
 #include "server/services/inference_tensor.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
+#include <string>
+#include <vector>
+
+#include "server/services/inference_batch.h"
+#include "server/sessions/example_batch.h"
+#include "tests/support/inference.h"
+#include "tests/support/status.h"
 
 namespace perceptrond {
 namespace {
@@ -80,6 +88,40 @@ TEST(TensorNumber, ADoubleIsTheNearestFloat) {
     const double above = std::nextafter(static_cast<double>(number), INFINITY);
     ASSERT_TRUE(ToFloat(above, value));
     ASSERT_EQ(value, number);
+  }
+}
+
+struct Tensor {
+  const char* name;
+  const char* datatype;
+  std::vector<int64_t> shape;
+};
+
+// Of tensors whose elements have four bytes each, all 0.
+std::string ReasonOfReading(const std::vector<Tensor>& tensors) {
+  ::inference::ModelInferRequest request;
+  for (const auto& [name, datatype, shape] : tensors) {
+    testing::AddTensor(request, name, datatype, shape);
+    request.add_raw_input_contents(std::string(static_cast<size_t>(shape[0]) * 4, '\0'));
+  }
+  ::perceptron::v1::ExampleColumns columns;
+  const std::string reason = testing::ReasonOf(InferenceBatch().Read(request, columns));
+  if (!reason.empty()) {
+    EXPECT_EQ(columns.ByteSizeLong(), 0U);
+  }
+  return reason;
+}
+
+TEST(InferenceBatchTest, TooManyRowsAreRefusedBeforeAnyIsRead) {
+  constexpr int64_t kMost = ExampleBatch::kMaxExamples;
+  for (const int64_t rows : {kMost, kMost + 1}) {
+    const std::string expected = rows > kMost ? "TOO_MANY_EXAMPLES" : "";
+    EXPECT_EQ(ReasonOfReading({{"features", "FP32", {rows, 1}}}), expected);
+    EXPECT_EQ(ReasonOfReading({{"text", "BYTES", {rows}}}), expected);
+    EXPECT_EQ(ReasonOfReading({{"text", "BYTES", {rows, 1}}}), expected);
+    EXPECT_EQ(ReasonOfReading({{"names", "BYTES", {rows, 1}}}), expected);
+    EXPECT_EQ(ReasonOfReading({{"row_ends", "UINT32", {rows}}, {"indices", "UINT32", {0}}}),
+              expected);
   }
 }
 

@@ -268,7 +268,7 @@ TEST_P(StreamReactorTest, AMessageThatWouldTakeMoreThanTheMemoryForItOnceParsedE
   EXPECT_TRUE(stream.Read(answer));
   ASSERT_TRUE(stream.Write(Message(1).SerializeAsString() + UnknownFields(900'000)));
   EXPECT_FALSE(stream.Read(answer));
-  EXPECT_EQ(ReasonOf(stream.Finish()), "MESSAGE_TOO_LARGE");
+  EXPECT_EQ(Reason(stream.Finish()), "MESSAGE_TOO_LARGE");
   EXPECT_EQ(accepted(), 1U);
 }
 
@@ -282,13 +282,8 @@ TEST_P(StreamReactorTest, AMessageThatHasBecomeLargeLeavesNoMemoryForTheNext) {
 
 TEST_P(StreamReactorTest, ALargeMessageWaitsForItsTurnWhileThereIsMemoryForIt) {
   script_.size = WorkSize::kLarge;
-  absl::Notification begun;
-  absl::Notification go;
-  workers_.Schedule(WorkSize::kLarge, [&] {
-    begun.Notify();
-    go.WaitForNotification();
-  });
-  begun.WaitForNotification();
+  HeldWork held(workers_, WorkSize::kLarge);
+  held.begun.WaitForNotification();
   const size_t bytes = CallMemory::kFreeBytes - 100;
   // There is none: it is handled at once.
   budget_.Reserve(MemoryUse::kAnalyses, budget_.limit());
@@ -299,7 +294,7 @@ TEST_P(StreamReactorTest, ALargeMessageWaitsForItsTurnWhileThereIsMemoryForIt) {
   // Counted as what it has become.
   WaitUntil([&] { return budget_.reserved(MemoryUse::kRequests) >= 16 * bytes; });
   EXPECT_EQ(accepted(), 1U);
-  go.Notify();
+  held.go.Notify();
   ExpectAnswers(1, 1);
 }
 

@@ -50,14 +50,18 @@ class WatchReactorTest : public ::testing::Test {
     settings.mutable_learner()->mutable_classes()->set_max_classes(40);
     EXPECT_OK(store_.Create(settings, "", false).status());
   }
-  // The first answer of a stream of its own.
-  std::string Watch(const std::string& name = "models/m") {
+  // A stream on a connection of its own.
+  std::unique_ptr<ClientCall> Begin(const std::string& name = "models/m") {
     v1::WatchModelRequest request;
     request.set_name(name);
-    ClientCall call(server_.Connect(), "/watch");
+    auto call = std::make_unique<ClientCall>(server_.Connect(), "/watch");
+    EXPECT_TRUE(call->Write(request.SerializeAsString()) && call->WritesDone());
+    return call;
+  }
+  // The first answer of such a stream.
+  std::string Watch(const std::string& name = "models/m") {
     std::string answer;
-    EXPECT_TRUE(call.Write(request.SerializeAsString()) && call.WritesDone());
-    EXPECT_TRUE(call.Read(answer));
+    EXPECT_TRUE(Begin(name)->Read(answer));
     return answer;
   }
 
@@ -94,14 +98,12 @@ TEST_F(WatchReactorTest, ReportsOfAModelInMemoryAreCurrentAndReadItsSettingsFrom
 }
 
 TEST_F(WatchReactorTest, ADrainEndsAStreamThatWaitsForUpdates) {
-  v1::WatchModelRequest request;
-  request.set_name("models/m");
-  ClientCall call(server_.Connect(), "/watch");
+  const auto call = Begin();
   std::string answer;
-  ASSERT_TRUE(call.Write(request.SerializeAsString()) && call.Read(answer));
+  ASSERT_TRUE(call->Read(answer));
   drain_.Begin();
-  EXPECT_FALSE(call.Read(answer));
-  EXPECT_EQ(call.Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_FALSE(call->Read(answer));
+  EXPECT_EQ(call->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
 }
 
 // A model has up to 10,000 class weights.
@@ -114,13 +116,10 @@ TEST_F(WatchReactorTest, AReportThatDoesNotFitTheBudgetEndsTheStream) {
 
   budget_.ChangeModels(0, budget_.limit());
   budget_.Reserve(MemoryUse::kRequests, budget_.share());
-  v1::WatchModelRequest request;
-  request.set_name("models/m2");
-  ClientCall call(server_.Connect(), "/watch");
+  const auto call = Begin("models/m2");
   std::string answer;
-  ASSERT_TRUE(call.Write(request.SerializeAsString()) && call.WritesDone());
-  EXPECT_FALSE(call.Read(answer));
-  const grpc::Status status = call.Finish();
+  EXPECT_FALSE(call->Read(answer));
+  const grpc::Status status = call->Finish();
   EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED) << status.error_message();
   budget_.Release(MemoryUse::kRequests, budget_.share());
 }
