@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/access/token.h"
+#include "server/config/endpoint.h"
 #include "tests/server/config/options_fixture.h"
 
 namespace perceptrond {
@@ -101,6 +102,24 @@ TEST_F(OpenAddressTest, ANewTokenIsInItsFileAloneAndItsDigestIsPrinted) {
   std::getline(std::ifstream(path), token);
   EXPECT_EQ(made.out, "token_sha256: \"" + FormatDigest(DigestToken(token)) + "\"\n");
   EXPECT_THAT(ParseOptions({"--new-token", path}).err, HasSubstr("exists"));
+}
+
+TEST(HostOf, IsTheHostWithoutBracketsAndAbsentWithoutAValidPort) {
+  EXPECT_EQ(HostOf("example.org:0"), "example.org");
+  EXPECT_EQ(HostOf("[::1]:65535"), "::1");
+  for (const char* address : {"", "host", ":1", "host:", "host:65536", "host:-1", "::1:1", "[x]:1"})
+    EXPECT_FALSE(HostOf(address).has_value()) << address;
+}
+
+TEST(IsLoopback, HoldsForAddressesThatOnlyThisMachineCanReach) {
+  for (const char* address :
+       {"127.0.0.1:1", "127.9.9.9:1", "[::1]:1", "localhost:1", "LOCALHOST:1", "unix:/tmp/p"}) {
+    EXPECT_TRUE(IsLoopback(address)) << address;
+  }
+  for (const char* address : {"0.0.0.0:1", "[::]:1", "10.0.0.1:1", "128.0.0.1:1", "example.org:1",
+                              "localhost.example.org:1", "127.example.org:1", "", "nonsense"}) {
+    EXPECT_FALSE(IsLoopback(address)) << address;
+  }
 }
 
 }  // namespace

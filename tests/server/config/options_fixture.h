@@ -2,27 +2,21 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "server/config/options.h"
+#include "tests/support/temp_dir.h"
 
 namespace perceptrond::testing {
 
 class OptionsTest : public ::testing::Test {
  protected:
-  OptionsTest() : directory_(absl::StrCat(::testing::TempDir(), "/options_", getpid())) {
-    std::filesystem::create_directories(directory_);
-  }
   ~OptionsTest() override {
     for (const std::string& name : environment_) unsetenv(name.c_str());
-    std::filesystem::remove_all(directory_);
   }
 
   void SetEnvironment(const std::string& name, const std::string& value) {
@@ -31,7 +25,7 @@ class OptionsTest : public ::testing::Test {
   }
   // A file with this text, as an argument's value.
   std::string File(const std::string& name, const std::string& text) {
-    const std::string path = directory_ + "/" + name;
+    const std::string path = directory_.path() + "/" + name;
     std::ofstream(path) << text;
     return path;
   }
@@ -52,7 +46,7 @@ class OptionsTest : public ::testing::Test {
   }
 
  private:
-  const std::string directory_;
+  const TempDir directory_;
   std::vector<std::string> environment_;
 };
 

@@ -22,19 +22,9 @@ using ::testing::IsEmpty;
 using ::testing::Optional;
 namespace v1 = ::perceptron::v1;
 
-ModelFilter OfState(std::string state) {
+ModelFilter Where(std::string ModelFilter::*field, std::string value) {
   ModelFilter filter;
-  filter.state = std::move(state);
-  return filter;
-}
-ModelFilter InOrder(std::string order) {
-  ModelFilter filter;
-  filter.order_by = std::move(order);
-  return filter;
-}
-ModelFilter OfName(std::string search) {
-  ModelFilter filter;
-  filter.search = std::move(search);
+  filter.*field = std::move(value);
   return filter;
 }
 
@@ -80,9 +70,11 @@ class ModelIndexTest : public ::testing::Test {
     for (const ModelRow& row : found->rows) ids.push_back(row.name.substr(strlen("models/")));
     return ids;
   }
-  std::vector<std::string> Ordered(const std::string& order) { return Ids(InOrder(order)); }
+  std::vector<std::string> Ordered(const std::string& order) {
+    return Ids(Where(&ModelFilter::order_by, order));
+  }
   std::optional<double> Rate(const std::string& id) {
-    return index_.Find(OfName(id), 0, 1)->rows.at(0).rate;
+    return index_.Find(Where(&ModelFilter::search, id), 0, 1)->rows.at(0).rate;
   }
 
   Store store_{std::make_unique<MemoryJournal>(), Store::Options()};
@@ -116,9 +108,9 @@ TEST_F(ModelIndexTest, StatesAreInTheOrderInWhichTheyCallForAttention) {
   EXPECT_THAT(Ordered("state"), ElementsAre("drifting", "learning", "converged", "new"));
   EXPECT_THAT(Ordered("state desc"), ElementsAre("new", "converged", "learning", "drifting"));
   for (const char* state : {"converged", "drifting", "learning"})
-    EXPECT_THAT(Ids(OfState(state)), ElementsAre(state));
-  EXPECT_THAT(Ids(OfState("no examples")), ElementsAre("new"));
-  EXPECT_THAT(Ids(OfState("refuted")), IsEmpty());
+    EXPECT_THAT(Ids(Where(&ModelFilter::state, state)), ElementsAre(state));
+  EXPECT_THAT(Ids(Where(&ModelFilter::state, "no examples")), ElementsAre("new"));
+  EXPECT_THAT(Ids(Where(&ModelFilter::state, "refuted")), IsEmpty());
 }
 
 TEST_F(ModelIndexTest, AFrozenModelHasItsStateAndIsFoundByBoth) {
@@ -126,8 +118,8 @@ TEST_F(ModelIndexTest, AFrozenModelHasItsStateAndIsFoundByBoth) {
   Create("other");
   Learn("frozen", 3);
   Freeze("frozen");
-  EXPECT_THAT(Ids(OfState("frozen")), ElementsAre("frozen"));
-  EXPECT_THAT(Ids(OfState("learning")), ElementsAre("frozen"));
+  EXPECT_THAT(Ids(Where(&ModelFilter::state, "frozen")), ElementsAre("frozen"));
+  EXPECT_THAT(Ids(Where(&ModelFilter::state, "learning")), ElementsAre("frozen"));
 }
 
 TEST_F(ModelIndexTest, ConditionsHoldTogetherAndAllThatMatchAreCounted) {
@@ -136,7 +128,7 @@ TEST_F(ModelIndexTest, ConditionsHoldTogetherAndAllThatMatchAreCounted) {
     Create(id, i % 2 == 0 ? "an Even one" : "");
     Learn(id, 10, i % 3 == 0 ? 10 : 0);
   }
-  ModelFilter filter = OfName("EVEN");
+  ModelFilter filter = Where(&ModelFilter::search, "EVEN");
   filter.min_error = 0.3;
   EXPECT_THAT(Ids(filter), ElementsAre("m00", "m06", "m12", "m18", "m24"));
   EXPECT_THAT(Ids(filter, 3, 100), ElementsAre("m18", "m24"));
@@ -150,7 +142,7 @@ TEST_F(ModelIndexTest, RatesAreExamplesPerSecondBetweenTwoReadingsAndActiveAreTh
   for (const char* id : {"busy", "idle", "slow"}) Create(id);
   Learn("idle", 50);
   EXPECT_EQ(Rate("busy"), std::nullopt);
-  ModelFilter active = InOrder("rate desc");
+  ModelFilter active = Where(&ModelFilter::order_by, "rate desc");
   active.active = true;
   EXPECT_THAT(Ids(active), IsEmpty());
   Learn("busy", 40);
@@ -175,11 +167,11 @@ TEST_F(ModelIndexTest, RatesAreExamplesPerSecondBetweenTwoReadingsAndActiveAreTh
 
 TEST_F(ModelIndexTest, FiguresAreReadAgainAfterASecondAndModelsAtOnce) {
   Create("a");
-  EXPECT_THAT(Ids(OfState("no examples")), ElementsAre("a"));
+  EXPECT_THAT(Ids(Where(&ModelFilter::state, "no examples")), ElementsAre("a"));
   Learn("a", 1);
-  EXPECT_THAT(Ids(OfState("no examples")), ElementsAre("a"));
+  EXPECT_THAT(Ids(Where(&ModelFilter::state, "no examples")), ElementsAre("a"));
   Pass(absl::Seconds(1));
-  EXPECT_THAT(Ids(OfState("no examples")), IsEmpty());
+  EXPECT_THAT(Ids(Where(&ModelFilter::state, "no examples")), IsEmpty());
   Create("b");
   EXPECT_THAT(Ordered(""), ElementsAre("a", "b"));
   ASSERT_OK(store_.Delete("models/a", "", false));
@@ -187,7 +179,7 @@ TEST_F(ModelIndexTest, FiguresAreReadAgainAfterASecondAndModelsAtOnce) {
   // A clock that was set back does not stop it.
   Learn("b", 1);
   Pass(-absl::Hours(1));
-  EXPECT_THAT(Ids(OfState("no examples")), IsEmpty());
+  EXPECT_THAT(Ids(Where(&ModelFilter::state, "no examples")), IsEmpty());
 }
 
 }  // namespace
