@@ -142,18 +142,6 @@ TEST_F(FleetServersTest, AProducersNewerStreamEndsItsOlderOneOnAnotherServer) {
   EXPECT_TRUE(newer.Finish().ok());
 }
 
-TEST_F(FleetServersTest, AFrozenModelLearnsNothingAnywhere) {
-  RowStream stream(follower(), kModel);
-  stream.Open();
-  EXPECT_EQ(stream.Ask(StreamedRow()).updates(), 1U);
-  EXPECT_EQ(follower().api.Call("ModelService/FreezeModel", "name: 'models/m'"), "OK");
-  // Each server hears of it a moment later.
-  v1::LearnResult result;
-  WaitUntil([&] { return (result = stream.Ask(StreamedRow())).has_error(); });
-  EXPECT_EQ(Outcome(result), "FAILED_PRECONDITION MODEL_FROZEN");
-  EXPECT_TRUE(stream.Finish().ok());
-}
-
 TEST_F(FleetServersTest, AListSaysSinceWhenTheStateOfAModelThatAnotherServerWritesMayBeOld) {
   const auto listed = [](Node& node) {
     return node.api.AnswerOf<v1::ListModelsResponse>("ModelService/ListModels", "").models(0);
