@@ -12,7 +12,6 @@
 #include "absl/strings/str_replace.h"
 #include "perceptron/v1/alias_service.pb.h"
 #include "tests/integration/methods.h"
-#include "tests/integration/transfer_fixture.h"
 
 namespace perceptrond::testing {
 namespace {
@@ -76,12 +75,7 @@ TEST_F(AccessTest, ListsAndTheirPagesHaveWhatOneMayRead) {
     // A last page that is full is the last: no token tells of further models.
     EXPECT_EQ(pages, (5 + page_size - 1) / page_size);
   }
-  for (const char* alias : {"live", "spam-x"}) {
-    ASSERT_EQ(As("admin", "AliasService/UpdateAlias",
-                 absl::StrCat("alias { name: 'aliases/", alias,
-                              "' model: 'models/spam-1' } allow_missing: true")),
-              "OK");
-  }
+  for (const char* alias : {"live", "spam-x"}) NameAs("admin", alias, "spam-1");
   v1::ListAliasesResponse aliases;
   ASSERT_EQ(As("reader", "AliasService/ListAliases", "", &aliases), "OK");
   ASSERT_EQ(aliases.aliases_size(), 1);
@@ -94,9 +88,7 @@ TEST_F(AccessTest, AnErrorHidesTheNamesThatOneMayNotRead) {
                "model_id: 'secret' model { feature_space { composition { inputs { model: "
                "'models/spam-a' } } } }"),
             "OK");
-  ASSERT_EQ(As("admin", "AliasService/UpdateAlias",
-               "alias { name: 'aliases/secret' model: 'models/spam-b' } allow_missing: true"),
-            "OK");
+  NameAs("admin", "secret", "spam-b");
   for (const auto& [method, request] :
        {std::pair{"ModelService/DeleteModel", "name: 'models/spam-a'"},
         {"HistoryService/RenameModel", "name: 'models/spam-a' new_name: 'models/spam-c'"},
@@ -119,16 +111,10 @@ TEST_F(AccessTest, WhoeverMayDoNothingIsDeniedBeforeAMessageHasCome) {
 
 TEST_F(AccessTest, AnAliasIsAsReadableAsTheModelThatItNames) {
   for (const char* id : {"spam-a", "other"}) ASSERT_EQ(CreateAs("admin", id), "OK");
-  const auto name = [this](const std::string& alias, const std::string& model) {
-    ASSERT_EQ(As("admin", "AliasService/UpdateAlias",
-                 "alias { name: 'aliases/" + alias + "' model: 'models/" + model +
-                     "' } update_mask { paths: 'model' } allow_missing: true"),
-              "OK");
-  };
   const auto predict = [this](const std::string& alias) {
     return As("reader", "PredictionService/Predict", "model: 'aliases/" + alias + "'");
   };
-  name("live", "spam-a");
+  NameAs("admin", "live", "spam-a");
   EXPECT_EQ(predict("live"), "OK");
   grpc::ClientContext context;
   Authorize(context, "reader");
@@ -136,8 +122,7 @@ TEST_F(AccessTest, AnAliasIsAsReadableAsTheModelThatItNames) {
   v1::PredictResponse response;
   EXPECT_TRUE(stream->Write(FromText<v1::PredictRequest>("model: 'aliases/live'")));
   EXPECT_TRUE(stream->Read(&response));
-  name("live", "other");
-  name("spam-x", "other");
+  for (const char* alias : {"live", "spam-x"}) NameAs("admin", alias, "other");
   for (const char* alias : {"live", "spam-x", "none"}) EXPECT_EQ(predict(alias), kDenied) << alias;
   EXPECT_EQ(predict("spam-none"), kNoAlias);
   // The stream follows the alias, and ends.
@@ -358,12 +343,8 @@ TEST_F(TwoPrincipalsTest, WhateverOneDoesTheOtherSeesAndMayDoTheSame) {
   ASSERT_EQ(As("alice", "LearningService/Learn",
                "model: 'models/a-here' examples { dense { values: [1, 2] } label: 1 }"),
             "OK");
-  ASSERT_EQ(As("alice", "AliasService/UpdateAlias",
-               "alias { name: 'aliases/a-here' model: 'models/a-here' } allow_missing: true"),
-            "OK");
-  ASSERT_EQ(As("bob", "AliasService/UpdateAlias",
-               "alias { name: 'aliases/b-x' model: 'models/b-mine' } allow_missing: true"),
-            "OK");
+  NameAs("alice", "a-here", "a-here");
+  NameAs("bob", "b-x", "b-mine");
   const std::string file_over_here = FileOver("models/a-here");
   const std::string file_over_none = FileOver("models/a-none");
   CreateComposition("b-over", "models/a-here");

@@ -1,5 +1,4 @@
 // Aliases over a real connection: what takes one, moving it, and streams that began by it.
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -24,16 +23,12 @@ class AliasTest : public ServerTest {
   AliasTest() {
     for (const std::string id : {"a", "b"}) {
       Create(id, "feature_space { dense { dimension: 1 } } stored_examples { max_sample: 10 }");
-      LearnRow(id, id == "a" ? 1 : -1);
+      Teach(id, Row(id == "a" ? 1 : -1));
     }
   }
 
   static std::string Row(int label) {
     return absl::StrCat(" examples { dense { values: 1 } label: ", label, " }");
-  }
-  void LearnRow(const std::string& id, int label) {
-    EXPECT_EQ(Call("LearningService/Learn", absl::StrCat("model: 'models/", id, "'", Row(label))),
-              "OK");
   }
   std::string Update(const std::string& alias, const std::string& model,
                      const std::string& more = "allow_missing: true", v1::Alias* updated = nullptr,
@@ -212,8 +207,8 @@ TEST_F(AliasTest, AliasesAreListedAfterAKillAndKeepTheirModelsFromBeingDeleted) 
 TEST_F(AliasTest, GoesToTheChallengerThatErrsLess) {
   // Model a errs at the first of 200 examples, and b at every second one.
   for (int i = 0; i < 100; ++i) {
-    for (const int label : {1, 1}) LearnRow("a", label);
-    for (const int label : {1, -1}) LearnRow("b", label);
+    for (const int label : {1, 1}) Teach("a", Row(label));
+    for (const int label : {1, -1}) Teach("b", Row(label));
   }
   Set("x", "b");
   const std::string a = "challenger: 'models/a' ";
@@ -241,8 +236,8 @@ TEST_F(AliasTest, GoesToTheChallengerThatErrsLess) {
       "ABORTED ETAG_MISMATCH");
   // A model that was rolled back is compared by its new examples alone.
   EXPECT_EQ(Call("HistoryService/CreateSnapshot", "model: 'models/b' snapshot_id: 'now'"), "OK");
-  LearnRow("b", -1);
-  LearnRow("b", -1);
+  Teach("b", Row(-1));
+  Teach("b", Row(-1));
   EXPECT_EQ(Call("HistoryService/RollBackModel", "model: 'models/b' snapshot_id: 'now'"), "OK");
   EXPECT_EQ(Get("b").report().window_examples(), 0U);
   EXPECT_EQ(Challenge("challenger: 'models/b'").outcome(), v1::CHALLENGE_OUTCOME_TOO_FEW_EXAMPLES);

@@ -31,9 +31,7 @@ class AnalysisTest : public ServerTest {
   void CreateAndTeach(const std::string& id, const std::string& settings,
                       const std::string& examples, int times = 1) {
     Create(id, settings);
-    for (int i = 0; i < times; ++i)
-      EXPECT_EQ(Call("LearningService/Learn", absl::StrCat("model: 'models/", id, "'", examples)),
-                "OK");
+    for (int i = 0; i < times; ++i) Teach(id, examples);
   }
   v1::AnalysisResult Analyze(const std::string& id, const std::string& more = "") {
     const auto last = AnswerOf<v1::AnalyzeResponse>(
@@ -185,7 +183,7 @@ TEST_F(AnalysisTest, ALongAnalysisHoldsUpNobodyAndEndsWhenItIsCancelledOrTheServ
     first_context.emplace();
     first = analysis->Analyze(&*first_context, request);
     ASSERT_TRUE(first->Read(&running));
-    EXPECT_EQ(Call("LearningService/Learn", "model: 'models/noise' examples { label: 1 }"), "OK");
+    Teach("noise", "examples { label: 1 }");
     ASSERT_TRUE(first->Read(&running));
   } while (!running.has_progress());
 

@@ -96,9 +96,7 @@ class ConcurrencyTest : public ServerTest {
 
 TEST_F(ConcurrencyTest, EightStreamsKeepToTheBoundAndLoseNoCountWhileOthersUseTheModel) {
   // So that there is something to analyze from the start.
-  EXPECT_EQ(Call("LearningService/Learn",
-                 "model: 'models/shared' examples { sparse { indices: 0 values: 0.5 } label: 1 }"),
-            "OK");
+  Teach("shared", "examples { sparse { indices: 0 values: 0.5 } label: 1 }");
   const auto call = [this](const char* method, const std::string& request) {
     return [this, method, request] { EXPECT_EQ(Call(method, request), "OK") << method; };
   };

@@ -17,6 +17,12 @@ std::string Metric(const ServerProcess& server, const std::string& sample,
   return page.substr(at, page.find('\n', at) - at);
 }
 
+std::string RunToEnd(int exit_code, const std::string& arguments) {
+  const CommandResult result = RunServer(arguments);
+  EXPECT_EQ(result.exit_code, exit_code) << arguments << ": " << result.out;
+  return result.out;
+}
+
 std::shared_ptr<grpc::Channel> ServerTest::NarrowChannel() const {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(-1);

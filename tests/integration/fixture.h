@@ -1,7 +1,6 @@
 // A real server on the loopback, and calls of it.
 #pragma once
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -21,6 +20,9 @@ std::string MetricsPage(const ServerProcess& server, const std::string& token = 
 std::string Metric(const ServerProcess& server, const std::string& sample,
                    const std::string& token = "");
 
+// Runs the server's program to its end, which comes with this exit code. Returns its output, with standard error.
+std::string RunToEnd(int exit_code, const std::string& arguments);
+
 class ServerTest : public ::testing::Test, protected Api {
  protected:
   explicit ServerTest(std::vector<std::string> flags = {})
@@ -31,6 +33,10 @@ class ServerTest : public ::testing::Test, protected Api {
   void Restart() {
     server_.Restart();
     Connect(server_.address());
+  }
+  // Has a model learn these examples, in text format.
+  void Teach(const std::string& id, const std::string& examples) {
+    EXPECT_EQ(Call("LearningService/Learn", "model: 'models/" + id + "' " + examples), "OK");
   }
   // Another connection, whose transport keeps 64 KiB of what a call has not read. A transport that
   // measures its connection asks for more, up to whole files: the server then sees a client that reads.

@@ -4,9 +4,9 @@
 #include <cstdlib>
 
 #include "absl/strings/match.h"
+#include "tests/integration/access_fixture.h"
 #include "tests/integration/certificates.h"
 #include "tests/integration/fleet_process.h"
-#include "tests/integration/transfer_fixture.h"
 
 namespace perceptrond::testing {
 namespace {

@@ -78,11 +78,11 @@ TEST_F(FleetPathTest, AModelMovesIntoAFleetOutlivesItsWriterAndMovesBackWithEach
     FILE* const learning = BeginToLearn(alone.process.address());
     Send(learning, 0, 100);
     ExpectEnd(learning);
-    EXPECT_EQ(RunOnFleet("migrate " + data + " " + url()).exit_code, 1) << "it is in use";
+    // It is in use.
+    RunOnFleet(1, "migrate " + data + " " + url());
     EXPECT_EQ(alone.process.Terminate(), 0);
   }
-  const CommandResult there = RunOnFleet("migrate " + data + " " + url());
-  ASSERT_EQ(there.exit_code, 0) << there.out;
+  RunOnFleet(0, "migrate " + data + " " + url());
   Start();
   Start();
   Member& writer = AwaitWriter();
@@ -103,14 +103,12 @@ TEST_F(FleetPathTest, AModelMovesIntoAFleetOutlivesItsWriterAndMovesBackWithEach
   // The other server reads the alias from the journal a moment later.
   WaitUntil([&] { return other.Call("ModelService/GetModel", "name: 'aliases/live'") == "OK"; });
   const std::string back = dir_.path() + "/back";
-  const CommandResult in_use = RunOnFleet("migrate " + url() + " " + back);
-  EXPECT_EQ(in_use.exit_code, 1);
-  EXPECT_THAT(in_use.out, ::testing::HasSubstr("stop them first"));
+  EXPECT_THAT(RunOnFleet(1, "migrate " + url() + " " + back),
+              ::testing::HasSubstr("stop them first"));
   for (const auto& member : members_) EXPECT_EQ(member->process.Terminate(), 0);
-  const CommandResult here = RunOnFleet("migrate " + url() + " " + back);
-  ASSERT_EQ(here.exit_code, 0) << here.out;
-  EXPECT_EQ(RunServer("verify " + back).exit_code, 0);
-  EXPECT_EQ(RunOnFleet("verify " + url()).exit_code, 0);
+  RunOnFleet(0, "migrate " + url() + " " + back);
+  RunToEnd(0, "verify " + back);
+  RunOnFleet(0, "verify " + url());
   EXPECT_THAT(RunServer("verify --fleet none " + url()).out, ::testing::HasSubstr("no journal"));
   // The drill of docs/backup.md.
   const std::string copy = "'" + database_.uri("copy") + "'";
@@ -119,7 +117,7 @@ TEST_F(FleetPathTest, AModelMovesIntoAFleetOutlivesItsWriterAndMovesBackWithEach
        {"pg_dump --schema f --file " + dump + " " + url(),
         "psql -q -c 'CREATE DATABASE copy' " + url(), "psql -q -f " + dump + " " + copy})
     EXPECT_EQ(std::system(("/usr/lib/postgresql/15/bin/" + command).c_str()), 0) << command;
-  EXPECT_EQ(RunOnFleet("verify " + copy).exit_code, 0);
+  RunOnFleet(0, "verify " + copy);
   Member alone(back, {});
   ExpectLearned(alone, kRows);
   RawLearnStream stream(alone.learning(), "m", "p");

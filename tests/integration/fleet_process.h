@@ -60,8 +60,8 @@ class FleetProcesses : public ::testing::Test {
   Member& OtherThan(const Member& one) const {
     return members_[0].get() == &one ? *members_[1] : *members_[0];
   }
-  CommandResult RunOnFleet(const std::string& arguments) const {
-    return RunServer(arguments + FleetFlags());
+  std::string RunOnFleet(int exit_code, const std::string& arguments) const {
+    return RunToEnd(exit_code, arguments + FleetFlags());
   }
 
   const TempDir dir_;

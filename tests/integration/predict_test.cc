@@ -23,9 +23,6 @@ class PredictTest : public ServerTest {
   v1::ExplainResponse Explain(const std::string& request) {
     return AnswerOf<v1::ExplainResponse>("PredictionService/Explain", request);
   }
-  void LearnOne(const std::string& request) {
-    EXPECT_EQ(Call("LearningService/Learn", request), "OK");
-  }
 };
 
 TEST_F(PredictTest, AnAnswerHasTheScoresDistancesAndContributionsOfItsRows) {
@@ -43,13 +40,12 @@ TEST_F(PredictTest, AnAnswerHasTheScoresDistancesAndContributionsOfItsRows) {
   EXPECT_EQ(largest.contributions(0).contribution(), -3);
   EXPECT_EQ(largest.other_contributions(), 1);
   EXPECT_EQ(largest.other_features(), 1U);
-  LearnOne("model: 'models/plane' examples { dense { values: [1, 3] } label: 1 }");
+  Teach("plane", "examples { dense { values: [1, 3] } label: 1 }");
   EXPECT_FALSE(Get("plane").report().has_margin_ceiling())
       << "the theorem does not hold from given weights";
   // An average depends on its age.
   Create("words", "feature_space { named {} } learner { averaged {} }");
-  for (int i = 0; i < 3; ++i)
-    LearnOne("model: 'models/words' examples { named { names: 'win' } label: 1 }");
+  for (int i = 0; i < 3; ++i) Teach("words", "examples { named { names: 'win' } label: 1 }");
   const v1::ExplainResponse explained =
       Explain("model: 'models/words' examples { named { names: 'win' } }");
   EXPECT_EQ(explained.age(), 3U);
@@ -59,7 +55,7 @@ TEST_F(PredictTest, AnAnswerHasTheScoresDistancesAndContributionsOfItsRows) {
 TEST_F(PredictTest, AnswersOfACompositionNameTheRevisionsOfItsComponents) {
   CreateDense("other", 2);
   const std::string row = "examples { sparse { indices: 0 values: 1 } label: 1 }";
-  LearnOne("model: 'models/other' " + row);
+  Teach("other", row);
   Create("both",
          "feature_space { composition { inputs { model: 'models/other' } "
          "inputs { model: 'models/plane' } } }");

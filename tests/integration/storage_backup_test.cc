@@ -14,6 +14,7 @@ namespace perceptrond::testing {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -67,11 +68,9 @@ TEST_F(BackupTest, ARestoredBackupPredictsAsItDidAndItsProducersContinueExactlyO
   const v1::Model at_end = Get("m");
   server_->Kill();
 
-  const CommandResult restore = RunServer("restore " + backups() + " " + restored_);
-  ASSERT_EQ(restore.exit_code, 0) << restore.out;
-  const CommandResult verify = RunServer("verify " + restored_);
-  EXPECT_EQ(verify.exit_code, 0) << verify.out;
-  EXPECT_THAT(verify.out, HasSubstr("models/m  revision " + std::to_string(at_backup.revision())));
+  RunToEnd(0, "restore " + backups() + " " + restored_);
+  EXPECT_THAT(RunToEnd(0, "verify " + restored_),
+              HasSubstr("models/m  revision " + std::to_string(at_backup.revision())));
   StartOn(restored_, {"--backup-dir", backups()});
   EXPECT_EQ(Score("m"), score);
   EXPECT_EQ(Get("m").weights().SerializeAsString(), at_backup.weights().SerializeAsString());
@@ -110,12 +109,10 @@ TEST_F(BackupTest, OldOnesAreDeletedAndEachThatStaysIsWhole) {
   }
   EXPECT_TRUE(stream.Finish().ok());
   EXPECT_EQ(Names(), (std::vector<std::string>{"backups/3", "backups/4"}));
-  const CommandResult verify = RunServer("verify " + backups() + " -o json");
-  EXPECT_EQ(verify.exit_code, 0) << verify.out;
-  EXPECT_THAT(verify.out, HasSubstr("\"examples\":\"30\""));
-  EXPECT_THAT(verify.out, HasSubstr("\"examples\":\"40\""));
-  EXPECT_EQ(RunServer("restore " + backups() + " " + restored_ + " --backup 3").exit_code, 0);
-  EXPECT_THAT(RunServer("verify " + restored_).out, HasSubstr("examples 30"));
+  EXPECT_THAT(RunToEnd(0, "verify " + backups() + " -o json"),
+              AllOf(HasSubstr("\"examples\":\"30\""), HasSubstr("\"examples\":\"40\"")));
+  RunToEnd(0, "restore " + backups() + " " + restored_ + " --backup 3");
+  EXPECT_THAT(RunToEnd(0, "verify " + restored_), HasSubstr("examples 30"));
 }
 
 TEST_F(BackupTest, DamageInABackupIsFound) {
@@ -130,11 +127,8 @@ TEST_F(BackupTest, DamageInABackupIsFound) {
     file.seekp(static_cast<std::streamoff>(fs::file_size(log) / 2));
     file.put('\xff').put('\x00').put('\xff');
   }
-  const CommandResult verify = RunServer("verify " + backups());
-  EXPECT_EQ(verify.exit_code, 1);
-  EXPECT_THAT(verify.out, HasSubstr("DAMAGED"));
-  const CommandResult restore = RunServer("restore " + backups() + " " + restored_);
-  EXPECT_EQ(restore.exit_code, 1) << restore.out;
+  EXPECT_THAT(RunToEnd(1, "verify " + backups()), HasSubstr("DAMAGED"));
+  RunToEnd(1, "restore " + backups() + " " + restored_);
   EXPECT_FALSE(fs::exists(restored_ + "/CURRENT"));
 }
 
@@ -147,36 +141,26 @@ TEST_F(BackupTest, ThatLacksAFileIsNeitherSoundNorPassedOver) {
   EXPECT_EQ(Names(),
             (std::vector<std::string>{"backups/1 damaged", "backups/2", "backups/3 damaged"}));
   server_->Kill();
-  const CommandResult verify = RunServer("verify " + fs::relative(backups()).string());
-  EXPECT_EQ(verify.exit_code, 1);
-  EXPECT_THAT(verify.out, HasSubstr("backups/1: DAMAGED"));
-  EXPECT_THAT(verify.out, HasSubstr("backups/2: sound"));
-  EXPECT_THAT(verify.out, HasSubstr("backups/3: DAMAGED"));
-  const CommandResult newest = RunServer("restore " + backups() + " " + restored_);
-  EXPECT_EQ(newest.exit_code, 1);
-  EXPECT_THAT(newest.out, HasSubstr("backups/3"));
+  EXPECT_THAT(RunToEnd(1, "verify " + fs::relative(backups()).string()),
+              AllOf(HasSubstr("backups/1: DAMAGED"), HasSubstr("backups/2: sound"),
+                    HasSubstr("backups/3: DAMAGED")));
+  EXPECT_THAT(RunToEnd(1, "restore " + backups() + " " + restored_), HasSubstr("backups/3"));
   EXPECT_FALSE(fs::exists(restored_));
-  EXPECT_EQ(RunServer("restore " + backups() + " " + restored_ + " --backup 2").exit_code, 0);
+  RunToEnd(0, "restore " + backups() + " " + restored_ + " --backup 2");
 }
 
 TEST_F(BackupTest, OfAStoppedServerIsMadeByItsProgram) {
   Start();
   Create("m");
   EXPECT_EQ(server_->Terminate(), 0);
-  const CommandResult backup = RunServer("backup " + data() + " " + backups() + " --keep 3");
-  EXPECT_EQ(backup.exit_code, 0) << backup.out;
-  EXPECT_THAT(backup.out, HasSubstr("backups/1"));
-  EXPECT_EQ(RunServer("verify " + backups()).exit_code, 0);
+  EXPECT_THAT(RunToEnd(0, "backup " + data() + " " + backups() + " --keep 3"),
+              HasSubstr("backups/1"));
+  RunToEnd(0, "verify " + backups());
   Start();
-  const CommandResult in_use = RunServer("verify " + data());
-  EXPECT_EQ(in_use.exit_code, 1);
-  EXPECT_THAT(in_use.out, HasSubstr("in use by another server"));
-  EXPECT_THAT(in_use.out, Not(HasSubstr("DAMAGED")));
+  EXPECT_THAT(RunToEnd(1, "verify " + data()),
+              AllOf(HasSubstr("in use by another server"), Not(HasSubstr("DAMAGED"))));
   const std::string absent = dir_.path() + "/absent";
-  const CommandResult none = RunServer("verify " + absent);
-  EXPECT_EQ(none.exit_code, 1);
-  EXPECT_THAT(none.out, HasSubstr(absent));
-  EXPECT_THAT(none.out, Not(HasSubstr("DAMAGED")));
+  EXPECT_THAT(RunToEnd(1, "verify " + absent), AllOf(HasSubstr(absent), Not(HasSubstr("DAMAGED"))));
   EXPECT_FALSE(fs::exists(absent));
 }
 
@@ -187,11 +171,8 @@ TEST_F(BackupTest, OnlyAnEmptyDirectoryIsRestoredIntoAndOnlyOwnBackupsAreAddedTo
   const std::string other = dir_.path() + "/other";
   fs::create_directory(other);
   std::ofstream(other + "/file") << "text";
-  for (const std::string& taken : {data(), other}) {
-    const CommandResult restore = RunServer("restore " + backups() + " " + taken);
-    EXPECT_EQ(restore.exit_code, 1);
-    EXPECT_THAT(restore.out, HasSubstr(taken));
-  }
+  for (const std::string& taken : {data(), other})
+    EXPECT_THAT(RunToEnd(1, "restore " + backups() + " " + taken), HasSubstr(taken));
   EXPECT_EQ(ReadAll(other + "/file"), "text");
   server_->Terminate();
   StartOn(dir_.path() + "/data-2", {"--backup-dir", backups()});
@@ -199,8 +180,8 @@ TEST_F(BackupTest, OnlyAnEmptyDirectoryIsRestoredIntoAndOnlyOwnBackupsAreAddedTo
   server_->Terminate();
   Start();
   EXPECT_EQ(Backup(0), "FAILED_PRECONDITION BACKUPS_OFF");
-  EXPECT_EQ(RunServer("restore").exit_code, 2);
-  EXPECT_EQ(RunServer("verify --help").exit_code, 0);
+  RunToEnd(2, "restore");
+  RunToEnd(0, "verify --help");
 }
 
 TEST_F(BackupTest, AModelThatItsJournalContradictsIsNamed) {
@@ -209,7 +190,7 @@ TEST_F(BackupTest, AModelThatItsJournalContradictsIsNamed) {
   LearnExamples("bad", 20);
   Create("good");
   server_->Terminate();
-  EXPECT_EQ(RunServer("verify " + data()).exit_code, 0);
+  RunToEnd(0, "verify " + data());
   {
     // One record less.
     rocksdb::DB* raw = nullptr;
@@ -221,10 +202,8 @@ TEST_F(BackupTest, AModelThatItsJournalContradictsIsNamed) {
     ASSERT_TRUE(it->Valid() && it->key().starts_with(records));
     ASSERT_TRUE(db->Delete(rocksdb::WriteOptions(), it->key()).ok());
   }
-  const CommandResult verify = RunServer("verify " + data());
-  EXPECT_EQ(verify.exit_code, 1);
-  EXPECT_THAT(verify.out, HasSubstr("models/bad  DAMAGED: "));
-  EXPECT_THAT(verify.out, HasSubstr("models/good  revision 0"));
+  EXPECT_THAT(RunToEnd(1, "verify " + data()),
+              AllOf(HasSubstr("models/bad  DAMAGED: "), HasSubstr("models/good  revision 0")));
 }
 
 }  // namespace

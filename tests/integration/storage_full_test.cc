@@ -54,7 +54,7 @@ class FullDiskTest : public StorageTest {
   }
   void ExpectBackup() {
     EXPECT_EQ(Call("BackupService/CreateBackup", ""), "OK");
-    EXPECT_EQ(RunServer("verify " + backups()).exit_code, 0);
+    RunToEnd(0, "verify " + backups());
   }
   grpc::Status Change() {
     return Send("ModelService/UpdateModel",
@@ -147,7 +147,7 @@ TEST_F(FullDiskTest, ADeletionIsCarriedOutAfterARestartOnADiskWithoutAByte) {
     StartOn(home());
     EXPECT_TRUE(fs::exists(home() + "/RESERVE"));
     server_->Terminate();
-    EXPECT_EQ(RunServer("verify " + home()).exit_code, 0);
+    RunToEnd(0, "verify " + home());
   }
 }
 

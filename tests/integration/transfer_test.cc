@@ -1,7 +1,9 @@
 // A model's file over a real connection: in any pieces, beside drains and kills, it becomes a whole
-// model or none. core/store/model_history_test.cc has damaged files and those that nobody wrote.
+// model or none. core/store/model_history_test.cc has damaged files and those that nobody wrote. And streams across a snapshot, a
+// rollback, another name and a kill; core/store and server/fleet have the rest.
+#include "absl/strings/str_cat.h"
 #include "inference/inference_service.pb.h"
-#include "tests/integration/transfer_fixture.h"
+#include "tests/integration/access_fixture.h"
 
 namespace perceptrond::testing {
 namespace {
@@ -10,10 +12,9 @@ class TransferTest : public Transfers<ServerTest> {
  protected:
   explicit TransferTest(std::vector<std::string> flags = {}) : Transfers(std::move(flags)) {
     CreateDense("a", 2);
-    EXPECT_EQ(Call("LearningService/Learn",
-                   "model: 'models/a' examples { dense { values: [1, 2] } label: 1 } "
-                   "examples { dense { values: [3, 1] } label: -1 }"),
-              "OK");
+    Teach("a",
+          "examples { dense { values: [1, 2] } label: 1 } "
+          "examples { dense { values: [3, 1] } label: -1 }");
     file_ = Export("a");
   }
   // In two pieces.
@@ -197,6 +198,56 @@ TEST_F(TransferAccessTest, AMessageThatIsDeniedOrMalformedIsNotTheEndOfTheFile) 
   // The file itself is good.
   messages.pop_back();
   EXPECT_EQ(Outcome(CallRaw(method, messages, nullptr, kKeeperToken)), "OK");
+}
+
+class HistoryTest : public ServerTest {
+ protected:
+  HistoryTest() { CreateDense("a", 2); }
+  static std::string Rows(int begin, int end) {
+    std::string rows;
+    for (int i = begin; i < end; ++i)
+      absl::StrAppend(&rows, " examples { dense { values: [", i % 5 - 2, ", ", i % 7 - 3,
+                      "] } label: ", i % 3 == 0 ? -1 : 1, " }");
+    return rows;
+  }
+  std::string Keep(const std::string& snapshot) {
+    return Call("HistoryService/CreateSnapshot",
+                "model: 'models/a' snapshot_id: '" + snapshot + "'");
+  }
+};
+
+TEST_F(HistoryTest, StreamsGoOnAfterARollbackUnderANewNameAndAKillAndNothingIsLearnedTwice) {
+  grpc::ClientContext context;
+  const auto predicting = predictions_->PredictStream(&context);
+  auto request = FromText<v1::PredictRequest>("model: 'models/a' examples {}");
+  v1::PredictResponse response;
+  ASSERT_TRUE(predicting->Write(request) && predicting->Read(&response));
+  RawLearnStream stream(*learning_, "a", "p");
+  stream.Open();
+  stream.Ask(Rows(0, 50));
+  EXPECT_EQ(Keep("k"), "OK");
+  const std::string at_snapshot = Get("a").weights().SerializeAsString();
+  const v1::LearnResult last = stream.Ask(Rows(50, 100));
+  EXPECT_EQ(Call("HistoryService/RollBackModel", "model: 'models/a' snapshot_id: 'k'"), "OK");
+  EXPECT_EQ(Call("HistoryService/RenameModel", "name: 'models/a' new_name: 'models/b'"), "OK");
+  EXPECT_EQ(Reason(stream.Finish()), "MODEL_RELOADED");
+  request.set_model("models/b");
+  ASSERT_TRUE(predicting->Write(request) && predicting->Read(&response));
+  EXPECT_EQ(response.revision(), Get("b").revision());
+  server_.Kill();
+  Restart();
+  EXPECT_EQ(Call("ModelService/GetModel", "name: 'models/a'"), "NOT_FOUND MODEL_NOT_FOUND");
+  const v1::Model after = Get("b");
+  EXPECT_EQ(after.weights().SerializeAsString(), at_snapshot);
+  EXPECT_GT(after.revision(), last.revision());
+  RawLearnStream resumed(*learning_, "b", "p");
+  resumed.With(absl::StrCat("producer { resume { model_uid: '", after.uid(),
+                            "' acknowledged_offset: ", last.acknowledged_offset(),
+                            " acknowledged_revision: ", last.revision(), " } }"));
+  EXPECT_EQ(resumed.Open().next_offset(), 100);
+  EXPECT_EQ(resumed.Ask(Rows(90, 110) + " first_offset: 90").duplicates(), 10);
+  EXPECT_EQ(Get("b").report().examples(), 110);
+  EXPECT_TRUE(resumed.Finish().ok());
 }
 
 }  // namespace
