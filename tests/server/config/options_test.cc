@@ -251,16 +251,14 @@ TEST_F(OptionsTest, ConfigFilesAreCheckedWhole) {
   EXPECT_THAT(Bad({"--config", "/nonexistent.toml"}),
               AllOf(HasSubstr("--config"), HasSubstr("/nonexistent.toml")));
   EXPECT_THAT(Bad({"--config", "/dev/zero"}), HasSubstr("more than 1048576 bytes"));
-  EXPECT_THAT(Bad({"--config", File("a", "adress = \"x:1\"\n")}), HasSubstr("unknown key adress"));
-  EXPECT_THAT(Bad({"--config", File("b", "[tls]\ncert = \"x\"\n")}), HasSubstr("unknown key tls"));
-  EXPECT_THAT(Bad({"--config", File("c", "config = \"x\"\n")}), HasSubstr("unknown key config"));
-  EXPECT_THAT(Bad({"--config", File("d", "print-config = true\n")}),
-              HasSubstr("unknown key print-config"));
-  EXPECT_THAT(
-      Bad({"--config", File("e", "log-level = info\nlog-format = text\nlog-level = debug\n")}),
-      HasSubstr("key log-level occurs twice"));
-  EXPECT_THAT(Bad({"--config", File("f", "data-dir = \"/disk#1\"\n")}),
-              HasSubstr("key data-dir: unbalanced quotes, or a # in the value"));
+  for (const auto& [content, error] :
+       {std::pair{"adress = \"x:1\"\n", "unknown key adress"},
+        {"[tls]\ncert = \"x\"\n", "unknown key tls"},
+        {"config = \"x\"\n", "unknown key config"},
+        {"print-config = true\n", "unknown key print-config"},
+        {"log-level = info\nlog-format = text\nlog-level = debug\n", "key log-level occurs twice"},
+        {"data-dir = \"/disk#1\"\n", "key data-dir: unbalanced quotes, or a # in the value"}})
+    EXPECT_THAT(Bad({"--config", File("a", content)}), HasSubstr(error));
 }
 
 TEST_F(OptionsTest, ControlCharactersAreRefusedInEveryValueFromEverySource) {

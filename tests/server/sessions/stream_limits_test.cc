@@ -27,30 +27,29 @@ class StreamLimitsTest : public ::testing::Test {
   StreamLimitsTest() {
     EXPECT_OK(store_.Create(testing::DenseSettings("models/m", 1), "", false).status());
   }
-  // Rows without features: a byte or two each, answered by a dozen.
-  static v1::ExampleColumns EmptyRows() {
-    v1::ExampleColumns columns;
+  // Has a session take messages until its answers, which nobody reads, fill it. Their rows have no features: a byte or two each,
+  // answered by a dozen. Returns how many it took.
+  template <typename Session>
+  static int Fill(Session& session) {
+    typename Session::Request request;
+    request.message.set_model("models/m");
+    v1::ExampleColumns& columns = *request.message.mutable_columns();
     columns.mutable_row_ends()->Resize(kBigRows, 0);
     columns.mutable_labels()->Resize(kBigRows, -1);
-    return columns;
+    int taken = 0;
+    for (; !session.Poll(nullptr).Full() && taken < 1000; ++taken)
+      EXPECT_OK(session.Accept(request, request.message.ByteSizeLong()));
+    EXPECT_LE(taken, 20);
+    return taken;
   }
 
+  const StreamLimits limits_{1000, 10 * 8 * kBigRows};
   Store store_{std::make_unique<MemoryJournal>(), Store::Options()};
 };
 
 TEST_F(StreamLimitsTest, PredictionsThatNobodyReadsFillTheStreamByTheirSize) {
-  StreamLimits limits;
-  limits.messages = 1000;
-  limits.bytes = 10 * 8 * kBigRows;
-  PredictSession session(store_, limits);
-  PredictSession::Request predict;
-  v1::PredictRequest& request = predict.message;
-  request.set_model("models/m");
-  *request.mutable_columns() = EmptyRows();
-  int taken = 0;
-  for (; !session.Poll(nullptr).Full() && taken < 1000; ++taken)
-    ASSERT_TRUE(session.Accept(predict, request.ByteSizeLong()).ok());
-  EXPECT_LE(taken, 20);
+  PredictSession session(store_, limits_);
+  int taken = Fill(session);
   v1::PredictResponse response;
   while (session.Poll(&response).has_response) --taken;
   EXPECT_EQ(taken, 0);
@@ -59,19 +58,9 @@ TEST_F(StreamLimitsTest, PredictionsThatNobodyReadsFillTheStreamByTheirSize) {
 }
 
 TEST_F(StreamLimitsTest, LearningAnswersThatNobodyReadsFillTheStreamByTheirSize) {
-  StreamLimits limits;
-  limits.messages = 1000;
-  limits.bytes = 10 * 8 * kBigRows;
-  const auto session = std::make_shared<LearnSession>(store_, limits);
+  const auto session = std::make_shared<LearnSession>(store_, limits_);
   session->OnReady([] {});
-  LearnSession::Request learn;
-  v1::LearnStreamRequest& request = learn.message;
-  request.set_model("models/m");
-  *request.mutable_columns() = EmptyRows();
-  int taken = 0;
-  for (; !session->Poll(nullptr).Full() && taken < 1000; ++taken)
-    ASSERT_TRUE(session->Accept(learn, request.ByteSizeLong()).ok());
-  EXPECT_LE(taken, 20);
+  Fill(*session);
 }
 
 // A stream that holds its model from message to message notices that it was deleted.
