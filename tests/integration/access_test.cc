@@ -4,10 +4,8 @@
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/unknown_field_set.h>
 
-#include <algorithm>
 #include <set>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "perceptron/v1/alias_service.pb.h"

@@ -1,7 +1,4 @@
 // Aliases over a real connection: what takes one, moving it, and streams that began by it.
-#include <string>
-#include <vector>
-
 #include "absl/strings/str_cat.h"
 #include "client/connection.h"
 #include "client/learn_stream.h"

@@ -1,8 +1,6 @@
 // AnalysisService over a real connection: proofs, replaced weights, stored examples, what of all that
 // survives a kill, and analyses that take long.
 #include <cmath>
-#include <memory>
-#include <optional>
 #include <random>
 #include <set>
 

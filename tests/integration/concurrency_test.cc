@@ -4,7 +4,6 @@
 #include <cmath>
 #include <functional>
 #include <random>
-#include <thread>
 
 #include "client/client.h"
 #include "client/learn_stream.h"

@@ -1,9 +1,5 @@
 // Servers of a fleet with certificates and tokens: who may call them, and what the writer knows of a call that another
 // server passed on.
-#include <algorithm>
-#include <cstdlib>
-
-#include "absl/strings/match.h"
 #include "tests/integration/access_fixture.h"
 #include "tests/integration/certificates.h"
 #include "tests/integration/fleet_process.h"

@@ -1,8 +1,5 @@
 // One path through a real fleet: a model comes from a data directory, is learned at two servers of which the writer is
 // killed, and goes back, and no row is lost or learned twice. What fleets do otherwise, core/fleet and server/fleet test.
-#include <cstdio>
-#include <string>
-
 #include "absl/strings/match.h"
 #include "tests/integration/fleet_process.h"
 

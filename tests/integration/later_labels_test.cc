@@ -4,7 +4,6 @@
 #include <map>
 #include <random>
 #include <set>
-#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "tests/integration/fixture.h"

@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <fstream>
-#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "core/journal/table_keys.h"

@@ -2,7 +2,6 @@
 // producer that claims them.
 #include <zlib.h>
 
-#include <filesystem>
 #include <fstream>
 #include <set>
 

@@ -1,10 +1,5 @@
 // An address that other machines can reach is refused unless somebody decided who may use it.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <fstream>
-#include <string>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "server/access/token.h"

@@ -1,9 +1,6 @@
 #include "server/fleet/example_count.h"
 
-#include <gtest/gtest.h>
-
 #include <map>
-#include <string>
 
 #include "perceptron/v1/learning_service.pb.h"
 #include "server/rpc/timed_request.h"

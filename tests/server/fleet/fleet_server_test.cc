@@ -2,10 +2,7 @@
 // cannot be reached, changes or misbehaves, and what it takes from other servers.
 #include "server/fleet/fleet_server.h"
 
-#include <gmock/gmock.h>
-
 #include <fstream>
-#include <vector>
 
 #include "server/access/access_control.h"
 #include "server/fleet/segment_call.h"

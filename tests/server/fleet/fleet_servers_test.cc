@@ -1,8 +1,5 @@
 // Several servers of a fleet: what one of them does at the writer, what all of them know of a change that one makes, and
 // what is counted when the writer ends or changes.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <random>
 
 #include "core/model/views.h"

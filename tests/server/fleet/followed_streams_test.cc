@@ -1,14 +1,9 @@
 // Streams of every rule at servers that do not write their model: a server that evaluates rows on its copy answers as the
 // writer does, and what all servers answered is one run of the rule.
-#include <gtest/gtest.h>
-
-#include <algorithm>
 #include <cmath>
-#include <map>
 #include <numeric>
 #include <random>
 #include <thread>
-#include <utility>
 
 #include "tests/server/fleet/fleet_nodes.h"
 #include "tests/support/names.h"

@@ -2,13 +2,7 @@
 // other's end.
 #include "server/fleet/relay.h"
 
-#include <gtest/gtest.h>
-
-#include <atomic>
 #include <functional>
-#include <memory>
-#include <string>
-#include <utility>
 
 #include "core/journal/memory_journal.h"
 #include "core/store/store.h"

@@ -1,12 +1,6 @@
 // Where a call runs: here, on the server that writes its model, or nowhere.
 #include "server/fleet/routing.h"
 
-#include <gtest/gtest.h>
-
-#include <memory>
-#include <string>
-
-#include "absl/synchronization/notification.h"
 #include "perceptron/v1/model_service.pb.h"
 #include "tests/server/fleet/fleet_nodes.h"
 #include "tests/server/rpc/rpc_server.h"

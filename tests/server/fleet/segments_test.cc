@@ -1,9 +1,5 @@
 #include "server/fleet/segments.h"
 
-#include <gtest/gtest.h>
-
-#include <vector>
-
 #include "core/vector/check.h"
 #include "server/fleet/segment_session.h"
 #include "tests/server/rpc/rpc_server.h"

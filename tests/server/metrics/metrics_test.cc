@@ -1,20 +1,13 @@
 #include "server/metrics/metrics.h"
 
-#include <gmock/gmock.h>
 #include <google/protobuf/text_format.h>
 #include <grpcpp/support/status.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
-#include <memory>
-#include <string>
 #include <tuple>
-#include <utility>
-#include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "core/sync/mutex.h"
 #include "server/http/http_server.h"

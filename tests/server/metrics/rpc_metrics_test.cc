@@ -2,12 +2,6 @@
 // has it.
 #include "server/metrics/rpc_metrics.h"
 
-#include <gtest/gtest.h>
-
-#include <memory>
-#include <string>
-#include <utility>
-
 #include "perceptron/v1/learning_service.pb.h"
 #include "perceptron/v1/model_service.pb.h"
 #include "tests/server/rpc/rpc_server.h"

@@ -2,20 +2,11 @@
 // many threads poll. The router that names their methods, and when a polling thread spins.
 #include "server/rpc/acceptor.h"
 
-#include <gtest/gtest.h>
-
-#include <atomic>
 #include <chrono>
 #include <functional>
-#include <memory>
 #include <ostream>
-#include <string>
 #include <thread>
-#include <utility>
-#include <vector>
 
-#include "absl/strings/str_cat.h"
-#include "absl/synchronization/notification.h"
 #include "server/rpc/unary.h"
 #include "tests/server/rpc/rpc_server.h"
 

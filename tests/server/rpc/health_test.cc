@@ -4,14 +4,9 @@
 
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/descriptor.pb.h>
-#include <gtest/gtest.h>
 
-#include <memory>
-#include <optional>
 #include <set>
-#include <string>
 #include <tuple>
-#include <vector>
 
 #include "grpc/health/v1/health.pb.h"
 #include "grpc/reflection/v1alpha/reflection.pb.h"

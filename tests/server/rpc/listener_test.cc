@@ -2,21 +2,9 @@
 // their descriptors' numbers. The sockets that it listens on, and its probe of them.
 #include "server/rpc/listener.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
-#include <atomic>
-#include <memory>
-#include <string>
 #include <thread>
-#include <vector>
 
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
-#include "absl/synchronization/notification.h"
 #include "server/config/endpoint.h"
 #include "server/rpc/listening_sockets.h"
 #include "server/rpc/self_probe.h"

@@ -1,11 +1,6 @@
 // Messages are parsed and serialized, or rejected with a reason; errors fit a call's trailers.
 #include "server/rpc/message.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <string>
-
 #include "core/error/error.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"

@@ -2,16 +2,12 @@
 #include "server/rpc/message_work.h"
 
 #include <google/protobuf/descriptor.h>
-#include <gtest/gtest.h>
 
 #include <functional>
-#include <memory>
-#include <string>
 
 #include "perceptron/v1/prediction_service.pb.h"
 #include "server/sessions/nested_examples.h"
 #include "tests/server/rpc/rpc_server.h"
-#include "tests/support/status.h"
 
 namespace perceptrond::message_work_test {
 namespace {

@@ -1,11 +1,7 @@
 // If messages are written faster than they are sent, the newest is sent, and the status comes last.
 #include "server/rpc/call.h"
 
-#include <gtest/gtest.h>
-
 #include <functional>
-#include <memory>
-#include <string>
 
 #include "core/error/error.h"
 #include "core/sync/mutex.h"

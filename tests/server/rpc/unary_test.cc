@@ -1,17 +1,9 @@
 // Which thread answers a request, and which requests are rejected before they are handled.
 #include "server/rpc/unary.h"
 
-#include <gtest/gtest.h>
-#include <unistd.h>
-
-#include <atomic>
 #include <map>
-#include <memory>
-#include <optional>
-#include <string>
 #include <thread>
 
-#include "absl/strings/str_cat.h"
 #include "core/journal/memory_journal.h"
 #include "perceptron/v1/model_service.pb.h"
 #include "server/rpc/backend.h"

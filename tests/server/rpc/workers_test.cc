@@ -1,10 +1,6 @@
 // Work that is given to threads is done, all of it, and in order.
 #include "server/rpc/workers.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <atomic>
 #include <deque>
 
 #include "tests/server/rpc/rpc_server.h"

@@ -2,18 +2,12 @@
 // many examples: it is refused by whatever reads examples, and none of them is looked at.
 #include "server/rpc/backend.h"
 
-#include <gtest/gtest.h>
-
-#include <memory>
-#include <string>
-
 #include "core/journal/memory_journal.h"
 #include "core/store/store.h"
 #include "server/sessions/learn_session.h"
 #include "server/sessions/predict_session.h"
 #include "tests/server/rpc/rpc_server.h"
 #include "tests/support/models.h"
-#include "tests/support/status.h"
 
 namespace perceptrond {
 namespace {

@@ -1,18 +1,9 @@
 // A stream's carrier reads, gives to its session and writes: with a session that the test steers.
 #include "server/sessions/stream_reactor.h"
 
-#include <gtest/gtest.h>
-
-#include <atomic>
 #include <deque>
 #include <functional>
-#include <memory>
-#include <string>
-#include <utility>
-#include <vector>
 
-#include "absl/strings/str_cat.h"
-#include "absl/synchronization/notification.h"
 #include "core/journal/memory_journal.h"
 #include "core/store/store.h"
 #include "perceptron/v1/model_service.pb.h"

@@ -1,19 +1,11 @@
 // Streams of reports of one model, which many clients may watch.
 #include "server/sessions/watch_reactor.h"
 
-#include <gtest/gtest.h>
-
-#include <atomic>
-#include <memory>
-#include <string>
-
-#include "absl/strings/str_cat.h"
 #include "core/journal/memory_journal.h"
 #include "server/rpc/backend.h"
 #include "tests/server/rpc/rpc_server.h"
 #include "tests/support/journal_decorator.h"
 #include "tests/support/models.h"
-#include "tests/support/status.h"
 
 namespace perceptrond::watch_reactor_test {
 namespace {
