@@ -144,24 +144,6 @@ TEST_F(FleetServerTest, AnotherServersSegmentsAreCheckedAsAClientsMessagesAre) {
             "PRODUCER_SUPERSEDED");
 }
 
-TEST_F(FleetServerTest, AWriterThatDrainsCountsWhatOthersHaveEvaluated) {
-  node_.member.WriteHere();
-  ClientCall call(node_.ConnectToFleetPort(), kSegmentsPath);
-  ASSERT_TRUE(call.Write(FirstSegment()));
-  EXPECT_TRUE(ReadAnswer(call).has_opened());
-  node_.drain.Begin();
-  EXPECT_EQ(ReadAnswer(call).ByteSizeLong(), 0U);
-  fleet::Segment rest;
-  rest.mutable_evaluated()->set_rows(3);
-  rest.mutable_evaluated()->set_request_offset(3);
-  rest.mutable_evaluated()->add_correct_rows()->set_examples(3);
-  ASSERT_TRUE(call.Write(rest.SerializeAsString()));
-  ASSERT_TRUE(call.WritesDone());
-  EXPECT_EQ(ReadAnswer(call).results_size(), 1);
-  EXPECT_TRUE(call.Finish().ok());
-  EXPECT_EQ(MakeReport(**node_.member.store().Acquire(kModel)).examples(), 3U);
-}
-
 TEST(FleetServerDrainTest, AWriterThatDrainsWaitsForNoSenderThatIsSilent) {
   Node node(FleetMember::NewJournal(), absl::Milliseconds(1));
   node.member.Create(kModel);
