@@ -1,21 +1,32 @@
+// What the endpoint says of models, of the server, of its process and of its calls, which the interceptor counts once, under their
+// method's name; and how it answers HTTP.
 #include "server/metrics/metrics.h"
 
 #include <google/protobuf/text_format.h>
 #include <grpcpp/support/status.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <tuple>
 
 #include "absl/strings/str_split.h"
 #include "core/sync/mutex.h"
+#include "perceptron/v1/learning_service.pb.h"
+#include "perceptron/v1/model_service.pb.h"
 #include "server/http/http_server.h"
+#include "server/metrics/rpc_metrics.h"
+#include "server/metrics/stats.h"
 #include "tests/server/rpc/rpc_server.h"
+#include "tests/support/temp_dir.h"
 
-namespace perceptrond {
+namespace perceptrond::metrics_test {
 namespace {
 
+using namespace ::perceptrond::testing;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -23,7 +34,7 @@ using ::testing::StartsWith;
 
 // The answer; "" if the server closes the connection.
 std::string Ask(int port, const std::string& what) {
-  const int fd = testing::ConnectRaw(port);
+  const int fd = ConnectRaw(port);
   const std::string request = what + " HTTP/1.0\r\n\r\n";
   EXPECT_EQ(write(fd, request.data(), request.size()), static_cast<ssize_t>(request.size()));
   std::string response;
@@ -315,7 +326,7 @@ TEST_F(MetricsTest, ConnectionsThatSayNothingDoNotKeepAScrapeWaitingAndTheOldest
   Start();
   std::vector<int> silent;
   for (size_t i = 0; i < 2 * HttpServer::kMaxConnections; ++i)
-    silent.push_back(testing::ConnectRaw(metrics_->port()));
+    silent.push_back(ConnectRaw(metrics_->port()));
   EXPECT_THAT(Ask(metrics_->port(), "GET /metrics"), HasSubstr("perceptrond_build_info"));
   char byte;
   EXPECT_EQ(recv(silent.front(), &byte, 1, 0), 0);
@@ -338,5 +349,154 @@ TEST_F(MetricsTest, APortInUseIsSaidSo) {
               AllOf(HasSubstr("cannot listen for metrics on " + address), HasSubstr("in use")));
 }
 
+TEST(ProcessStats, AreTheFiguresOfTheFilesOfProc) {
+  const TempDir proc;
+  std::filesystem::create_directories(proc.path() + "/self/fd");
+  const auto write_file = [&](const std::string& path, const std::string& text) {
+    std::ofstream(proc.path() + "/" + path) << text;
+  };
+  write_file(
+      "self/stat",
+      "7 (odd) name ( 9) S 1 2 3 4 5 6 7 8 9 10 250 150 13 14 15 16 17 18 1000 4096000 25 99\n");
+  write_file("stat", "cpu 1 2 3\nbtime 1700000000\nprocesses 5\n");
+  write_file("self/limits",
+             "Limit                     Soft Limit           Hard Limit           Units\n"
+             "Max open files            1024                 524288               files\n");
+  write_file("self/fd/0", "");
+  write_file("self/fd/1", "");
+  const double ticks = static_cast<double>(sysconf(_SC_CLK_TCK));
+  const ProcessStats stats = ReadProcessStats(proc.path());
+  EXPECT_DOUBLE_EQ(*stats.cpu_seconds, 400 / ticks);
+  EXPECT_EQ(stats.virtual_bytes, 4096000u);
+  EXPECT_EQ(stats.resident_bytes, 25u * sysconf(_SC_PAGESIZE));
+  EXPECT_DOUBLE_EQ(*stats.start_time_seconds, 1700000000 + 1000 / ticks);
+  EXPECT_EQ(stats.open_fds, 2u);
+  EXPECT_EQ(stats.max_fds, 1024u);
+  write_file("self/limits",
+             "Max open files            unlimited            unlimited      files\n");
+  EXPECT_FALSE(ReadProcessStats(proc.path()).max_fds.has_value());
+}
+
+TEST(ProcessStats, WhatCannotBeReadIsAbsent) {
+  const ProcessStats stats = ReadProcessStats("/nonexistent");
+  EXPECT_FALSE(stats.cpu_seconds.has_value());
+  EXPECT_FALSE(stats.resident_bytes.has_value());
+  EXPECT_FALSE(stats.virtual_bytes.has_value());
+  EXPECT_FALSE(stats.open_fds.has_value());
+  EXPECT_FALSE(stats.max_fds.has_value());
+  EXPECT_FALSE(stats.start_time_seconds.has_value());
+}
+
+constexpr char kGetModel[] = "/perceptron.v1.ModelService/GetModel";
+constexpr char kWatchModel[] = "/perceptron.v1.ModelService/WatchModel";
+constexpr char kLearnStream[] = "/perceptron.v1.LearningService/LearnStream";
+
+class RpcMetricsTest : public ::testing::Test {
+ protected:
+  RpcMetricsTest() {
+    for (const auto* message : {perceptron::v1::GetModelRequest::descriptor(),
+                                perceptron::v1::LearnStreamRequest::descriptor()})
+      metrics_.AddService(*message->file()->service(0));
+    RpcServer::Interceptors interceptors;
+    interceptors.push_back(MakeRpcMetricsInterceptor(metrics_));
+    server_ = std::make_unique<RpcServer>(
+        [this](const std::string&) -> const Call::Method& { return method_; }, 1,
+        std::move(interceptors));
+  }
+
+  // One call that sends so many messages and reads until the end.
+  grpc::Status Exchange(const std::string& path, int messages, const std::string& message = "m") {
+    ClientCall call(server_->Connect(), path);
+    for (int i = 0; i < messages; ++i) call.Write(message);
+    call.WritesDone();
+    for (std::string answer; call.Read(answer);) {
+    }
+    return call.Finish();
+  }
+  // Once every call is over, `code` alone was counted, so often.
+  const RpcMethodMetrics& ExpectHandled(const std::string& path, grpc::StatusCode code,
+                                        uint64_t times) {
+    server_->Stop();
+    const RpcMethodMetrics& method = metrics_.Find(path);
+    for (size_t i = 0; i < kRpcCodes; ++i) {
+      EXPECT_EQ(method.handled(i), i == static_cast<size_t>(code) ? times : 0) << RpcCodeName(i);
+    }
+    EXPECT_EQ(method.started(), times);
+    uint64_t observed = 0;
+    for (size_t i = 0; i <= kRpcLatencyBounds.size(); ++i) observed += method.latency_bucket(i);
+    EXPECT_EQ(observed, times);
+    EXPECT_EQ(metrics_.in_flight(), 0);
+    return method;
+  }
+
+  CallCounts counts_;
+  RpcMetrics metrics_;
+  Call::Method method_ = Make<Echo>(counts_);
+  std::unique_ptr<RpcServer> server_;
+};
+
+TEST_F(RpcMetricsTest, CallsOfEveryTypeCountTheirMessagesBothWays) {
+  const struct {
+    const char* path;
+    const char* type;
+    uint64_t messages;
+  } cases[] = {
+      {kGetModel, "unary", 1}, {kWatchModel, "server_stream", 3}, {kLearnStream, "bidi_stream", 5}};
+  for (const auto& one : cases)
+    EXPECT_TRUE(Exchange(one.path, static_cast<int>(one.messages)).ok());
+  for (const auto& one : cases) {
+    const RpcMethodMetrics& method = ExpectHandled(one.path, grpc::StatusCode::OK, 1);
+    EXPECT_STREQ(RpcTypeName(method.type()), one.type);
+    EXPECT_EQ(method.received(), one.messages) << one.path;
+    EXPECT_EQ(method.sent(), one.messages) << one.path;
+    EXPECT_GT(method.latency_sum_seconds(), 0);
+  }
+}
+
+TEST_F(RpcMetricsTest,
+       AnOpenStreamIsInFlightAndOneThatTheClientCancelsIsCanceledWhateverTheServerSays) {
+  // Finishes with OK once it is cancelled.
+  class Content final : public Reactor {
+   public:
+    explicit Content(Call& call) : call_(call) {}
+    void OnCancel() override { call_.Finish(grpc::Status::OK); }
+
+   private:
+    Call& call_;
+  };
+  method_ = [this](Call& call) {
+    call.Bind(std::make_shared<Content>(call));
+    counts_.Begin();
+  };
+  ClientCall call(server_->Connect(), kLearnStream);
+  ASSERT_TRUE(counts_.AwaitBegun(1));
+  EXPECT_EQ(metrics_.in_flight(), 1);
+  call.Cancel();
+  EXPECT_EQ(call.Finish().error_code(), grpc::StatusCode::CANCELLED);
+  ExpectHandled(kLearnStream, grpc::StatusCode::CANCELLED, 1);
+}
+
+TEST_F(RpcMetricsTest, UnknownMethodsShareOneName) {
+  for (const char* path : {"/perceptron.v1.ModelService/Guess", "/a/b", "/c/d", "/nonsense"})
+    EXPECT_TRUE(Exchange(path, 1).ok());
+  const RpcMethodMetrics& method = ExpectHandled("/no/such", grpc::StatusCode::OK, 4);
+  EXPECT_EQ(method.service(), "unknown");
+  EXPECT_EQ(method.method(), "unknown");
+}
+
+TEST(RpcMethodMetrics, LatenciesFallIntoTheBucketTheyDoNotExceedAndCodesNobodyDefinedAreUnknown) {
+  RpcMethodMetrics method(RpcType::kUnary, "s", "m");
+  method.Handled(0, absl::Microseconds(50));
+  method.Handled(17, absl::Microseconds(51));
+  method.Handled(static_cast<size_t>(-1), absl::Seconds(61));
+  EXPECT_EQ(method.latency_bucket(0), 1);
+  EXPECT_EQ(method.latency_bucket(1), 1);
+  EXPECT_EQ(method.latency_bucket(kRpcLatencyBounds.size()), 1);
+  EXPECT_NEAR(method.latency_sum_seconds(), 61.000101, 1e-9);
+  EXPECT_EQ(method.handled(grpc::StatusCode::UNKNOWN), 2);
+  EXPECT_STREQ(RpcCodeName(99), "Unknown");
+  EXPECT_STREQ(RpcCodeName(grpc::StatusCode::CANCELLED), "Canceled");
+}
+
 }  // namespace
-}  // namespace perceptrond
+}  // namespace perceptrond::metrics_test
