@@ -89,7 +89,7 @@ class LimitsTest : public ServerTest {
  protected:
   LimitsTest()
       : ServerTest({"--max-model-features=100", "--max-producers=1", "--max-message-cost=1000000",
-                    "--max-streams=2"}) {}
+                    "--max-streams=2", "--metrics-max-models=1"}) {}
 };
 
 TEST_F(LimitsTest, AreThoseOfTheOptions) {
@@ -125,26 +125,14 @@ TEST_F(LimitsTest, AreThoseOfTheOptions) {
   costly.mutable_columns()->mutable_values()->Resize(14'000, 1);
   EXPECT_EQ(Call("PredictionService/Predict", costly.ShortDebugString()),
             "RESOURCE_EXHAUSTED MESSAGE_TOO_COSTLY");
-}
-
-class ServerMetricsTest : public ServerTest {
- protected:
-  ServerMetricsTest() : ServerTest({"--metrics-max-models", "2"}) {}
-};
-
-TEST_F(ServerMetricsTest, RequestsForUnknownModelsMakeNoSeriesAndTheNumberOfModelsIsCapped) {
-  for (const char* id : {"a", "b", "c"}) CreateDense(id, 1);
-  EXPECT_EQ(Call("PredictionService/Predict", "model: 'models/invented'"),
-            "NOT_FOUND MODEL_NOT_FOUND");
-  const std::string page = MetricsPage(server_);
-  EXPECT_THAT(page, Not(HasSubstr("invented")));
-  EXPECT_THAT(page, HasSubstr("model_name=\"b\""));
-  EXPECT_THAT(page, Not(HasSubstr("model_name=\"c\"")));
-  EXPECT_THAT(page, HasSubstr("grpc_service=\"perceptron.v1.PredictionService\",grpc_method="
-                              "\"Predict\",grpc_code=\"NotFound\"} 1"));
-  EXPECT_EQ(Call("ModelService/DeleteModel", "name: 'models/b'"), "OK");
+  // Of two models one has series, and the other one once that is gone.
+  CreateDense("n", 1);
   EXPECT_THAT(MetricsPage(server_),
-              AllOf(Not(HasSubstr("model_name=\"b\"")), HasSubstr("model_name=\"c\"")));
+              AllOf(HasSubstr("model_name=\"m\""), Not(HasSubstr("model_name=\"n\"")),
+                    HasSubstr("grpc_method=\"Learn\",grpc_code=\"ResourceExhausted\"} 1")));
+  EXPECT_EQ(Call("ModelService/DeleteModel", "name: 'models/m'"), "OK");
+  EXPECT_THAT(MetricsPage(server_),
+              AllOf(HasSubstr("model_name=\"n\""), Not(HasSubstr("model_name=\"m\""))));
 }
 
 // core/store/model_expiry_test.cc has the times and those that are needed, by a clock of its own.
