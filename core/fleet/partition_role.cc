@@ -13,10 +13,6 @@ namespace {
 // How long the log is waited for before the writer's signs of life are looked at.
 constexpr absl::Duration kTurn = absl::Milliseconds(20);
 constexpr absl::Duration kPause = absl::Milliseconds(200);
-// A take-over that was written is read within this time, or its outcome is not known.
-constexpr absl::Duration kAwaitTime = absl::Seconds(2);
-// A log that returns nothing for this time although entries are pending is opened again.
-constexpr absl::Duration kSilentTime = absl::Seconds(5);
 // How often it is asked where the log ends: also a partition in which nothing is learned, and so no
 // commit fails.
 constexpr absl::Duration kAskInterval = absl::Seconds(5);
@@ -116,18 +112,12 @@ bool PartitionRole::Read() {
     }
     read_to_ = *after;
     tail_ = *std::move(tail);
-    heard_ = settings_.now();
-    heard_pending_ = 0;
     followers_.SetEpoch(tail_->epoch());
     // The take-over of another server may be among the entries that are not read.
     if (writes() && tail_->epoch() > own_epoch_.load(std::memory_order_relaxed))
       StopWriting(false, WriterChangedError());
   }
   const absl::StatusOr<std::vector<SequencedEntry>> entries = tail_->Next(kTurn);
-  if (entries.ok() && (!entries->empty() || tail_->pending() != heard_pending_)) {
-    heard_ = settings_.now();
-    heard_pending_ = tail_->pending();
-  }
   {
     MutexLock lock(&mutex_);
     const uint64_t read = entries.ok() ? entries->size() : 0;
@@ -150,11 +140,7 @@ bool PartitionRole::Read() {
   contact_ = settings_.now();
   stats_.pending = tail_->pending();
   if (entries->empty()) {
-    const bool is_silent = absl::FromChrono(settings_.now() - heard_) > kSilentTime;
-    // A tail that was just opened does not know what is pending.
-    if (stats_.pending == 0 && (is_silent || Lag() < kSilentTime)) lag_.OnLevel();
-    // The log is opened again where what is pending does not come.
-    if (stats_.pending > 0 && is_silent) tail_.reset();
+    if (stats_.pending == 0) lag_.OnLevel();
     return false;
   }
   stats_.entries += entries->size();
@@ -173,6 +159,7 @@ void PartitionRole::OnTailError(const absl::Status& why) {
   if (absl::IsOutOfRange(why)) {
     // Entries are no longer there. The models are loaded again, with all of them.
     read_to_.reset();
+    awaited_epoch_ = 0;
     hooks_.drop(followers_.All(), false, ReloadedError("", why));
     return;
   }
@@ -246,17 +233,8 @@ void PartitionRole::Decide() {
     released_.store(own_epoch_.load(std::memory_order_relaxed), std::memory_order_release);
     hooks_.on_change();
   }
-  if (awaited_epoch_ != 0) {
-    if (now - last_attempt_ < Steady(kAwaitTime)) return;
-    if (std::exchange(reopened_, true)) {
-      awaited_epoch_ = 0;
-    } else {
-      // It is in the log, which is opened again.
-      last_attempt_ = now;
-      tail_.reset();
-      return;
-    }
-  }
+  // It is in the log, and is read as soon as that can be.
+  if (awaited_epoch_ != 0) return;
   if (leaving) {
     MutexLock lock(&mutex_);
     left_ = true;
@@ -304,9 +282,6 @@ void PartitionRole::CheckLog(Clock::time_point now) {
 }
 
 void PartitionRole::TryTakeOver(int64_t epoch) {
-  last_attempt_ = settings_.now();
-  awaited_epoch_ = 0;
-  reopened_ = false;
   const absl::StatusOr<uint64_t> last = AskForEnd();
   if (!last.ok() || IsCut(*last)) return Pause();
   // Another server may have been faster, and its take-over not be read yet.

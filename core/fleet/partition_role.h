@@ -152,21 +152,15 @@ class PartitionRole {
   std::unique_ptr<JournalTail> tail_;
   // The last entry that was read; a tail that is opened again begins there.
   std::optional<uint64_t> read_to_;
-  // When the tail was opened, or returned entries or a part of one; and how many were pending then.
-  Clock::time_point heard_;
-  uint64_t heard_pending_ = 0;
   // When the thread began to follow the log, or could read it again: who was silent before may not have been heard.
   Clock::time_point begun_;
   // The log could not be read last.
   bool is_away_ = false;
   // A take-over of this server that was written and not read yet; 0: there is none.
   int64_t awaited_epoch_ = 0;
-  Clock::time_point last_attempt_;
   Clock::time_point last_asked_;
   // Since when the log ends before read_to_.
   std::optional<Clock::time_point> short_since_;
-  // The tail was opened again to read it.
-  bool reopened_ = false;
 
   mutable Mutex mutex_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
