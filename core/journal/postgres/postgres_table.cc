@@ -206,8 +206,21 @@ absl::Status PostgresTable::CreateTables() {
     if (options_.read_only)
       return absl::NotFoundError(
           absl::StrCat("there is no journal in the schema ", options_.schema));
+    // The first commit would wait for one without an end, and nobody could say for what.
+    if (options_.durability != Durability::kExternal) {
+      const absl::StatusOr<Result> waits = connection->Run(
+          "SELECT 1 WHERE current_setting('synchronous_standby_names') <> '' AND NOT EXISTS "
+          "(SELECT 1 FROM pg_catalog.pg_stat_replication)");
+      if (!waits.ok()) return waits.status();
+      if (PQntuples(waits->get()) > 0)
+        return absl::UnavailableError(
+            "PostgreSQL has synchronous_standby_names and no standby connected, and a new journal "
+            "waits for one: start it");
+    }
     std::vector<Connection::Statement> statements = {
-        {"BEGIN", {}}, {absl::StrCat("CREATE SCHEMA IF NOT EXISTS ", Schema()), {}}};
+        {"BEGIN", {}},
+        {"SET LOCAL lock_timeout = '10s'", {}},
+        {absl::StrCat("CREATE SCHEMA IF NOT EXISTS ", Schema()), {}}};
     for (const char* name : {"rows", "entries", "heads"}) {
       statements.push_back({absl::StrCat("CREATE TABLE IF NOT EXISTS ", Schema(), ".", name,
                                          " (key bytea PRIMARY KEY, value bytea NOT NULL)"),

@@ -1,4 +1,5 @@
 // The journal in PostgreSQL: what every home must do, and that several servers may open it.
+#include "absl/strings/match.h"
 #include "core/journal/postgres/postgres_table.h"
 #include "core/journal/table_journal.h"
 #include "core/journal/table_keys.h"
@@ -91,18 +92,44 @@ TEST(PostgresTableTest, RowsOfAnySizeAreReadInOrder) {
   EXPECT_EQ(found, sizes);
 }
 
+// Commits wait for a standby that is not there.
+void MissStandby(postgres::Connection& connection) {
+  for (const char* sql :
+       {"ALTER SYSTEM SET synchronous_standby_names = 'nobody'", "SELECT pg_reload_conf()"})
+    ASSERT_OK(connection.Run(sql).status());
+  testing::WaitUntil([&] {
+    const auto now = connection.Run(
+        "SELECT 1 FROM pg_settings WHERE name = 'synchronous_standby_names' AND setting = "
+        "'nobody'");
+    return now.ok() && PQntuples(now->get()) > 0;
+  });
+}
+
+TEST(PostgresTableTest, ANewOneThatWouldWaitForAStandbyForEverSaysSo) {
+  testing::PostgresServer server;
+  const auto connection = postgres::Connection::Open(server.connection(), -1);
+  ASSERT_OK(connection.status());
+  MissStandby(**connection);
+  PostgresTable::Options options;
+  options.connection = server.connection();
+  for (const auto durability :
+       {PostgresTable::Durability::kSync, PostgresTable::Durability::kReplicated}) {
+    options.durability = durability;
+    const absl::Status status = PostgresTable::Open(options).status();
+    EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+    EXPECT_TRUE(absl::StrContains(status.message(), "standby")) << status;
+  }
+}
+
 TEST(PostgresTableTest, NothingWaitsOnceItIsClosed) {
   testing::PostgresServer server;
   PostgresTable::Options options;
   options.connection = server.connection();
   const auto table = PostgresTable::Open(options);
   ASSERT_OK(table.status());
-  // A commit waits for this standby.
   const auto connection = postgres::Connection::Open(server.connection(), -1);
   ASSERT_OK(connection.status());
-  for (const char* sql :
-       {"ALTER SYSTEM SET synchronous_standby_names = 'nobody'", "SELECT pg_reload_conf()"})
-    ASSERT_OK((*connection)->Run(sql).status());
+  MissStandby(**connection);
   absl::Status committed;
   std::thread commits([&] {
     while (committed.ok()) committed = (*table)->Commit({.puts = {{"m/a", ""}}}, true).status();
