@@ -145,6 +145,8 @@ TEST_F(BackupTest, ThatLacksAFileIsNeitherSoundNorPassedOver) {
                     HasSubstr("backups/3: DAMAGED")));
   EXPECT_THAT(RunToEnd(1, "restore " + backups() + " " + restored_), HasSubstr("backups/3"));
   EXPECT_FALSE(fs::exists(restored_));
+  fs::remove(backups() + "/meta/3");
+  EXPECT_THAT(RunToEnd(1, "restore " + backups() + " " + restored_), HasSubstr("backups/3"));
   RunToEnd(0, "restore " + backups() + " " + restored_ + " --backup 2");
 }
 

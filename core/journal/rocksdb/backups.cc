@@ -84,6 +84,19 @@ std::vector<Backup> WholeOnes(const rocksdb::BackupEngineReadOnlyBase& engine) {
   return backups;
 }
 
+// The highest number of a backup that has a file, whole or not; 0 if there is none.
+uint32_t NewestWithFiles(const std::string& directory) {
+  uint32_t newest = 0;
+  std::error_code error;
+  for (fs::directory_iterator entries(directory + "/private", error);
+       !error && entries != fs::directory_iterator(); entries.increment(error)) {
+    uint32_t number = 0;
+    if (absl::SimpleAtoi(entries->path().filename().string(), &number))
+      newest = std::max(newest, number);
+  }
+  return newest;
+}
+
 // OK for a directory that has backups, or nothing but what a new volume or a lock leaves.
 absl::Status CheckOwnDirectory(const std::string& directory) {
   if (Backups::IsBackupDirectory(directory)) return absl::OkStatus();
@@ -198,6 +211,15 @@ absl::StatusOr<std::vector<Backup>> Backups::List() const {
   }
   std::sort(backups.begin(), backups.end(),
             [](const Backup& a, const Backup& b) { return a.number < b.number; });
+  // A newer one is not listed if the file that lists it is gone, or was never written; unless one is being made.
+  const uint32_t newest = NewestWithFiles(directory_);
+  if (newest > (backups.empty() ? 0 : backups.back().number) &&
+      DirectoryLock::Acquire(directory_, absl::ZeroDuration(), nullptr, LockFile::kMayBeAbsent)
+          .ok()) {
+    Backup& backup = backups.emplace_back();
+    backup.number = newest;
+    backup.damaged = true;
+  }
   return backups;
 }
 

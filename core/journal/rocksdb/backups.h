@@ -36,7 +36,7 @@ class Backups {
                                 uint32_t keep) const;
   // Creates the directory, and checks that it may have backups of this journal. Errors as Create.
   absl::Status Prepare(const std::string& journal_id) const;
-  // The backups, oldest first, damaged ones among them.
+  // The backups, oldest first, damaged ones among them, also the newest one if only its files are there.
   absl::StatusOr<std::vector<Backup>> List() const;
   // Reads all files of a backup, and checks them against their checksums. NOT_FOUND.
   absl::Status Verify(uint32_t number) const;
