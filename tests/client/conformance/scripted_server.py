@@ -4,16 +4,13 @@ A script waits for events, never for time: for a stream, a message, or the end o
 """
 
 import concurrent.futures
-import contextlib
 import queue
-import socket
-import struct
-import threading
 
 import grpc
 
 from perceptrond.google_rpc import error_details_pb2, status_pb2
 from perceptrond.v1 import learning_service_pb2, learning_service_pb2_grpc, model_pb2, model_service_pb2_grpc
+from proxy import Proxies
 from server_table import ServerTable
 
 DETAILS = "grpc-status-details-bin"
@@ -159,47 +156,6 @@ class Stream:
                 for label, begin, end in zip(labels, [0, *ends], ends)]
 
 
-class Proxy:
-    """Passes a port's connections on, so that they can be cut in the way in which a machine that is lost cuts them."""
-
-    def __init__(self, port):
-        self._port, self._open = port, []
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.address = "127.0.0.1:%d" % self._listener.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def _accept(self):
-        with contextlib.suppress(OSError):
-            while True:
-                pair = (self._listener.accept()[0], socket.create_connection(("127.0.0.1", self._port)))
-                for one in pair:
-                    one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                self._open.append(pair)
-                for source, target in (pair, pair[::-1]):
-                    threading.Thread(target=self._pump, args=(source, target), daemon=True).start()
-
-    def _pump(self, source, target):
-        with contextlib.suppress(OSError):
-            while data := source.recv(65536):
-                target.sendall(data)
-        for one in (source, target):
-            with contextlib.suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
-
-    def close(self):
-        self._listener.close()
-        self.cut()
-
-    def cut(self):
-        """Resets all connections: what is in flight is lost."""
-        while self._open:
-            for one in self._open.pop():
-                with contextlib.suppress(OSError):
-                    one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-                    one.shutdown(socket.SHUT_RDWR)
-                one.close()
-
-
 class _Service(learning_service_pb2_grpc.LearningServiceServicer):
     def __init__(self, events, place):
         self._events, self._place = events, place
@@ -231,7 +187,8 @@ class ScriptedServer:
             ports.append(server.add_insecure_port("127.0.0.1:0"))
             server.start()
             self._servers.append(server)
-        self._proxy = Proxy(ports[0])
+        self._proxies = Proxies()
+        self._proxy = self._proxies.add(ports[0])
         self.first, self.second = self._proxy.address, f"127.0.0.1:{ports[1]}"
 
     def accept(self, place="first"):
@@ -242,9 +199,10 @@ class ScriptedServer:
         return stream
 
     def cut(self):
-        self._proxy.cut()
+        """Resets all connections, as a machine that is lost does: what is in flight is lost."""
+        self._proxy.heal(broken=True)
 
     def stop(self):
         for server in self._servers:
             server.stop(None)
-        self._proxy.close()
+        self._proxies.close()
