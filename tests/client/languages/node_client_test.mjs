@@ -12,17 +12,14 @@ import path from 'node:path';
 import readline from 'node:readline';
 import { PassThrough } from 'node:stream';
 import { after, before, describe, it, mock } from 'node:test';
-import { setImmediate as turn } from 'node:timers/promises';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { promisify } from 'node:util';
 
 const source = fileURLToPath(new URL('../../../client/node', import.meta.url));
 const work = fs.mkdtempSync(path.join(os.tmpdir(), 'perceptrond-node-'));
 const grpc = createRequire(path.join(source, 'lib/'))('@grpc/grpc-js');
 const load = (name) => import(pathToFileURL(path.join(source, 'lib', name)));
 const { goesDirect, serversOf } = await load('connection.mjs');
-const { Client } = await load('client.mjs');
-const { Backoff, LearningService, isTransient } = await load('rpc.mjs');
+const { Backoff, isTransient } = await load('rpc.mjs');
 const { pack } = await load('columns.mjs');
 const { LabelReader } = await load('label_reader.mjs');
 const { Labels, asRow } = await load('rows.mjs');
@@ -83,20 +80,6 @@ describe('parts', () => {
     const cases = casesOf('addresses.json');
     for (const server of cases.direct) assert.ok(goesDirect({ server }), server);
     for (const server of cases.through_a_proxy) assert.ok(!goesDirect({ server }), server);
-  });
-
-  it('close a client to which a server has named a writer that it does not know', async () => {
-    const server = new grpc.Server();
-    const learnStream = (call) => call.on('data', () => call.write({ opened: { nextOffset: 0 }, writerAddress: '127.0.0.1:1' }));
-    server.addService(LearningService.service, { learnStream });
-    const port = await promisify(server.bindAsync).call(server, '127.0.0.1:0', grpc.ServerCredentials.createInsecure());
-    const client = new Client(`127.0.0.1:${port}`);
-    const stream = await client.learnStream('m', 'p');
-    client.close();
-    // An error of what it closes would be nobody's.
-    await turn();
-    await stream.cancel();
-    server.forceShutdown();
   });
 
   it('read labels as the names or numbers that the model has', () => {
