@@ -15,7 +15,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/client.h"
-#include "perceptron/v1/learning_service.grpc.pb.h"
+#include "tests/client/fake_server.h"
 
 namespace perceptrond::client {
 namespace {
@@ -25,59 +25,18 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// Knows one token, and keeps the headers that it sees.
-class TokenServer final : public v1::LearningService::Service {
- public:
-  TokenServer() {
-    grpc::ServerBuilder builder;
-    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
-    builder.RegisterService(this);
-    server_ = builder.BuildAndStart();
-  }
-
-  grpc::Status Learn(grpc::ServerContext* context, const v1::LearnRequest*,
-                     v1::LearnResponse*) override {
-    const std::lock_guard lock(mutex_);
-    const std::string authorization = Header(*context, "authorization");
-    seen_.push_back(authorization);
-    traceparent_ = Header(*context, "traceparent");
-    return authorization == "Bearer " + token_
-               ? grpc::Status::OK
-               : grpc::Status(grpc::StatusCode::UNAUTHENTICATED, "no such token");
-  }
-
-  void Expect(const std::string& token) {
-    const std::lock_guard lock(mutex_);
-    token_ = token;
-  }
-  std::vector<std::string> seen() {
-    const std::lock_guard lock(mutex_);
-    return seen_;
-  }
-  std::string traceparent() {
-    const std::lock_guard lock(mutex_);
-    return traceparent_;
-  }
-  std::string address() const { return absl::StrCat("127.0.0.1:", port_); }
-
- private:
-  static std::string Header(const grpc::ServerContext& context, const char* name) {
-    const auto found = context.client_metadata().find(name);
-    return found == context.client_metadata().end()
-               ? ""
-               : std::string(found->second.data(), found->second.size());
-  }
-
-  int port_ = 0;
-  std::unique_ptr<grpc::Server> server_;
-  std::mutex mutex_;
-  std::string token_ = "good";
-  std::vector<std::string> seen_;
-  std::string traceparent_;
-};
-
 class CallMetadataTest : public ::testing::Test {
  protected:
+  // The server knows one token.
+  CallMetadataTest() {
+    server_.on_learn = [this](const grpc::ServerContext& context, const v1::LearnRequest&) {
+      seen_.push_back(Header(context, "authorization"));
+      traceparent_ = Header(context, "traceparent");
+      return seen_.back() == "Bearer " + token_
+                 ? grpc::Status::OK
+                 : grpc::Status(grpc::StatusCode::UNAUTHENTICATED, "no such token");
+    };
+  }
   ~CallMetadataTest() override { unlink(path_.c_str()); }
 
   absl::Status Learn(const CallMetadata& metadata) {
@@ -98,7 +57,18 @@ class CallMetadataTest : public ::testing::Test {
     return path_;
   }
 
-  TokenServer server_;
+  static std::string Header(const grpc::ServerContext& context, const char* name) {
+    const auto found = context.client_metadata().find(name);
+    return found == context.client_metadata().end()
+               ? ""
+               : std::string(found->second.data(), found->second.size());
+  }
+
+  // Calls come one at a time: the headers seen so far.
+  std::string token_ = "good";
+  std::vector<std::string> seen_;
+  std::string traceparent_;
+  FakeServer server_;
   const std::string path_ = absl::StrCat(::testing::TempDir(), "/token-", getpid());
 };
 
@@ -106,12 +76,11 @@ TEST_F(CallMetadataTest, AFileIsReadAgainWhenTheServerRefusesItsToken) {
   const std::string path = File(" good \n");
   const Client client = *Client::Connect(server_.address(), OptionsWith({.token_file = path}));
   ASSERT_TRUE(LearnWith(client).ok());
-  server_.Expect("better");
+  token_ = "better";
   EXPECT_TRUE(absl::IsUnauthenticated(LearnWith(client)));
   File("better");
   EXPECT_TRUE(LearnWith(client).ok());
-  EXPECT_THAT(server_.seen(),
-              ElementsAre("Bearer good", "Bearer good", "Bearer good", "Bearer better"));
+  EXPECT_THAT(seen_, ElementsAre("Bearer good", "Bearer good", "Bearer good", "Bearer better"));
 }
 
 TEST_F(CallMetadataTest, ATokenIsNotSentToOthersWithoutTlsUnlessAllowed) {
@@ -120,7 +89,7 @@ TEST_F(CallMetadataTest, ATokenIsNotSentToOthersWithoutTlsUnlessAllowed) {
   const absl::Status refused =
       LearnWith(*Client::Connect(elsewhere, OptionsWith({.token = "good"})));
   EXPECT_TRUE(absl::IsUnauthenticated(refused));
-  EXPECT_THAT(server_.seen(), Each(""));
+  EXPECT_THAT(seen_, Each(""));
   EXPECT_TRUE(LearnWith(*Client::Connect(elsewhere,
                                          OptionsWith({.token = "good", .token_without_tls = true})))
                   .ok());
@@ -139,7 +108,7 @@ TEST_F(CallMetadataTest, WhatIsNoTokenIsAnErrorAndSentNowhere) {
         CallMetadata{.token_file = "/nowhere"}, CallMetadata{.token_file = File("")}}) {
     EXPECT_TRUE(absl::IsUnauthenticated(Learn(metadata)));
   }
-  EXPECT_THAT(server_.seen(), Each(""));
+  EXPECT_THAT(seen_, Each(""));
 }
 
 TEST_F(CallMetadataTest, ATokenThatIsTooLongIsNotCutButRefusedWithItsFile) {
@@ -147,15 +116,15 @@ TEST_F(CallMetadataTest, ATokenThatIsTooLongIsNotCutButRefusedWithItsFile) {
   const absl::Status status = Learn({.token_file = path});
   EXPECT_TRUE(absl::IsUnauthenticated(status)) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr(path));
-  EXPECT_THAT(server_.seen(), IsEmpty());
+  EXPECT_THAT(seen_, IsEmpty());
 }
 
 TEST_F(CallMetadataTest, TheCallersTraceIsPassedOn) {
   const std::string parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
   EXPECT_TRUE(Learn({.token = "good", .traceparent = [&] { return parent; }}).ok());
-  EXPECT_EQ(server_.traceparent(), parent);
+  EXPECT_EQ(traceparent_, parent);
   EXPECT_TRUE(Learn({.token = "good", .traceparent = [] { return "not\nvalid"; }}).ok());
-  EXPECT_EQ(server_.traceparent(), "");
+  EXPECT_EQ(traceparent_, "");
 }
 
 TEST(IsLocalAddress, OnlyAddressesOfThisMachineAre) {

@@ -26,7 +26,7 @@ TEST(Client, RepeatsLearningThatIsNumberedAndNoOther) {
   FakeServer server;
   int calls = 0;
   v1::LearnRequest last;
-  server.on_learn = [&](const v1::LearnRequest& request) {
+  server.on_learn = [&](const grpc::ServerContext&, const v1::LearnRequest& request) {
     last = request;
     return ++calls < 3 ? grpc::Status(grpc::StatusCode::UNAVAILABLE, "") : grpc::Status::OK;
   };

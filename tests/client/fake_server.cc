@@ -1,9 +1,10 @@
 #include "tests/client/fake_server.h"
 
 #include <algorithm>
-#include <chrono>
+#include <atomic>
 #include <numeric>
 
+#include "absl/strings/str_cat.h"
 #include "client/error.h"
 #include "tests/client/named_columns.h"
 
@@ -63,8 +64,17 @@ std::vector<uint32_t> UpTo(uint32_t n) {
   return ids;
 }
 
+std::chrono::steady_clock::time_point StandingClock() { return {}; }
+
+std::function<std::chrono::steady_clock::time_point()> HurryingClock() {
+  const auto time = std::make_shared<std::atomic<int>>(0);
+  return
+      [time] { return std::chrono::steady_clock::time_point(std::chrono::milliseconds(++*time)); };
+}
+
 FakeServer::FakeServer() {
   grpc::ServerBuilder builder;
+  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
   builder.RegisterService(this);
   builder.RegisterService(&predictions_);
   server_ = builder.BuildAndStart();
@@ -76,6 +86,8 @@ std::shared_ptr<Connection> FakeServer::Connect() {
   return MakeConnection(server_->InProcessChannel(grpc::ChannelArguments()));
 }
 
+std::string FakeServer::address() const { return absl::StrCat("127.0.0.1:", port_); }
+
 FakeServer::ProducerState FakeServer::producer(const std::string& id) {
   const std::lock_guard<std::mutex> lock(mutex_);
   return producers_[id];
@@ -86,11 +98,11 @@ int64_t FakeServer::openings() {
   return openings_;
 }
 
-grpc::Status FakeServer::Learn(grpc::ServerContext*, const v1::LearnRequest* request,
+grpc::Status FakeServer::Learn(grpc::ServerContext* context, const v1::LearnRequest* request,
                                v1::LearnResponse* response) {
   response->mutable_result()->set_examples(
       static_cast<uint64_t>(request->columns().row_ends_size()));
-  return on_learn ? on_learn(*request) : grpc::Status::OK;
+  return on_learn ? on_learn(*context, *request) : grpc::Status::OK;
 }
 
 grpc::Status FakeServer::Open(const v1::LearnStreamRequest& request, v1::StreamOpened* opened) {

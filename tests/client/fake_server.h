@@ -5,6 +5,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -31,6 +32,11 @@ Row LargeExample(uint32_t id, size_t bytes);
 // The numbers below n.
 std::vector<uint32_t> UpTo(uint32_t n);
 
+// Clocks of a retry policy: one that stands still, so that nothing is given up however long it takes;
+// and one that goes on by a millisecond whenever it is looked at.
+std::chrono::steady_clock::time_point StandingClock();
+std::function<std::chrono::steady_clock::time_point()> HurryingClock();
+
 class FakeServer final : public v1::LearningService::Service {
  public:
   // The fate of one message of a learning stream.
@@ -55,6 +61,8 @@ class FakeServer final : public v1::LearningService::Service {
   ~FakeServer() override;
 
   std::shared_ptr<Connection> Connect();
+  // Its port on the loopback address, for what a channel within the process does not have.
+  std::string address() const;
 
   // Set before use. Asked for each message, under the lock.
   std::function<Fate(const v1::LearnStreamRequest&)> fate;
@@ -82,13 +90,14 @@ class FakeServer final : public v1::LearningService::Service {
   int64_t openings();
 
   // For unary calls.
-  std::function<grpc::Status(const v1::LearnRequest&)> on_learn;
+  std::function<grpc::Status(const grpc::ServerContext&, const v1::LearnRequest&)> on_learn;
 
  private:
   using LearnStreamIo = grpc::ServerReaderWriter<v1::LearnStreamResponse, v1::LearnStreamRequest>;
   using PredictStreamIo = grpc::ServerReaderWriter<v1::PredictResponse, v1::PredictRequest>;
 
-  grpc::Status Learn(grpc::ServerContext*, const v1::LearnRequest*, v1::LearnResponse*) override;
+  grpc::Status Learn(grpc::ServerContext* context, const v1::LearnRequest* request,
+                     v1::LearnResponse* response) override;
   grpc::Status LearnStream(grpc::ServerContext*, LearnStreamIo* io) override;
 
   grpc::Status Open(const v1::LearnStreamRequest& request, v1::StreamOpened* opened);
@@ -109,6 +118,7 @@ class FakeServer final : public v1::LearningService::Service {
   std::mutex mutex_;
   std::map<std::string, ProducerState> producers_;
   int64_t openings_ = 0;
+  int port_ = 0;
   std::unique_ptr<grpc::Server> server_;
 };
 

@@ -24,8 +24,7 @@ LearnOptions TestOptions() {
   options.window_messages = 5;
   options.retry.initial_backoff = absl::Microseconds(100);
   options.retry.max_backoff = absl::Milliseconds(1);
-  // However long it takes, nothing is given up.
-  options.retry.now = [] { return std::chrono::steady_clock::time_point(); };
+  options.retry.now = StandingClock;
   return options;
 }
 
@@ -154,10 +153,7 @@ TEST(LearnStream, SaysHowLongItTriedBeforeItGaveUp) {
   server.refusal = grpc::Status(grpc::StatusCode::UNAVAILABLE, "away");
   LearnOptions options = TestOptions();
   options.retry.give_up_after = absl::Milliseconds(10);
-  const auto time = std::make_shared<std::atomic<int>>(0);
-  options.retry.now = [time] {
-    return std::chrono::steady_clock::time_point(std::chrono::milliseconds(++*time));
-  };
+  options.retry.now = HurryingClock();
   EXPECT_EQ(GaveUpAfter(LearnStream::Open(server.Connect(), "m", options).status()),
             absl::Milliseconds(10));
   // It was not to be tried again.

@@ -25,8 +25,7 @@ PredictOptions Collecting(Collected* collected) {
   options.rows_per_message = 3;
   options.window_messages = 4;
   options.retry.initial_backoff = options.retry.max_backoff = absl::Microseconds(100);
-  // However long it takes, nothing is given up.
-  options.retry.now = [] { return std::chrono::steady_clock::time_point(); };
+  options.retry.now = StandingClock;
   options.on_answer = [collected](const PredictAnswer& answer) {
     collected->tags.insert(collected->tags.end(), answer.tags.begin(), answer.tags.end());
     collected->scores.insert(collected->scores.end(), answer.response.scores().begin(),
@@ -86,10 +85,7 @@ TEST(PredictStream, SaysThatItGaveUpAndEnds) {
   std::atomic<int> ends = 0;
   PredictOptions options = Collecting(&collected);
   options.retry.give_up_after = absl::Milliseconds(10);
-  const auto time = std::make_shared<std::atomic<int>>(0);
-  options.retry.now = [time] {
-    return std::chrono::steady_clock::time_point(std::chrono::milliseconds(++*time));
-  };
+  options.retry.now = HurryingClock();
   options.on_end = [&] { ++ends; };
   {
     PredictStream stream(server.Connect(), "m", std::move(options));
