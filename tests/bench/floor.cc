@@ -66,7 +66,7 @@ StreamCost MeasureStream(Server server, Messages& messages, const StreamOptions&
 PlainWork::PlainWork(const Rows& rows, uint32_t weights, std::vector<std::string> names,
                      std::vector<uint32_t> table)
     : rows_(rows), names_(std::move(names)), table_(std::move(table)), weights_(weights) {
-  size_t before = rows_.size();
+  size_t before = rows_.batch().rows();
   for (int pass = 0; pass < kMaxPasses; ++pass) {
     const size_t mistakes = Pass();
     // A stream that errs never gets to zero.
@@ -78,16 +78,17 @@ PlainWork::PlainWork(const Rows& rows, uint32_t weights, std::vector<std::string
 }
 
 size_t PlainWork::Pass() {
-  std::vector<float> scores(rows_.size());
-  std::vector<int32_t> predicted(rows_.size());
-  const PlainArrays arrays = {rows_.row_ends.data(), rows_.indices.data(),
-                              rows_.values.data(),   rows_.labels.data(),
-                              rows_.size(),          table_.empty() ? nullptr : table_.data()};
+  const Batch rows = rows_.batch();
+  std::vector<float> scores(rows.rows());
+  std::vector<int32_t> predicted(rows.rows());
+  const PlainArrays arrays = {rows.row_ends.data(), rows.indices.data(),
+                              rows.values.data(),   rows.labels.data(),
+                              rows.rows(),          table_.empty() ? nullptr : table_.data()};
   return PlainLearn(arrays, weights_.data(), scores.data(), predicted.data());
 }
 
 double PlainWork::Loop(double seconds) {
-  return Repeated(seconds, [&] { Keep(Pass()); }) / static_cast<double>(rows_.size());
+  return Repeated(seconds, [&] { Keep(Pass()); }) / static_cast<double>(rows_.batch().rows());
 }
 
 double PlainWork::Lookups(double seconds) {
@@ -98,7 +99,7 @@ double PlainWork::Lookups(double seconds) {
                     for (const std::string& name : names_) sum += numbers_.find(name)->second;
                     Keep(sum);
                   }) /
-         static_cast<double>(rows_.size());
+         static_cast<double>(rows_.batch().rows());
 }
 
 double WriteLog(const std::string& directory, uint64_t updates, size_t bytes, uint64_t commits) {

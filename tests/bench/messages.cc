@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <functional>
+#include <string>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -16,78 +17,47 @@ namespace {
 
 namespace v1 = ::perceptron::v1;
 
-template <typename T>
-void Append(const std::vector<T>& from, google::protobuf::RepeatedField<T>& to) {
-  to.Add(from.begin(), from.end());
-}
-
-bool AllOnes(const Rows& rows) {
-  return std::all_of(rows.values.begin(), rows.values.end(), [](float v) { return v == 1; });
-}
-
 // The number of each index that was asked for, in the order in which they were.
 using Numbers = absl::flat_hash_map<uint32_t, uint32_t>;
 
-// Indices become their numbers, ascending in each row with their values. New ones are appended to
-// `names`.
-void NumberFeatures(v1::ExampleColumns& columns, Numbers& numbers, v1::NameColumn& names) {
+// Indices of words, whose values are all 1, become their numbers, ascending in each row. New ones are
+// appended to `names`.
+void NumberWords(v1::ExampleColumns& columns, Numbers& numbers, v1::NameColumn& names) {
+  google::protobuf::RepeatedField<uint32_t>& indices = *columns.mutable_indices();
+  for (uint32_t& index : indices) {
+    const auto [number, is_new] = numbers.emplace(index, numbers.size());
+    if (is_new) name_columns::AppendName(FeatureName(index), names);
+    index = number->second;
+  }
   uint32_t begin = 0;
-  std::vector<std::pair<uint32_t, float>> row;
   for (const uint32_t end : columns.row_ends()) {
-    row.clear();
-    for (int i = static_cast<int>(begin); i < static_cast<int>(end); ++i) {
-      const auto [number, is_new] = numbers.emplace(columns.indices(i), numbers.size());
-      if (is_new) name_columns::AppendName(FeatureName(columns.indices(i)), names);
-      row.emplace_back(number->second, columns.values().empty() ? 1 : columns.values(i));
-    }
-    std::sort(row.begin(), row.end());
-    for (size_t i = 0; i < row.size(); ++i) {
-      const int at = static_cast<int>(begin + i);
-      columns.set_indices(at, row[i].first);
-      if (!columns.values().empty()) columns.set_values(at, row[i].second);
-    }
+    std::sort(indices.begin() + begin, indices.begin() + end);
     begin = end;
   }
 }
 
-// Names of this message.
-void NameFeatures(v1::ExampleColumns& columns, std::vector<std::string>& sent) {
-  Numbers numbers;
-  v1::NameColumn& names = *columns.mutable_feature_names();
-  NumberFeatures(columns, numbers, names);
-  size_t begin = 0;
-  for (const uint32_t length : names.lengths()) {
-    sent.push_back(names.text().substr(begin, length));
-    begin += length;
+bool AllOnes(const google::protobuf::RepeatedField<float>& values) {
+  return std::all_of(values.begin(), values.end(), [](float v) { return v == 1; });
+}
+
+// Rows `begin` to `end` - 1.
+void FillColumns(const Batch& rows, size_t begin, size_t end, v1::ExampleColumns& columns) {
+  for (size_t i = begin; i < end; ++i) {
+    const Row row = rows.row(i);
+    columns.mutable_indices()->Add(row.indices, row.indices + row.size);
+    columns.mutable_values()->Add(row.values, row.values + row.size);
+    columns.add_row_ends(static_cast<uint32_t>(columns.indices_size()));
+    columns.add_labels(rows.labels[i]);
   }
+  if (AllOnes(columns.values())) columns.clear_values();
 }
 
-void FillColumns(const Rows& rows, v1::ExampleColumns& columns) {
-  Append(rows.row_ends, *columns.mutable_row_ends());
-  Append(rows.indices, *columns.mutable_indices());
-  if (!AllOnes(rows)) Append(rows.values, *columns.mutable_values());
-  Append(rows.labels, *columns.mutable_labels());
-}
-
-template <typename Request>
-void AddExamples(const Rows& rows, Request& request) {
-  const Batch batch = rows.batch();
-  const bool all_ones = AllOnes(rows);
-  for (size_t i = 0; i < rows.size(); ++i) {
-    const Row row = batch.row(i);
-    v1::Example& example = *request.add_examples();
-    example.set_label(rows.labels[i]);
-    v1::SparseFeatures& sparse = *example.mutable_sparse();
-    sparse.mutable_indices()->Add(row.indices, row.indices + row.size);
-    if (!all_ones) sparse.mutable_values()->Add(row.values, row.values + row.size);
-  }
-}
-
-template <typename Request>
-void Fill(const Rows& rows, Form form, std::vector<std::string>& sent, Request& request) {
-  if (form == Form::kNested) return AddExamples(rows, request);
-  FillColumns(rows, *request.mutable_columns());
-  if (form == Form::kPackedNames) NameFeatures(*request.mutable_columns(), sent);
+void AddExample(const Row& row, int32_t label, v1::Example& example) {
+  example.set_label(label);
+  v1::SparseFeatures& sparse = *example.mutable_sparse();
+  sparse.mutable_indices()->Add(row.indices, row.indices + row.size);
+  sparse.mutable_values()->Add(row.values, row.values + row.size);
+  if (AllOnes(sparse.values())) sparse.clear_values();
 }
 
 // Messages of rows; `complete` sets what is the same in all of them.
@@ -95,17 +65,30 @@ template <typename Request>
 Messages MakeMessages(const Rows& rows, const std::string& model, Form form, size_t size,
                       const std::function<void(Request&)>& complete) {
   Messages messages;
-  messages.examples = rows.size();
+  const Batch batch = rows.batch();
+  messages.examples = batch.rows();
   Request first;
   first.set_model(model);
   Numbers numbers;
   v1::NameColumn table;
-  for (size_t begin = 0; begin < rows.size(); begin += size) {
-    const Rows slice = rows.Slice(begin, begin + size);
+  for (size_t begin = 0; begin < batch.rows(); begin += size) {
+    const size_t end = std::min(begin + size, batch.rows());
     Request request;
-    Fill(slice, form, messages.names, request);
+    if (form == Form::kNested) {
+      for (size_t i = begin; i < end; ++i)
+        AddExample(batch.row(i), batch.labels[i], *request.add_examples());
+    } else {
+      FillColumns(batch, begin, end, *request.mutable_columns());
+    }
+    if (form == Form::kPackedNames) {
+      Numbers own;
+      v1::NameColumn& names = *request.mutable_columns()->mutable_feature_names();
+      NumberWords(*request.mutable_columns(), own, names);
+      for (std::string& name : name_columns::NamesOf(names))
+        messages.names.push_back(std::move(name));
+    }
     if (form == Form::kTableNames) {
-      NumberFeatures(*request.mutable_columns(), numbers, table);
+      NumberWords(*request.mutable_columns(), numbers, table);
       request.mutable_columns()->mutable_stream_names();
     }
     complete(request);

@@ -12,7 +12,7 @@ enum class Goal { kAtLeast, kAtMost };
 struct Figure {
   std::string name;
   std::string unit;
-  // The goal of the ratio, value / reference.
+  // The goal of the ratio, value / reference, in the worst repetition.
   Goal direction = Goal::kAtLeast;
   double goal = 1;
   // One for each repetition, taken side by side.
@@ -26,14 +26,6 @@ struct Figure {
   std::vector<double> server_costs = {};
   // Bytes an example on the wire; 0: not known.
   double bytes = 0;
-
-  std::vector<double> Ratios() const;
-  // The ratio of the worst repetition: the lowest, or the highest if the ratio is to be low.
-  double worst() const;
-  // True if the worst repetition meets the goal.
-  bool met() const;
-  // As ">= 0.90".
-  std::string goal_text() const;
 };
 
 std::string Table(const std::vector<Figure>& rows);

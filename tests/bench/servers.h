@@ -7,6 +7,7 @@
 #include <string>
 
 #include "tests/bench/load.h"
+#include "tests/bench/rows.h"
 #include "tests/support/process.h"
 #include "tests/support/temp_dir.h"
 
@@ -14,9 +15,6 @@ namespace perceptrond::bench {
 
 // The servers that are measured: ours, and one with our transport that learns nothing.
 enum class Server { kReal, kNull };
-
-inline constexpr int kHashedBits = 20;
-inline constexpr uint32_t kHashedWeights = 1U << kHashedBits;
 
 // Not thread-safe.
 class Servers {

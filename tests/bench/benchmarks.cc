@@ -1,5 +1,5 @@
-// Examples a second over the wire, beside the floor and the null server.
-#include <algorithm>
+// Examples a second over the wire, beside the floor and the null server; and microseconds from a
+// question to its answer, one at a time.
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -65,6 +65,19 @@ const StreamCase kCases[] = {
     {.name = "learn_nested_index", .goal = 0.8, .form = Form::kNested, .words = true},
 };
 
+// Calls both, in the other order every other repetition: what drifts does not always favour one.
+template <typename Ours, typename Reference>
+void InTurn(int rep, Ours ours, Reference reference) {
+  if (rep % 2 == 1) reference();
+  ours();
+  if (rep % 2 == 0) reference();
+}
+
+void Add(Figure& figure, double value, double reference) {
+  figure.values.push_back(value);
+  figure.references.push_back(reference);
+}
+
 // Makes its rows and its model when first measured.
 class StreamRun {
  public:
@@ -98,15 +111,13 @@ class StreamRun {
  private:
   void Prepare() {
     const bool errs = case_.work == Work::kErring;
-    const size_t count = options_.tiny ? 1000 : 8000;
-    const Rows rows = case_.words ? ZipfRows(count, kWords, 1)
-                      : errs      ? ErringRows(count, kHashedWeights, 1)
-                                  : SparseRows(count, kHashedWeights, 1);
+    const Rows rows = case_.words ? ZipfRows(options_.tiny ? 1000 : 8000, kWords, 1)
+                                  : SparseRows(errs ? 0.1 : 0, options_.tiny);
     const std::string id = absl::StrCat("bench-", case_.name);
     Messages learn = LearnMessages(rows, "models/" + id, case_.form, case_.size);
     plain_ = MakePlain(rows, learn.names);
     Servers::Get().CreateModel(id, case_.named_space, /*offset=*/!errs);
-    Servers::Get().Converge(learn, errs ? rows.size() / 10 : 0);
+    Servers::Get().Converge(learn, errs ? rows.batch().rows() / 10 : 0);
     learn.next = 0;
     if (case_.work == Work::kPredict)
       learn = PredictMessages(rows, "models/" + id, case_.form, case_.size);
@@ -118,8 +129,7 @@ class StreamRun {
   std::unique_ptr<PlainWork> MakePlain(const Rows& rows, std::vector<std::string> names) const {
     std::vector<uint32_t> table;
     if (case_.form == Form::kTableNames) {
-      table = SlotsOfWords(*std::max_element(rows.indices.begin(), rows.indices.end()) + 1,
-                           kHashedWeights);
+      table = SlotsOfWords(kWords, kHashedWeights);
       // A named space numbers its weights as the table does.
       if (case_.named_space) std::iota(table.begin(), table.end(), 0U);
     }
@@ -154,6 +164,16 @@ class StreamRun {
   Messages messages_[2];
 };
 
+// Predictions of a converged model.
+Messages Predictions(const Options& options) {
+  const Rows rows = SparseRows(0, options.tiny);
+  const std::string id = "bench-latency";
+  Messages learn = LearnMessages(rows, "models/" + id, Form::kPacked, 100);
+  Servers::Get().CreateModel(id, /*named_space=*/false, /*offset=*/true);
+  Servers::Get().Converge(learn, 0);
+  return PredictMessages(rows, "models/" + id, Form::kPacked, 1);
+}
+
 }  // namespace
 
 std::vector<Benchmark> StreamBenchmarks(const Options& options) {
@@ -165,6 +185,25 @@ std::vector<Benchmark> StreamBenchmarks(const Options& options) {
          [run](int rep, std::vector<Figure>& figures) { run->Measure(rep, figures[0]); }});
   }
   return benchmarks;
+}
+
+Benchmark UnaryLatency(const Options& options) {
+  const auto messages = std::make_shared<Messages>();
+  return {{{"predict_unary_p50", "us", Goal::kAtMost, 1.15},
+           {"predict_unary_p99", "us", Goal::kAtMost, 1.15}},
+          [messages, &options](int rep, std::vector<Figure>& figures) {
+            if (messages->rest.empty()) *messages = Predictions(options);
+            const auto measure = [&](Server server) {
+              return UnaryPredict(Servers::Get().channel(server), *messages, options.seconds);
+            };
+            Latency ours;
+            Latency null;
+            InTurn(
+                rep, [&] { ours = measure(Server::kReal); },
+                [&] { null = measure(Server::kNull); });
+            Add(figures[0], ours.p50, null.p50);
+            Add(figures[1], ours.p99, null.p99);
+          }};
 }
 
 }  // namespace perceptrond::bench
