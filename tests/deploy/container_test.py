@@ -20,9 +20,9 @@ import subprocess
 import sys
 import tempfile
 
-from processes import Program, wait_for
+from deployed import ROOT
+from processes import Program, descendant, wait_for
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BASE = "debian:bookworm-slim"
 IMAGE = "perceptrond"
 VOLUME = "/var/lib/perceptrond"
@@ -118,24 +118,8 @@ class Container:
         self.program = Program(self.words(self.image.config["Entrypoint"]), log)
         address = self.program.said(r"info serving .*address=(\S+)")[1]
         self.environment = ["--env", f"PERCEPTROND_SERVER={address}"]
-        self.pid = self.server_pid()
+        self.pid = descendant(self.program.process.pid, "perceptrond")
         self.healthy()
-
-    def server_pid(self):
-        """The server among the descendants of what was started."""
-        children = {}
-        for entry in pathlib.Path("/proc").glob("[0-9]*"):
-            with contextlib.suppress(OSError):
-                fields = (entry / "stat").read_text().rsplit(")", 1)
-                children.setdefault(int(fields[1].split()[1]), []).append((int(entry.name), fields[0].split("(", 1)[1]))
-        found, waiting = [], [self.program.process.pid]
-        while waiting:
-            for pid, name in children.get(waiting.pop(), []):
-                waiting.append(pid)
-                if name == "perceptrond":
-                    found.append(pid)
-        assert len(found) == 1, found
-        return found[0]
 
     def healthy(self):
         """Asks as the engine would."""
@@ -178,8 +162,7 @@ def drains_as_the_first_process(root):
                    "--address", "127.0.0.1:0", "--metrics-address", "off", "--journal", "memory"]
         with Program(command, f"{directory}/log") as program:
             program.said("info serving")
-            children = pathlib.Path(f"/proc/{program.process.pid}/task/{program.process.pid}/children").read_text().split()
-            os.kill(int(children[0]), signal.SIGTERM)
+            os.kill(descendant(program.process.pid, "perceptrond"), signal.SIGTERM)
             assert wait_for("it ends", lambda: program.process.poll() is not None)
             assert program.process.returncode == 0, program.process.returncode
             assert "stopped" in pathlib.Path(f"{directory}/log").read_text()
@@ -197,15 +180,11 @@ def check_content(root, version):
     say(f"{said.strip()}, {megabytes} MB in all")
 
 
-def parse():
+def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--given", action="store_true")
     parser.add_argument("--work", type=pathlib.Path)
-    return parser.parse_args()
-
-
-def main():
-    arguments = parse()
+    arguments = parser.parse_args()
     if os.geteuid() != 0:
         sys.exit("container_test.py needs root: buildah mounts, and makes a user's files")
     run("sh", ROOT / "deploy/install_packages.sh", "container")

@@ -11,12 +11,18 @@ DEPLOY = ROOT / "deploy"
 UNIT = DEPLOY / "systemd/perceptrond.service"
 KUSTOMIZATIONS = ["kubernetes", "fleet/kubernetes", "proxy"]
 COMPOSE_FILES = ["compose.yaml", "fleet/compose.yaml"]
+RULES = sorted((DEPLOY / "prometheus/rules").glob("*.yml"), reverse=True)
 
 
 def listed(directory):
     """The manifests that a kustomization has."""
     names = yaml.safe_load((DEPLOY / directory / "kustomization.yaml").read_text())["resources"]
     return [manifest for name in names for manifest in yaml.safe_load_all((DEPLOY / directory / name).read_text())]
+
+
+def rule_groups(paths=tuple(RULES)):
+    """Prometheus' rules, as they are grouped in these files."""
+    return [group for path in paths for group in yaml.safe_load(path.read_text())["groups"]]
 
 
 def prometheus_rule():

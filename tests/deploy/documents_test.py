@@ -18,9 +18,9 @@ import sys
 import tempfile
 import unittest
 
+from deployed import ROOT
 from processes import free_ports, logs_on_failure
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BLOCKS = re.compile(r"^```sh(?: needs=(\w+))?\n(.*?)^```\n(?:```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
 START = "perceptrond --data-dir ./store 2> perceptrond.log &\n"
 END = "---- end of a block ----"

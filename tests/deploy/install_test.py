@@ -224,15 +224,11 @@ def serve_securely(machine):
     say("it serves with a key and an access file that only root can read")
 
 
-def parse():
+def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=pathlib.Path)
     parser.add_argument("--base", type=pathlib.Path)
-    return parser.parse_args()
-
-
-def main():
-    arguments = parse()
+    arguments = parser.parse_args()
     run("sh", ROOT / "deploy/install_packages.sh", "build", "install")
     with contextlib.ExitStack() as stack:
         scratch = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="perceptrond-install.")))

@@ -15,7 +15,7 @@ import urllib.parse
 
 import yaml
 
-from deployed import COMPOSE_FILES, DEPLOY, KUSTOMIZATIONS, ROOT, image_environment, listed, prometheus_rule, unit
+from deployed import COMPOSE_FILES, DEPLOY, KUSTOMIZATIONS, ROOT, RULES, image_environment, listed, prometheus_rule, rule_groups, unit
 
 NAME = "app.kubernetes.io/name"
 # Of each server, at most, to the database.
@@ -194,8 +194,7 @@ class KubernetesTest(unittest.TestCase):
         self.assertIn(f"\n`{lag}` |", (ROOT / "docs/metrics.md").read_text())
 
     def test_the_rule_for_the_operator_holds_every_rule(self):
-        groups = [group for path in sorted((DEPLOY / "prometheus/rules").glob("*.yml")) for group in yaml.safe_load(path.read_text())["groups"]]
-        self.assertEqual(prometheus_rule()["spec"]["groups"], groups)
+        self.assertEqual(prometheus_rule()["spec"]["groups"], rule_groups(sorted(RULES)))
 
 
 class ImageTest(unittest.TestCase):

@@ -14,17 +14,15 @@ import tempfile
 import unittest
 import unittest.mock
 
-import yaml
-
+from deployed import ROOT, rule_groups
 from processes import Server, get
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 METRICS = (ROOT / "docs/metrics.md").read_text()
 OPERATE = (ROOT / "docs/operate.md").read_text()
 BACKUP = (ROOT / "docs/backup.md").read_text()
 PAGES = "".join(page.read_text() for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))])
 # Families have their full name in the lists of the server's sources; those of figures are defined by the report's options.
-RULES = sorted((ROOT / "deploy/prometheus/rules").glob("*.yml"))
+RULES = [rule for group in rule_groups() for rule in group["rules"]]
 SOURCES = sorted((ROOT / "server/metrics").glob("*.cc"))
 FAMILY = r"(?:perceptrond|grpc_server|process)_\w+"
 # Separable rows.
@@ -64,19 +62,16 @@ class NamesTest(unittest.TestCase):
     """Names in the documents, the rules and the dashboard exist."""
 
     def test_alerts(self):
-        groups = yaml.safe_load((ROOT / "deploy/prometheus/rules/perceptrond.alerts.yml").read_text())["groups"]
-        alerts = {rule["alert"] for group in groups for rule in group["rules"]}
+        alerts = {rule["alert"] for rule in RULES if "alert" in rule}
         named = PAGES + (ROOT / "deploy/grafana/dashboards/perceptrond.json").read_text()
         self.assertLessEqual(set(re.findall(r"\bPerceptrond[A-Z]\w+", named)), alerts)
 
     def test_metrics(self):
         """Recorded metrics have colons in their names."""
-        known = in_sources() | {rule["record"] for path in RULES for group in yaml.safe_load(path.read_text())["groups"]
-                                for rule in group["rules"] if "record" in rule}
-        rules = [rule["expr"] for path in RULES for group in yaml.safe_load(path.read_text())["groups"] for rule in group["rules"]]
+        known = in_sources() | {rule["record"] for rule in RULES if "record" in rule}
         dashboard = json.loads((ROOT / "deploy/grafana/dashboards/perceptrond.json").read_text())
         targets = [target["expr"] for panel in dashboard["panels"] for target in panel.get("targets", [])]
-        for expression in rules + targets + [one["expr"] for one in dashboard["annotations"]["list"]]:
+        for expression in [rule["expr"] for rule in RULES] + targets + [one["expr"] for one in dashboard["annotations"]["list"]]:
             words = re.findall(r"\b(?:(?:perceptrond|grpc_server|process)_\w+|\w+(?::\w+)+)", re.sub(r'"[^"]*"', "", expression))
             unknown = [word for word in words if word not in known and re.sub("_(bucket|sum|count)$", "", word) not in known]
             self.assertEqual(unknown, [], expression)

@@ -47,6 +47,19 @@ def free_ports(count):
     return [holder.getsockname()[1] for holder in holders]
 
 
+def descendant(pid, name):
+    """The one process of that name among those that a process has started, and these have."""
+    found, waiting = [], [pid]
+    while waiting:
+        process = pathlib.Path(f"/proc/{waiting.pop()}")
+        with contextlib.suppress(OSError):
+            waiting += [child for children in process.glob("task/*/children") for child in children.read_text().split()]
+            if (process / "comm").read_text() == f"{name}\n":
+                found.append(int(process.name))
+    assert len(found) == 1, found
+    return found[0]
+
+
 @contextlib.contextmanager
 def logs_on_failure(directory):
     """Prints what programs said last in the logs there, which go with the test, if the block fails."""

@@ -4,20 +4,16 @@
 """
 
 import json
-import pathlib
 import re
 import subprocess
 import tempfile
 import unittest
 
-import yaml
+from deployed import ROOT, RULES, rule_groups
 
-HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parent.parent
-RULES = sorted((ROOT / "deploy/prometheus/rules").glob("*.yml"), reverse=True)
-GROUPS = [group for path in RULES for group in yaml.safe_load(path.read_text())["groups"]]
+GROUPS = rule_groups()
 ALERTS = {rule["alert"]: rule for group in GROUPS for rule in group["rules"] if "alert" in rule}
-SCENARIOS = (HERE / "scenarios.txt").read_text().strip().split("\n\n")[1:]
+SCENARIOS = (ROOT / "tests/deploy/scenarios.txt").read_text().strip().split("\n\n")[1:]
 LABEL = re.compile(r'(\w+)="([^"]*)"')
 # These ask for figures of all servers, or fire for no server alone: each runs alone, the others together.
 ALONE = re.compile(r" = |\bperceptrond_fleet|\bPerceptrond\w+\b(?!{)")
