@@ -158,12 +158,6 @@ class LearnTest(ServedTest):
             self.tested.learn(name, examples, numpy.array([1, -1, 1, -1]))
             self.assertEqual([weights_of(self.client, name)[0].get(i, 0) for i in range(4)], expected, name)
 
-    def test_texts_are_learned_and_predicted(self):
-        self.create("texts", features="text", labels=["ham", "spam"])
-        texts = ["Free money now", "Lunch at noon?"]
-        self.assertTrue(self.tested.learn("texts", texts, ["spam", "ham"], until_converged=True).converged)
-        self.assertEqual(self.tested.predict("texts", texts).labels, ["spam", "ham"])
-
     def test_learning_goes_on_until_a_pass_changes_nothing_and_shows_how_far_it_is(self):
         self.create("spam", **SPAM)
         seen = []
