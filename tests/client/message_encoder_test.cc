@@ -75,24 +75,6 @@ TEST(MessageEncoder, AppendsNoMoreNamesOfOtherMessagesThanAMessageHasRoomFor) {
   }
 }
 
-TEST(MessageEncoder, SendsANameOnceToTheTableOfEachConnection) {
-  BatchBuilder builder;
-  MessageEncoder encoder(0, false);
-  const Message rows = RowsOf(builder, {{{"a", 1}}});
-  for (int connection = 0; connection < 2; ++connection) {
-    encoder.StartConnection(16);
-    EXPECT_EQ(NamesIn(Encode(encoder, rows).stream_names()), std::vector<std::string>{"a"});
-    // Indices are of the table also where a message appends nothing to it.
-    const ExampleColumns again = Encode(encoder, rows);
-    EXPECT_TRUE(again.has_stream_names());
-    EXPECT_EQ(again.stream_names().lengths_size(), 0);
-    const ExampleColumns more = Encode(encoder, RowsOf(builder, {{{"c", 1}, {"a", 2}}}));
-    EXPECT_EQ(NamesIn(more.stream_names()), std::vector<std::string>{"c"});
-  }
-  encoder.StartConnection(0);
-  EXPECT_EQ(NamesIn(Encode(encoder, rows).feature_names()), std::vector<std::string>{"a"});
-}
-
 // The server reads what the rows were, whatever names leave the table in between.
 TEST(MessageEncoder, MeansWhatTheRowsMeantWithTablesOfAnySize) {
   for (const uint32_t size : {0u, 4u, 8u, 64u, 1024u}) {
