@@ -10,20 +10,17 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_join.h"
 #include "perceptron/v1/example.pb.h"
+#include "tests/support/names.h"
 
 namespace perceptrond::client {
 
 using NamedFeatures = std::map<std::string, float>;
 
 inline std::vector<std::string> NamesIn(const perceptron::v1::NameColumn& column) {
-  std::vector<std::string> names;
-  size_t begin = 0;
-  for (const uint32_t length : column.lengths()) {
-    names.push_back(column.text().substr(begin, length));
-    begin += length;
-  }
-  EXPECT_EQ(begin, column.text().size());
+  std::vector<std::string> names = name_columns::NamesOf(column);
+  EXPECT_EQ(absl::StrJoin(names, ""), column.text());
   return names;
 }
 
