@@ -40,13 +40,6 @@ PROTOS = pathlib.Path(__file__).resolve().parents[3] / "proto"
 CASES = pathlib.Path(__file__).resolve().parents[1] / "conformance"
 
 
-class Clock:
-    now = 0.0
-
-    def monotonic(self):
-        return self.now
-
-
 def failed(code, retry_after=None):
     """A failed call; the server may ask to wait for retry_after seconds."""
     status = status_pb2.Status(code=code.value[0])
@@ -58,9 +51,10 @@ def failed(code, retry_after=None):
 
 
 class BackoffTest(unittest.TestCase):
+    now = 0.0
+
     def setUp(self):
-        self.clock = Clock()
-        self.enterContext(mock.patch("perceptrond.errors.time.monotonic", self.clock.monotonic))
+        self.enterContext(mock.patch("perceptrond.errors.time.monotonic", lambda: self.now))
 
     def test_waits_double_up_to_the_longest_and_are_drawn_from_their_upper_half(self):
         drawn = [[] for _ in range(6)]
@@ -75,7 +69,7 @@ class BackoffTest(unittest.TestCase):
 
     def test_the_time_to_give_up_restarts_with_progress(self):
         backoff = errors.Backoff(give_up_after=10, first=1, longest=1)
-        self.clock.now = 9.9
+        self.now = 9.9
         self.assertIsNone(backoff.next_wait(failed(grpc.StatusCode.UNAVAILABLE)))
         backoff.progress()
         self.assertIsNotNone(backoff.next_wait(failed(grpc.StatusCode.UNAVAILABLE)))
@@ -86,13 +80,13 @@ class BackoffTest(unittest.TestCase):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             for now, notices in ((2.9, 0), (3, 1), (50, 1)):
-                self.clock.now = now
+                self.now = now
                 backoff.next_wait(lost)
                 self.assertEqual(len(caught), notices, now)
             self.assertRegex(str(caught[0].message), r"^no answer for 3 s; trying for another 57 s \(give_up_after\): UNAVAILABLE: ")
             backoff.progress()
             for now, notices in ((51, 1), (53, 2)):
-                self.clock.now = now
+                self.now = now
                 backoff.next_wait(lost)
                 self.assertEqual(len(caught), notices, now)
 
