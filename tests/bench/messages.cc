@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/strings/str_cat.h"
 #include "perceptron/v1/learning_service.pb.h"
 #include "perceptron/v1/prediction_service.pb.h"
 #include "tests/support/names.h"

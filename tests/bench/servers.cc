@@ -9,7 +9,6 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "absl/strings/str_cat.h"
 #include "perceptron/v1/model_service.grpc.pb.h"
 
 namespace perceptrond::bench {
@@ -18,6 +17,7 @@ namespace {
 namespace v1 = ::perceptron::v1;
 
 constexpr int kMostRounds = 1000;
+constexpr char kFreePort[] = "127.0.0.1:0";
 
 // The response of an HTTP server on the loopback address; aborts if there is none.
 std::string GetPage(int port, const std::string& path) {
@@ -46,33 +46,20 @@ std::shared_ptr<grpc::Channel> Connect(const std::string& address) {
   return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
 }
 
-// Listens on a free port of the loopback address.
-std::vector<std::string> ServerCommand(Server server, const std::string& dir) {
-  const std::string tcp = "127.0.0.1:0";
-  switch (server) {
-    case Server::kReal:
-      return {PERCEPTROND_BINARY, "--address",         tcp, "--data-dir",
-              dir + "/data",      "--metrics-address", tcp};
-    case Server::kNull:
-      return {NULL_SERVER_BINARY, tcp};
-  }
-  std::abort();
-}
-
 }  // namespace
 
 Servers& Servers::Get() {
-  static const std::unique_ptr<Servers> servers(new Servers);
-  return *servers;
+  static Servers servers;
+  return servers;
 }
 
-Servers::Running::Running(Server server, const std::string& dir)
-    : process(ServerCommand(server, dir)), channel(Connect(process.addresses()[0])) {}
+Servers::Running::Running(const std::vector<std::string>& command)
+    : process(command), channel(Connect(process.addresses()[0])) {}
 
-Servers::Servers() {
-  for (const Server server : {Server::kReal, Server::kNull})
-    running_[static_cast<int>(server)] = std::make_unique<Running>(server, dir_.path());
-}
+Servers::Servers()
+    : real_({PERCEPTROND_BINARY, "--address", kFreePort, "--data-dir", dir_.path() + "/data",
+             "--metrics-address", kFreePort}),
+      null_({NULL_SERVER_BINARY, kFreePort}) {}
 
 double Servers::ProcessorSeconds(Server server) const {
   clockid_t clock = 0;

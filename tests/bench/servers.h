@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "tests/bench/load.h"
 #include "tests/bench/rows.h"
@@ -38,17 +39,18 @@ class Servers {
 
  private:
   struct Running {
-    explicit Running(Server server, const std::string& dir);
+    explicit Running(const std::vector<std::string>& command);
 
     testing::Process process;
     std::shared_ptr<grpc::Channel> channel;
   };
 
   Servers();
-  const Running& running(Server server) const { return *running_[static_cast<int>(server)]; }
+  const Running& running(Server server) const { return server == Server::kReal ? real_ : null_; }
 
-  testing::TempDir dir_;
-  std::unique_ptr<Running> running_[2];
+  const testing::TempDir dir_;
+  const Running real_;
+  const Running null_;
 };
 
 }  // namespace perceptrond::bench
