@@ -20,7 +20,7 @@ import time
 
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1] / "deploy")]
 
-from processes import Program, free_ports
+from processes import Server
 
 SOLVERS = {1: "L2-loss SVM, dual", 2: "L2-loss SVM, primal", 3: "L1-loss SVM, dual"}
 WORDS = 40_000
@@ -76,11 +76,8 @@ def main():
         for solver, what in SOLVERS.items():
             found = separated(solver, data, directory)
             print(f"liblinear-train {found[0]}: {found[1]:.2f} s ({what})" if found else f"liblinear-train -s {solver} separates it with no -c", flush=True)
-        address = f"127.0.0.1:{free_ports(1)[0]}"
-        server = Program([given.build / "bin/perceptrond", "--address", address, "--metrics-address", "off", "--journal", "memory"], directory / "log")
-        try:
-            server.said("info serving")
-            ctl = [given.build / "bin/perceptronctl", "--server", address]
+        with Server(given.build / "bin/perceptrond", directory / "data", directory / "log", ["--journal", "memory"]) as server:
+            ctl = [given.build / "bin/perceptronctl", "--server", server.address]
             run([*ctl, "create", "m", "--dimension", WORDS, "--store-sample", given.texts])
             run([*ctl, "learn", "m", data, "--index-base", 1])
             for gap in ("0.99", given.gap):
@@ -89,8 +86,6 @@ def main():
                 print(f"analyze --gap {gap}: {seconds:.2f} s, {len(result.get('supportVectors', []))} support vectors, "
                       f"{result['analysis']['separability']}, margin {result['analysis'].get('marginLower')} to {result['analysis'].get('marginUpper')}: "
                       f"{result['endReason']}", flush=True)
-        finally:
-            server.kill()
 
 
 main()
