@@ -22,7 +22,7 @@ sh "$root/deploy/install_packages.sh" build test
 # As tests/run.sh --asan does: what both need is compiled once.
 cmake -S "$root" -B "$build" -G Ninja -DCMAKE_CXX_COMPILER=clang++-14 -DCMAKE_BUILD_TYPE=Debug \
   -DPERCEPTROND_SANITIZE=address,undefined -DPERCEPTROND_FUZZ=ON -DPERCEPTROND_TESTS=ON
-fuzzers="access_fuzz format_fuzz forms_fuzz journal_fuzz learner_fuzz methods_fuzz nested_fuzz page_fuzz storage_fuzz text_fuzz"
+fuzzers="access_fuzz format_fuzz forms_fuzz journal_fuzz learner_fuzz methods_fuzz nested_fuzz page_fuzz rows_fuzz storage_fuzz text_fuzz"
 # shellcheck disable=SC2086  # a list of words
 cmake --build "$build" --target $fuzzers
 
@@ -61,7 +61,7 @@ printf '%s\n' $fuzzers | xargs -P "${JOBS:-$(nproc)}" -I '{}' sh -eu -c '
       ;;
     # The window of zstd takes up to 128 MiB.
     format_fuzz) how_long="$5 -malloc_limit_mb=160" ;;
-    learner_fuzz) how_long=$5 ;;
+    learner_fuzz | rows_fuzz) how_long=$5 ;;
   esac
   if "$1/bin/$2" -timeout=300 -rss_limit_mb=2048 -malloc_limit_mb=64 -max_len=4096 -print_final_stats=1 $how_long \
     -artifact_prefix="$1/findings/$2-" "$8/$2" "$3/tests/fuzz/corpus/$2" ${inputs:+"$inputs"} >"$log" 2>&1; then
