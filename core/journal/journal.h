@@ -210,9 +210,9 @@ class ModelHeaders {
   // thread, with the header as it is now, or was when the model was deleted. null: no watcher from now on, and no call of
   // one is running on return. It must not call the journal.
   using ModelWatcher = std::function<void(const storage::ModelHeader& header, bool deleted)>;
-  virtual void WatchModels(ModelWatcher /*watcher*/) {}
+  virtual void WatchModels(ModelWatcher watcher) = 0;
   // From now on lists and counts have what other openers changed before.
-  virtual absl::Status Refresh() { return absl::OkStatus(); }
+  virtual absl::Status Refresh() = 0;
 
  protected:
   virtual absl::Status CreateModel(storage::ModelHeader& header, const ModelGuard& guard) = 0;
@@ -270,22 +270,15 @@ class KeptPredictions {
  public:
   virtual ~KeptPredictions() = default;
 
-  // Whether the journal keeps predictions; if not, none are loaded, and the rest does nothing.
-  virtual bool keeps_predictions() const { return false; }
-  virtual absl::Status SavePredictions(uint64_t /*model_id*/,
-                                       std::span<const KeptPrediction> /*predictions*/) {
-    return absl::OkStatus();
-  }
+  // Whether the journal keeps predictions; if not, there are none to be saved.
+  virtual bool keeps_predictions() const = 0;
+  virtual absl::Status SavePredictions(uint64_t model_id,
+                                       std::span<const KeptPrediction> predictions) = 0;
   // Of predictions that expired. Those that were learned are dropped by a commit, so that an id is
   // known after a crash if, and only if, its row is not learned (JournalEntry::learned_predictions).
-  virtual absl::Status DropPredictions(uint64_t /*model_id*/,
-                                       std::span<const uint64_t> /*numbers*/) {
-    return absl::OkStatus();
-  }
+  virtual absl::Status DropPredictions(uint64_t model_id, std::span<const uint64_t> numbers) = 0;
   // By ascending number.
-  virtual absl::StatusOr<std::vector<KeptPrediction>> LoadPredictions(uint64_t /*model_id*/) {
-    return std::vector<KeptPrediction>();
-  }
+  virtual absl::StatusOr<std::vector<KeptPrediction>> LoadPredictions(uint64_t model_id) = 0;
 };
 
 // The entries of a journal, by partition, and who writes them.
@@ -296,7 +289,7 @@ class PartitionLog {
   virtual ~PartitionLog() = default;
 
   // The partitions, numbered from 0.
-  virtual uint32_t partitions() const { return 1; }
+  virtual uint32_t partitions() const = 0;
   // The partition of a model.
   uint32_t PartitionOf(uint64_t model_id) const {
     return static_cast<uint32_t>(model_id % partitions());
@@ -310,7 +303,7 @@ class PartitionLog {
   // outcome is the writer's epoch. Who was the writer before can write nothing from now on. Several servers may try at
   // once, and one of them succeeds. UNKNOWN as Commit's. FAILED_PRECONDITION for a journal that has one opener.
   virtual absl::StatusOr<CommitOutcome> TakeOver(uint32_t partition, const std::string& address,
-                                                 uint64_t expected);
+                                                 uint64_t expected) = 0;
   // The sequence number of the partition's last entry, or one below the first if it never had one.
   virtual absl::StatusOr<uint64_t> LastSequence(uint32_t partition) = 0;
   // The entries after this sequence number.
@@ -318,17 +311,17 @@ class PartitionLog {
   // Writes to disk what earlier commits wrote without sync.
   virtual absl::Status Sync() = 0;
   // Reads what no restoration of a model reads, and checks it: DATA_LOSS. O(journal).
-  virtual absl::Status Verify() { return absl::OkStatus(); }
+  virtual absl::Status Verify() = 0;
   // Nothing waits for the storage from now on: what does gets an error. For the end of a journal whose storage does not
   // answer.
-  virtual void Close() {}
+  virtual void Close() = 0;
   // Deletes what no model has in the partitions that this opener writes: failed deletions and unfinished copies leave it.
-  virtual absl::Status Sweep() { return absl::OkStatus(); }
+  virtual absl::Status Sweep() = 0;
   // Passes a small message to the other openers that listen at this moment. It may be lost.
-  virtual absl::Status Announce(absl::string_view /*message*/) { return absl::OkStatus(); }
+  virtual absl::Status Announce(absl::string_view message) = 0;
   // From now on `listener` gets the announcements of others, on any thread, one at a time. null: no
   // listener from now on, and no call of one is running on return. It must not call the journal.
-  virtual void Listen(std::function<void(absl::string_view message)> /*listener*/) {}
+  virtual void Listen(std::function<void(absl::string_view message)> listener) = 0;
 };
 
 // Whose copy a journal becomes that is opened for an import.
@@ -346,12 +339,12 @@ class Import {
   virtual ~Import() = default;
 
   // Nobody else writes to the journal from now on. FAILED_PRECONDITION: others have it open.
-  virtual absl::Status ExcludeOthers() { return absl::OkStatus(); }
+  virtual absl::Status ExcludeOthers() = 0;
   // To be called first, of a journal opened with ImportOptions. Until FinishImport no server can open it without them, also
   // after a crash. FAILED_PRECONDITION: it has models that are not of such a beginning, or others have it open.
-  virtual absl::Status BeginImport();
+  virtual absl::Status BeginImport() = 0;
   // The journal is whole. Durable on return.
-  virtual absl::Status FinishImport();
+  virtual absl::Status FinishImport() = 0;
 };
 
 // Errors of every method, besides those it names:
@@ -375,9 +368,8 @@ class Journal : public ModelHeaders,
                           const CommittedState& committed, const ModelGuard& guard = {}) {
     return CreateLearned(header, snapshot, committed, guard);
   }
-  // The model without what is committed from now on. Nothing of it may be committed meanwhile, since
-  // a journal that only this process opens reads its parts when they are asked for.
-  virtual absl::StatusOr<std::unique_ptr<StoredModel>> Load(uint64_t model_id);
+  // The model as it is now, without what is committed from now on.
+  virtual absl::StatusOr<std::unique_ptr<StoredModel>> Load(uint64_t model_id) = 0;
   // The parts of it. Zero counters and no positions for a model without a commit.
   virtual absl::StatusOr<CommittedState> LoadCommittedState(uint64_t model_id) = 0;
   // The counters alone, by a read or two where entries are small.
@@ -404,9 +396,9 @@ class Journal : public ModelHeaders,
   // Names the journal's past. A journal that lost updates which were acknowledged, as one restored
   // from a backup, has another history: what an earlier one acknowledged may not be in it.
   virtual std::string HistoryId() = 0;
-  virtual JournalStats Stats() { return {}; }
-  // As Backups::Create. FAILED_PRECONDITION for a journal that is not on disk.
-  virtual absl::StatusOr<Backup> BackUp(const Backups& backups, uint32_t keep);
+  virtual JournalStats Stats() = 0;
+  // As Backups::Create. FAILED_PRECONDITION for a journal that is not in a directory.
+  virtual absl::StatusOr<Backup> BackUp(const Backups& backups, uint32_t keep) = 0;
 
  protected:
   virtual absl::Status CreateLearned(storage::ModelHeader& header,

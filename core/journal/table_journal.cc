@@ -19,6 +19,10 @@ constexpr uint64_t kMostPartitions = 1 << 16;
 // A server that has written the state of a new model for longer is taken for dead; one that is not is refused its commit.
 constexpr absl::Duration kMostWriteTime = absl::Hours(1);
 
+absl::Status NotForImport() {
+  return absl::FailedPreconditionError("the journal was not opened for an import");
+}
+
 }  // namespace
 
 absl::Status table_rows::Put(std::string key, const google::protobuf::MessageLite& message,
@@ -232,7 +236,7 @@ absl::Status TableJournal::ExcludeOthers() {
 }
 
 absl::Status TableJournal::BeginImport() {
-  if (!options_.import.has_value()) return Journal::BeginImport();
+  if (!options_.import.has_value()) return NotForImport();
   if (absl::Status status = CheckWritable(); !status.ok()) return status;
   const std::string key = table_keys::Meta("import");
   const absl::StatusOr<std::optional<std::string>> begun = table_->Get(key);
@@ -256,7 +260,7 @@ absl::Status TableJournal::BeginImport() {
 }
 
 absl::Status TableJournal::FinishImport() {
-  if (!options_.import.has_value()) return Journal::FinishImport();
+  if (!options_.import.has_value()) return NotForImport();
   TableChange change;
   change.deletions.push_back(table_keys::Only(table_keys::Meta("import")));
   if (const std::string& history = options_.import->history_id; !history.empty()) {
@@ -266,6 +270,10 @@ absl::Status TableJournal::FinishImport() {
   absl::Status status = Write(change, /*sync=*/true).status();
   // A table that never waits for the disk waits now.
   return status.ok() ? table_->Sync() : status;
+}
+
+absl::StatusOr<Backup> TableJournal::BackUp(const Backups& /*backups*/, uint32_t /*keep*/) {
+  return absl::FailedPreconditionError("only a data directory can be backed up");
 }
 
 }  // namespace perceptrond

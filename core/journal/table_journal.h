@@ -126,6 +126,8 @@ class TableJournal : public Journal {
   absl::Status DropAfter(uint64_t model_id, uint64_t revision) override;
   std::string Id() override { return id_; }
   std::string HistoryId() override { return history_id_; }
+  JournalStats Stats() override { return {}; }
+  absl::StatusOr<Backup> BackUp(const Backups& backups, uint32_t keep) override;
 
  protected:
   TableJournal(std::unique_ptr<Table> table, const Options& options);

@@ -10,6 +10,26 @@
 
 namespace perceptrond::testing {
 
+// Reads each part of a model when it is asked for, as a decorator has it.
+class ModelInParts final : public StoredModel {
+ public:
+  ModelInParts(Journal& journal, uint64_t model_id, CommittedState committed)
+      : journal_(journal), model_id_(model_id), committed_(std::move(committed)) {}
+
+  const CommittedState& committed() const override { return committed_; }
+  absl::StatusOr<std::optional<storage::Snapshot>> TakeSnapshot() override {
+    return journal_.LoadSnapshot(model_id_);
+  }
+  absl::Status Replay(uint64_t after_revision, const ReplayCallback& replay) override {
+    return journal_.Replay(model_id_, after_revision, replay);
+  }
+
+ private:
+  Journal& journal_;
+  const uint64_t model_id_;
+  const CommittedState committed_;
+};
+
 class JournalDecorator : public Journal {
  public:
   explicit JournalDecorator(std::shared_ptr<Journal> base) : base_(std::move(base)) {}
@@ -66,11 +86,21 @@ class JournalDecorator : public Journal {
   absl::Status Sync() override { return base_->Sync(); }
   absl::Status Sweep() override { return base_->Sweep(); }
   void Close() override { base_->Close(); }
+  absl::Status Verify() override { return base_->Verify(); }
+  absl::Status Refresh() override { return base_->Refresh(); }
+  absl::Status ExcludeOthers() override { return base_->ExcludeOthers(); }
+  absl::Status BeginImport() override { return base_->BeginImport(); }
+  absl::Status FinishImport() override { return base_->FinishImport(); }
   absl::Status Announce(absl::string_view message) override { return base_->Announce(message); }
   void Listen(std::function<void(absl::string_view message)> listener) override {
     base_->Listen(std::move(listener));
   }
   void WatchModels(ModelWatcher watcher) override { base_->WatchModels(std::move(watcher)); }
+  absl::StatusOr<std::unique_ptr<StoredModel>> Load(uint64_t model_id) override {
+    absl::StatusOr<CommittedState> committed = LoadCommittedState(model_id);
+    if (!committed.ok()) return committed.status();
+    return std::make_unique<ModelInParts>(*this, model_id, *std::move(committed));
+  }
   absl::StatusOr<CommittedState> LoadCommittedState(uint64_t model_id) override {
     return base_->LoadCommittedState(model_id);
   }
