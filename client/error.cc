@@ -35,7 +35,8 @@ absl::Status ToAbslStatus(const grpc::Status& status) {
   if (status.ok()) return absl::OkStatus();
   google::rpc::Status details;
   if (!status.error_details().empty() && details.ParseFromString(status.error_details())) {
-    details.set_code(status.error_code());
+    // A proxy that ends the connection after the server's answer leaves CANCELLED in its place.
+    if (details.code() == 0) details.set_code(status.error_code());
     if (details.message().empty()) details.set_message(status.error_message());
     return ToAbslStatus(details);
   }

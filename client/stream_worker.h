@@ -348,7 +348,13 @@ class StreamWorker {
     context_ = nullptr;
     writing_ = nullptr;
     if (!broken.ok()) return broken;
-    if (!done_->ok()) return ToAbslStatus(*done_);
+    if (!done_->ok()) {
+      absl::Status status = ToAbslStatus(*done_);
+      // This client has not cancelled it: a server that shuts down has, or a proxy.
+      return !cancelled_ && absl::IsCancelled(status)
+                 ? absl::UnavailableError("the connection was ended")
+                 : status;
+    }
     if (closed && (moving_ || !Unanswered())) return absl::OkStatus();
     return absl::UnavailableError("the server ended the stream early");
   }

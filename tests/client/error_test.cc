@@ -39,6 +39,12 @@ TEST(Error, KeepsDetailsFromTheWireToTheHelpers) {
   EXPECT_EQ(RetryDelay(status), absl::Milliseconds(250));
 }
 
+// HAProxy resets a stream that the server has ended early, with CANCEL.
+TEST(Error, HasTheServersCodeAlsoWhereAProxyHasCancelledTheCall) {
+  const grpc::Status wire(grpc::StatusCode::CANCELLED, "a gap", Detailed().SerializeAsString());
+  EXPECT_TRUE(absl::IsOutOfRange(ToAbslStatus(wire)));
+}
+
 TEST(Error, GoesThereAndBackWithoutLoss) {
   const absl::Status status = ToAbslStatus(Detailed());
   EXPECT_EQ(ToAbslStatus(ToGrpcStatus(status)), status);

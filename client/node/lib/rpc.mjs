@@ -127,8 +127,10 @@ const NOTICE_AFTER = 3000;
 
 /** Whether the same request may succeed later: the server is unreachable or shutting down, or says when to try again. */
 export function isTransient(error) {
-  return error.code === grpc.status.UNAVAILABLE || isOfConnection(error)
-    || (error.code === grpc.status.RESOURCE_EXHAUSTED && retryDelay(error) !== undefined);
+  // A proxy that ends the connection after the server's answer leaves CANCELLED in the place of its code.
+  const { code } = isCallError(error) ? statusOf(error) : error;
+  return code === grpc.status.UNAVAILABLE || isOfConnection(error)
+    || (code === grpc.status.RESOURCE_EXHAUSTED && retryDelay(error) !== undefined);
 }
 
 /** The milliseconds that the server asks to wait; undefined if it does not say. */

@@ -143,7 +143,8 @@ Answer = TypeVar("Answer")
 
 def is_transient(error: grpc.RpcError) -> bool:
     """Whether the same request may succeed later: the server is unreachable or shutting down, or says when to try again."""
-    code = error.code()
+    # A proxy that ends the connection after the server's answer leaves CANCELLED in the place of its code.
+    code = CODES.get(status_of(error).code)
     return code is grpc.StatusCode.UNAVAILABLE or code is grpc.StatusCode.RESOURCE_EXHAUSTED and retry_delay(error) is not None
 
 

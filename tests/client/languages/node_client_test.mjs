@@ -66,6 +66,8 @@ describe('parts', () => {
       assert.equal(isTransient(failed(code, 2)), [8, 14].includes(code));
       assert.equal(isTransient({ code, metadata: new grpc.Metadata() }), [1, 13, 14].includes(code));
     }
+    // HAProxy resets a stream that the server has ended early, with CANCEL.
+    assert.ok(isTransient({ ...failed(14), code: 1 }));
     assert.equal(new Backoff(10, 1, 1).nextWait(failed(8, 2)), 2000);
     assert.equal(new Backoff(2, 1, 1).nextWait(failed(8, 2)), undefined);
   });

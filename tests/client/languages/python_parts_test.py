@@ -95,6 +95,10 @@ class BackoffTest(unittest.TestCase):
             exhausted = code is grpc.StatusCode.RESOURCE_EXHAUSTED
             self.assertEqual(errors.is_transient(failed(code)), code is grpc.StatusCode.UNAVAILABLE)
             self.assertEqual(errors.is_transient(failed(code, retry_after=2)), exhausted or code is grpc.StatusCode.UNAVAILABLE)
+        # HAProxy resets a stream that the server has ended early, with CANCEL.
+        reset = failed(grpc.StatusCode.UNAVAILABLE)
+        reset.code = lambda: grpc.StatusCode.CANCELLED
+        self.assertTrue(errors.is_transient(reset))
         full = failed(grpc.StatusCode.RESOURCE_EXHAUSTED, retry_after=2)
         self.assertEqual(errors.Backoff(give_up_after=10, first=1, longest=1).next_wait(full), 2)
         self.assertIsNone(errors.Backoff(give_up_after=2, first=1, longest=1).next_wait(full))
