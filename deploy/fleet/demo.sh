@@ -7,8 +7,8 @@ usage() {
 Usage: sh deploy/fleet/demo.sh
 
 Starts PostgreSQL with two quorum standbys, three perceptronds and HAProxy on free ports of 127.0.0.1. A producer sends
-text messages through HAProxy; if it fails, it is started again and resumes. Meanwhile the writer is killed, then
-PostgreSQL's primary, and a standby is promoted. At the end each server must have counted each message once, and have
+text messages through HAProxy, on one stream that resumes by itself. Meanwhile the writer is killed, then PostgreSQL's
+primary, and a standby is promoted. At the end each server must have counted each message once, and have
 the weights, bit for bit, of one server that learned the same messages alone; else the exit code is 1. Takes about a
 minute and leaves nothing behind.
 
@@ -52,7 +52,7 @@ export LC_ALL=C PGCONNECT_TIMEOUT=30
 
 # ---- Processes ----
 
-work='' producer='' starts=0
+work='' producer=''
 # children PROCESS
 children() { grep -ls "^PPid:.$1\$" /proc/[0-9]*/status | tr -dc '0-9\n'; }
 # shellcheck disable=SC2046,SC2317  # a list of numbers; called by the trap
@@ -90,14 +90,13 @@ crash() {
   kill -KILL $(children "$1") "$1" 2>/dev/null || :
   wait "$1" 2>/dev/null || :
 }
-# await WHAT COMMAND...: repeats the command until it succeeds, unless what was started last has ended
+# await WHAT COMMAND...: repeats the command until it succeeds, unless the producer or what was started last has ended
 await() {
   what=$1
   deadline=$(($(date +%s) + limit))
   shift
   until "$@"; do
-    if [ -n "$producer" ] && ! kill -0 "$producer" 2>/dev/null; then start_producer; fi
-    if ! kill -0 $! 2>/dev/null || [ "$(date +%s)" -ge $deadline ] 2>/dev/null; then
+    if ! kill -0 ${producer:-$!} $! 2>/dev/null || [ "$(date +%s)" -ge $deadline ] 2>/dev/null; then
       fail "Not reached: $what." "The last lines of all logs follow."
     fi
     sleep 0.1
@@ -194,7 +193,7 @@ create() {
 start_producer() {
   perceptronctl learn spam "$data" --server "$balancer" --format text --skip-lines 1 --passes 1000000 --producer demo --start-offset 0 \
     --batch 16 --window 4 --timeout $limit -q -o json </dev/null >"$work/producer.json" 2>>"$work/producer.log" &
-  producer=$! starts=$((starts + 1))
+  producer=$!
 }
 # metric SERVER NAME
 metric() { curl -s --max-time $limit "http://$(metrics_address "$1")/metrics" | sed -n "s/^perceptrond_model_$2{model_name=\"spam\"} //p"; }
@@ -258,14 +257,13 @@ say "postgres$other follows it, and server $writer goes on learning"
 
 # field NAME: of the producer's summary
 field() { tr ',' '\n' <"$work/producer.json" | sed -n "s/.*\"$1\":\"\([0-9]*\)\".*/\1/p"; }
-# The connection may be lost at this moment.
 end_producer() {
   kill -TERM "$producer" 2>/dev/null && { wait "$producer" || [ $? -eq 130 ]; } &&
     sent=$(field rows) && acknowledged=$(($(field acknowledgedThrough) + 1)) && [ "$sent" -eq "$acknowledged" ]
 }
-end_producer || { await_learning 1 2 3 && end_producer; } || fail "The producer did not end well." "The last lines of all logs follow."
+end_producer || fail "The producer did not end well." "The last lines of all logs follow."
 producer=''
-say "Ended the producer, which was started $starts times. One server alone learns the same $sent messages"
+say "Ended the producer. One server alone learns the same $sent messages"
 awk -v sent="$sent" 'NR > 1 { messages[NR - 2] = $0 } END { for (i = 0; i < sent; ++i) print messages[i % (NR - 1)] }' "$data" >"$work/sent.tsv"
 start_server 0 --journal memory
 create "$(address 0)"
