@@ -22,6 +22,9 @@ class Callback final : public CommitWaiter {
   Committer::Done done_;
 };
 
+// Where a step comes after so many examples, their number decides what is learned.
+bool MayDefer(const Model& model) { return model.settings().learner.mini_batch == 0; }
+
 }  // namespace
 
 Committer::Committer(Journal& journal, const Options& options,
@@ -42,7 +45,7 @@ Committer::~Committer() {
 }
 
 bool Committer::Defer(const std::shared_ptr<Model>& model) {
-  if (!Defers()) return false;
+  if (!Defers() || !MayDefer(*model)) return false;
   // While the journal does not answer, counts do not wait for it without an end.
   const int64_t since = writing_since_nanos_.load(std::memory_order_relaxed);
   if (since != 0 &&
@@ -63,6 +66,11 @@ void Committer::DeferCounts(const std::shared_ptr<Model>& model) {
   if (is_deferred.load()) return;
   deferred_.push_back({due, model});
   is_deferred.store(true);
+}
+
+void Committer::WriteDeferred() {
+  MutexLock lock(&mutex_);
+  for (Deferred& deferred : deferred_) deferred.due = absl::InfinitePast();
 }
 
 void Committer::Submit(std::shared_ptr<Model> model, std::shared_ptr<CommitWaiter> waiter,
@@ -209,7 +217,7 @@ void Committer::CommitAll(const std::vector<Submission>& submissions,
   for (const Submission& submission : submissions) {
     const std::shared_ptr<Model>& model = submission.model;
     Ledger& ledger = model->ledger();
-    const bool defers = !submission.whole && Defers();
+    const bool defers = !submission.whole && Defers() && MayDefer(*model);
     if ((defers ? ledger.must_be_written() : ledger.has_moved()) || ledger.torn() ||
         !model->closed().ok()) {
       add(model);

@@ -71,10 +71,12 @@ class Committer {
   // Notifies every waiter first.
   ~Committer();
 
-  // True if counts may be deferred, and the model has learned nothing but correct rows since its last commit: their
+  // True if the model's counts may be deferred, and it has learned nothing but correct rows since its last commit: their
   // counts are written within counters_delay, and the caller may answer at once. False: Submit. Takes no lock of this,
   // but for a model's first row since they were written.
   bool Defer(const std::shared_ptr<Model>& model) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Has what is deferred written soon, so that models can leave memory, which it keeps there.
+  void WriteDeferred() ABSL_LOCKS_EXCLUDED(mutex_);
   // Notifies the waiter once everything that the model learned before this call is durable, but what Defer defers, or why
   // it is not. Submissions are answered in their order. Begins to write after at most `delay`, or
   // when the batch before is written, if that is later. delay: from 0 to kLongDelay.

@@ -22,6 +22,9 @@ class Committers {
               absl::Duration delay);
   void Submit(std::shared_ptr<Model> model, Committer::Done done, bool whole = false);
   bool Defer(const std::shared_ptr<Model>& model) { return Of(*model).Defer(model); }
+  void WriteDeferred() {
+    for (const std::unique_ptr<Committer>& one : all_) one->WriteDeferred();
+  }
   absl::Status Commit(const std::shared_ptr<Model>& model) {
     return Of(*model).Commit({&model, 1});
   }

@@ -97,6 +97,7 @@ absl::Status ModelCache::Resize(absl::string_view name, size_t bytes) {
     Count(slots_[name], 0);
     if (!KeepGoing()) return StoppedError();
     if (absl::Now() > deadline) return NoRoom(name, bytes, others);
+    release_();
     mutex_.AwaitWithTimeout(absl::Condition(&never), kRoomInterval);
   }
 }

@@ -37,9 +37,14 @@ class ModelCache {
   // Models may take what the budget gives them, all together at most max_bytes. Those that
   // are held stay, and another waits until they leave it room. A model that alone takes more, since it
   // has grown, is loaded beside others of at most a quarter of max_bytes.
-  ModelCache(MemoryBudget& budget, size_t max_bytes, Loader load)
-      : budget_(budget), max_bytes_(max_bytes), load_(std::move(load)) {
+  // `release` is called when there is no room: it has others soon let go of models that they keep for a while.
+  ModelCache(MemoryBudget& budget, size_t max_bytes, Loader load, std::function<void()> release)
+      : budget_(budget),
+        max_bytes_(max_bytes),
+        load_(std::move(load)),
+        release_(std::move(release)) {
     budget_.OnNoRoom([this] {
+      release_();
       MutexLock lock(&mutex_);
       Evict();
     });
@@ -95,6 +100,7 @@ class ModelCache {
   MemoryBudget& budget_;
   const size_t max_bytes_;
   const Loader load_;
+  const std::function<void()> release_;
 
   mutable Mutex mutex_;
   absl::flat_hash_map<std::string, Slot> slots_ ABSL_GUARDED_BY(mutex_);

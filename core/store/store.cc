@@ -38,8 +38,11 @@ Store::Store(std::unique_ptr<Journal> journal, const Options& options)
       catalogue_(*journal_,
                  {options.max_model_bytes, options.max_models, options.max_model_features}),
       expiry_(MakeExpiry()),
-      cache_(memory_, options.max_model_bytes,
-             [this](absl::string_view name) { return Load(name); }) {
+      cache_(
+          memory_, options.max_model_bytes, [this](absl::string_view name) { return Load(name); },
+          [this] {
+            if (committer_ != nullptr) committer_->WriteDeferred();
+          }) {
   committer_ = std::make_unique<Committers>(
       *journal_, options_.committer,
       [this](Model& model, const absl::Status& why) { OnCommitFailure(model, why); },
@@ -95,7 +98,12 @@ absl::StatusOr<v1::Model> Store::Change(absl::string_view name, const ChangeOpti
   // Outside of the catalogue's lock, since freezing waits for messages being learned. A later load
   // reads the new settings; a load in progress may have read the old ones.
   const std::shared_ptr<Model> loaded = cache_.FindAfterLoad(name);
-  if (loaded != nullptr && loaded->uid() == changed->uid()) loaded->Change(*changed);
+  if (loaded != nullptr && loaded->uid() == changed->uid()) {
+    loaded->Change(*changed);
+    // A frozen model takes no example again whose count a kill took.
+    if (loaded->ledger().has_moved() && loaded->core().CheckWritable().ok())
+      (void)committer_->Commit(loaded);
+  }
   return changed;
 }
 

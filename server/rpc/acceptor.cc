@@ -141,9 +141,7 @@ void Acceptor::Poll() {
   for (;;) {
     const Clock::time_point start = Clock::now();
     auto next = grpc::CompletionQueue::TIMEOUT;
-    if (to_flush.empty()) {
-      held_since = start;
-    } else {
+    if (!to_flush.empty()) {
       if (start - held_since < kMostHeld)
         next = queue_->AsyncNext(&event, &ok, gpr_inf_past(GPR_CLOCK_MONOTONIC));
       if (next != grpc::CompletionQueue::GOT_EVENT) {
@@ -161,6 +159,7 @@ void Acceptor::Poll() {
     if (next != grpc::CompletionQueue::GOT_EVENT) break;
     polled_event_time = Clock::now();
     policy.OnEvent(polled_event_time - start);
+    if (to_flush.empty()) held_since = polled_event_time;
     static_cast<Event*>(event)->OnEvent(ok);
     policy.OnHandled(spin_.is_idle);
   }

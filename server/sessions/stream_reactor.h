@@ -116,6 +116,8 @@ class StreamReactor final : public Reactor,
   }
 
  private:
+  // How long an answer waits for those of messages that the thread in HandleInbox handles next.
+  static constexpr SteadyClock::duration kMostHeld = std::chrono::milliseconds(1);
   // At most this many writes are sent together.
   static constexpr uint32_t kMaxWritesTogether = 16;
   // A message of at most this size is handled within about 100 us.
@@ -137,7 +139,8 @@ class StreamReactor final : public Reactor,
   void Advance(std::optional<absl::Status> end) ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
     if (end.has_value()) EndWith(*std::move(end));
-    Pump();
+    // What a commit made ready is several answers already.
+    Pump(/*may_hold=*/false);
   }
 
   // Ends the stream, unless its session has to receive something before.
@@ -198,14 +201,20 @@ class StreamReactor final : public Reactor,
     SteadyClock::time_point turn_end = begin + kTurnTime;
     for (int i = 1;; ++i) {
       if (i % kMessagesPerTurn == 0 || begin >= turn_end) {
-        if (backend_.workers.HasBacklog()) break;
+        if (backend_.workers.HasBacklog()) {
+          EndTurn();
+          break;
+        }
         turn_end = begin + kTurnTime;
       }
       grpc::ByteBuffer message;
       bool more = false;
       if (!work_.has_value()) {
         MutexLock lock(&mutex_);
+        turn_time_ = begin;
+        if (state_.ready_answers == 0) nothing_waited_ = begin;
         if (inbox_.empty() || MustWait()) {
+          turn_time_.reset();
           working_ = false;
           return Pump();
         }
@@ -226,6 +235,7 @@ class StreamReactor final : public Reactor,
       // If there is no memory for it to wait, this turn handles it.
       if (status.ok() && turn != WorkSize::kLarge && !Stopped() &&
           session_->SizeOf(request_) == WorkSize::kLarge && HoldParsed()) {
+        EndTurn();
         parse_time_ = SteadyClock::now() - handling.begin();
         return ScheduleWork(WorkSize::kLarge);
       }
@@ -237,6 +247,7 @@ class StreamReactor final : public Reactor,
       {
         MutexLock lock(&mutex_);
         handled_bytes_ = 0;
+        turn_time_ = begin;
         timings_.OnHandled(handling, request_, Session::kAnswersSynchronously && status.ok());
         if (!status.ok()) EndWith(std::move(status));
         PauseIfLimited();
@@ -245,6 +256,20 @@ class StreamReactor final : public Reactor,
       DropSpareMemory(work, more);
     }
     ScheduleWork();
+  }
+
+  // Another turn goes on with the messages, perhaps later: nothing waits for it.
+  void EndTurn() ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    turn_time_.reset();
+    Pump();
+  }
+
+  // Whether answers wait for those of messages that are handled next, to be sent as one.
+  bool HoldsAnswers() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (Session::kAnswersSynchronously) return false;
+    if (!turn_time_.has_value()) return is_held_;
+    return (is_held_ || !inbox_.empty()) && *turn_time_ - nothing_waited_ < kMostHeld;
   }
 
   // Sets work_ for a message that is not parsed yet.
@@ -319,9 +344,10 @@ class StreamReactor final : public Reactor,
   }
 
   // Starts every operation that can be started. No callback runs from within the calls made here.
-  void Pump() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+  void Pump(bool may_hold = true) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (finished_) return;
-    state_ = session_->Poll(broken_.has_value() || writing_ || is_held_ ? nullptr : &response_);
+    const bool takes = !broken_.has_value() && !writing_ && !(may_hold && HoldsAnswers());
+    state_ = session_->Poll(takes ? &response_ : nullptr);
     state_.has_response ? timings_.OnReady(state_.ready_answers, response_)
                         : timings_.OnReady(state_.ready_answers);
     if (!state_.failure.ok()) EndWith(state_.failure);
@@ -403,6 +429,10 @@ class StreamReactor final : public Reactor,
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   // No answer is sent before the polling thread has handled the events that there are.
   bool is_held_ ABSL_GUARDED_BY(mutex_) = false;
+  // When the worker or the polling thread in HandleInbox was done with a message last; absent: there is none.
+  std::optional<SteadyClock::time_point> turn_time_ ABSL_GUARDED_BY(mutex_);
+  // turn_time_ when no answer waited to be sent, and a message was begun.
+  SteadyClock::time_point nothing_waited_ ABSL_GUARDED_BY(mutex_){};
   // An alarm is pending, until which nothing is read or handled.
   bool paused_ ABSL_GUARDED_BY(mutex_) = false;
   uint32_t writes_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -214,6 +214,46 @@ TEST_F(WaitingCountersTest, AreDeferredOnlyIfNothingElseWaitsToBeCommitted) {
   EXPECT_EQ(Written(), 4U);
 }
 
+TEST_F(WaitingCountersTest, AreWrittenBeforeAModelIsFrozen) {
+  OpenWith(absl::Hours(1));
+  Learn(1);
+  Learn(2);
+  ASSERT_OK(testing::FreezeIn(*store_, "a"));
+  EXPECT_EQ(Written(), 2U);
+}
+
+// Its next step comes after so many examples.
+TEST_F(WaitingCountersTest, ABatchPerceptronWithMiniBatchesHasNone) {
+  OpenWith(absl::Hours(1));
+  testing::v1::Model settings = testing::DenseSettings("b", 1);
+  settings.mutable_learner()->mutable_batch_perceptron()->set_mini_batch(100);
+  ASSERT_OK(store_->Create(settings, "", false).status());
+  const std::shared_ptr<Model> model = store_->Acquire("b").value();
+  EXPECT_OK(testing::Send(*store_, "b", "p", testing::Columns().AddDense({1}, 1).batch()).status);
+  EXPECT_OK(testing::Send(*store_, "b", "p", testing::Columns().AddDense({2}, 1).batch()).status);
+  EXPECT_FALSE(store_->committer().Defer(model));
+  EXPECT_EQ(journal_->LoadCounters(model->id())->report().examples(), 2U);
+}
+
+// Each model takes most of what models may: a model with counts that wait would stay until they are due.
+TEST_F(WaitingCountersTest, AreWrittenAtOnceIfTheirModelIsInTheWay) {
+  Store::Options options;
+  options.committer.counters_delay = absl::Hours(1);
+  options.memory_budget = options.max_model_bytes = 1 << 20;
+  Open(options);
+  for (const char* const name : {"a", "b"}) {
+    Create(name, 200'000);
+    const std::vector<float> row(200'000, 1);
+    Producer producer("");
+    const std::shared_ptr<Model> model = store_->Acquire(name).value();
+    LearnAlone(*model, testing::Columns().AddDense(row, 1), producer);
+    EXPECT_OK(store_->committer().Commit(model));
+    LearnAlone(*model, testing::Columns().AddDense(row, 1), producer);
+    EXPECT_TRUE(store_->committer().Defer(model));
+  }
+  EXPECT_EQ(journal_->LoadCounters(store_->catalogue().Find("a")->id())->report().examples(), 2U);
+}
+
 // A deletion that is refused after the model was closed must not take them.
 TEST_F(WaitingCountersTest, ADeletionThatIsRefusedLosesNone) {
   OpenWith(absl::Hours(1));
@@ -236,7 +276,7 @@ TEST_F(WaitingCountersTest, WhoseWriteFailsEndStreamsAndWaitNoMoreUntilOneWorks)
   store_ = std::make_unique<Store>(std::make_unique<Faulty>(journal_, plan), options);
   const std::string uid = Create("a", 1).uid();
   absl::Status end;
-  const auto ticket = store_->streams().Open(uid, "", [&](const absl::Status& why) { end = why; });
+  auto ticket = store_->streams().Open(uid, "", [&](const absl::Status& why) { end = why; });
   const auto learn = [&](float value) {
     const std::shared_ptr<Model> model = store_->Acquire("a").value();
     Producer producer("");
@@ -254,6 +294,9 @@ TEST_F(WaitingCountersTest, WhoseWriteFailsEndStreamsAndWaitNoMoreUntilOneWorks)
   fails = false;
   EXPECT_OK(store_->committer().Commit(learn(2)));
   EXPECT_TRUE(store_->committer().Defer(learn(2)));
+  // The end of the store writes what is deferred.
+  ticket.reset();
+  store_.reset();
 }
 
 // Notes whether the last commit was synced, and holds up the commits of one partition.

@@ -37,7 +37,7 @@ class StoppedLoad : public ::testing::Test {
   absl::Notification begun_;
   absl::Notification go_;
   MemoryBudget budget_{1 << 20, 1 << 18};
-  ModelCache cache_{budget_, 1 << 20, [this](absl::string_view) { return Load(); }};
+  ModelCache cache_{budget_, 1 << 20, [this](absl::string_view) { return Load(); }, [] {}};
 };
 
 TEST_F(StoppedLoad, GoesOnForOthersAfterItsOwnCallIsOver) {
