@@ -137,7 +137,7 @@ struct Backup {
   // Ascends; numbers are not used again.
   uint32_t number = 0;
   absl::Time time;
-  // Of its files, which others may share.
+  // The size of its files, which other backups may share.
   uint64_t bytes = 0;
   // The id of the journal, and the sequence number of the last write that the backup surely has.
   std::string journal_id;
@@ -270,7 +270,7 @@ class KeptPredictions {
  public:
   virtual ~KeptPredictions() = default;
 
-  // Whether the journal keeps predictions; if not, there are none to be saved.
+  // True if the journal keeps predictions; if not, there are none to be saved.
   virtual bool keeps_predictions() const = 0;
   virtual absl::Status SavePredictions(uint64_t model_id,
                                        std::span<const KeptPrediction> predictions) = 0;
@@ -397,7 +397,7 @@ class Journal : public ModelHeaders,
   // from a backup, has another history: what an earlier one acknowledged may not be in it.
   virtual std::string HistoryId() = 0;
   virtual JournalStats Stats() = 0;
-  // As Backups::Create. FAILED_PRECONDITION for a journal that is not in a directory.
+  // Does what Backups::Create does. FAILED_PRECONDITION: the journal is not in a directory.
   virtual absl::StatusOr<Backup> BackUp(const Backups& backups, uint32_t keep) = 0;
 
  protected:

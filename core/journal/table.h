@@ -69,7 +69,7 @@ class Table : public TableReader {
   virtual absl::StatusOr<bool> Commit(const TableChange& change, bool sync) = 0;
   // Has on disk what was committed without sync.
   virtual absl::Status Sync() = 0;
-  // What follows is of tables that can be shared; those with one opener have no others.
+  // The methods below are for tables that can be shared; one with a single opener keeps these defaults.
 
   // Counts commits, as far as they are known here. Returns once there are more than `seen`, or after this time.
   virtual uint64_t AwaitCommit(uint64_t /*seen*/, absl::Duration /*timeout*/) { return 0; }

@@ -12,7 +12,7 @@
 namespace perceptrond {
 namespace {
 
-// Of the rows: the version of their layout. Raised for one that an older server would misread, and for a new order of
+// The version of the rows' layout. It is raised for one that an older server would misread, and for a new order of
 // arithmetic in an update.
 constexpr absl::string_view kFormat = "1";
 constexpr uint64_t kMostPartitions = 1 << 16;
@@ -118,9 +118,9 @@ absl::Status TableJournal::Begin() {
   const absl::StatusOr<std::string> format = ReadMeta("format");
   if (!format.ok()) return format.status();
   if (*format != kFormat) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("the journal has format ", absl::CHexEscape(*format),
-                     "; this server reads format ", kFormat, ": use a newer server"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the journal has format ", absl::CHexEscape(*format), ", and this server reads format ",
+        kFormat, ": use the server that wrote it, or a newer one"));
   }
   absl::StatusOr<std::string> partitions = ReadMeta("partitions");
   absl::StatusOr<std::string> id = ReadMeta("id");
@@ -153,7 +153,7 @@ absl::Status TableJournal::Begin() {
     if (absl::Status status = Write(change, /*sync=*/true).status(); !status.ok()) return status;
   }
   if (options_.held_bytes == 0) {
-    // What cannot be dropped now takes space alone.
+    // A failure leaves rows that only take space.
     if (!options_.read_only) DropUnfinished(absl::InfiniteFuture()).IgnoreError();
     return absl::OkStatus();
   }

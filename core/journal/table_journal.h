@@ -213,7 +213,7 @@ class TableJournal : public Journal {
   absl::StatusOr<bool> Exists(absl::string_view name);
   absl::StatusOr<storage::ModelHeader> ReadHeader(absl::string_view name);
   absl::Status Ask(const ModelGuard& guard);
-  // What Count returns, if it is known.
+  // Returns what Count returns, if it is known.
   std::optional<uint64_t> KnownCount() ABSL_LOCKS_EXCLUDED(headers_mutex_);
   absl::StatusOr<uint64_t> CountLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(names_mutex_);
   absl::StatusOr<uint64_t> NextId(TableChange& change);

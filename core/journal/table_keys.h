@@ -28,7 +28,7 @@ inline std::string EndOf(std::string prefix) {
   return prefix;
 }
 
-// What is known of the whole journal: "format", "id", "history", "partitions", "last_id", "import".
+// A fact about the whole journal: "format", "id", "history", "partitions", "last_id", "import".
 inline std::string Meta(absl::string_view what) { return "m/" + std::string(what); }
 inline std::string Header(absl::string_view name) { return "h" + std::string(name); }
 inline std::string Alias(absl::string_view name) { return "l" + std::string(name); }

@@ -39,7 +39,7 @@ class Event {
   ~Event() = default;
 };
 
-// Of this polling thread: what Call::FlushLater was called for. Null on other threads.
+// Has what Call::FlushLater was called for on this polling thread. It is null on other threads.
 inline constinit thread_local std::vector<Event*>* events_to_flush = nullptr;
 
 // Receives the callbacks of one call. Callbacks must not block: the polling thread that runs them

@@ -37,7 +37,7 @@ class RocksDbJournal final : public TableJournal {
   absl::StatusOr<Backup> BackUp(const Backups& backups, uint32_t keep) override {
     return backups.Create(*rows_.db(), Id(), rows_.sequence(), keep);
   }
-  // Of the last write in the log.
+  // The sequence number of the last write in the log.
   uint64_t sequence() const { return rows_.sequence(); }
 
  private:

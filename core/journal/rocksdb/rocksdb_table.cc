@@ -16,7 +16,7 @@ namespace {
 // Asking the file system before each batch took a twelfth of the committer's time.
 constexpr int64_t kSpaceCheckNanos = 100'000'000;
 
-// Of a batch that was written: RocksDB leaves the number of the first key at its beginning.
+// Takes a batch that was written: RocksDB leaves the number of the first key at its beginning.
 uint64_t LastSequenceOf(const rocksdb::WriteBatch& batch) {
   uint64_t first = 0;
   std::memcpy(&first, batch.Data().data(), sizeof(first));

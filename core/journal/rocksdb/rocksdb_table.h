@@ -54,7 +54,7 @@ class RocksDbTable final : public Table {
     absl::Duration lock_timeout = absl::ZeroDuration();
     // Called once if Open has to wait for the lock.
     std::function<void()> on_locked;
-    // Of a row that each table of this kind has from its first commit on. A database without a marker that has others and
+    // Each table of this kind has this row from its first commit on. A database without a marker that has others and
     // not this one is of another program.
     std::string first_key;
     // Written, durably, before anything else can be, if writes are missing, or may be. Rows to tell by that the past is
