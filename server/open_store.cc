@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <csignal>
-#include <cstdlib>
 #include <string>
 #include <utility>
 
@@ -120,13 +119,9 @@ absl::StatusOr<std::unique_ptr<Journal>> OpenJournal(const Options& options) {
   return *std::move(journal);
 }
 
-// What is in memory is of entries that the log does not have: only a start gets rid of all of it.
-void ExitOnLostEntries(uint32_t partition, uint64_t read, uint64_t last) {
-  Log(LogLevel::kError,
-      "the journal has lost entries that this server has read, as after the restore of an older "
-      "copy; exiting, to start on what it has",
-      {{"partition", partition}, {"read", read}, {"last", last}});
-  std::_Exit(1);
+void LogReload(uint32_t partition, const absl::Status& why) {
+  Log(LogLevel::kError, "models are loaded again, with what the journal has",
+      {{"partition", partition}, {"error", why.message()}});
 }
 
 // Where clients reach this server of a fleet; empty if they cannot know.
@@ -185,7 +180,7 @@ Store::Options StoreOptions(const Options& options) {
     fleet.settle_time = options.fleet_timeout * 1.5;
     fleet.max_lag = options.fleet_max_lag;
     store.fleet = std::make_shared<const FleetOptions>(fleet);
-    store.on_log_cut = ExitOnLostEntries;
+    store.on_reload = LogReload;
     store.on_namesake = [address = fleet.address](bool yields, const std::string& client_address) {
       Log(LogLevel::kError,
           yields

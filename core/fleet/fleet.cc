@@ -50,7 +50,7 @@ Fleet::Fleet(Journal& journal, const FleetOptions& options, Hooks hooks)
     roles_.push_back(std::make_unique<PartitionRole>(
         journal_, i, members_, settings,
         PartitionRole::Hooks{hooks_.drop, hooks_.on_followed, hooks_.before_hand_over,
-                             [this] { Announce(); }, hooks_.on_log_cut}));
+                             [this] { Announce(); }, hooks_.on_reload}));
   }
   heartbeats_ = std::thread([this] { SendHeartbeats(); });
   changes_thread_ = std::thread([this] { PassOnChanges(); });

@@ -59,7 +59,7 @@ class Fleet {
         drop;
     Followers::OnFollowed on_followed;
     std::function<void(const std::vector<std::shared_ptr<Model>>& models)> before_hand_over;
-    std::function<void(uint32_t partition, uint64_t read, uint64_t last)> on_log_cut;
+    std::function<void(uint32_t partition, const absl::Status& why)> on_reload;
     // Another server has this one's address. Called now and then. May be null.
     std::function<void(const Members::Namesake& other)> on_namesake;
     // The server is about to leave the fleet. May be null.

@@ -51,13 +51,21 @@ void Followers::CancelLoad(uint64_t model_id) {
   followers_.erase(model_id);
 }
 
+void Followers::CancelLoads() {
+  MutexLock lock(&mutex_);
+  absl::erase_if(followers_, [](const auto& known) { return known.second.loading; });
+}
+
 absl::Status Followers::EndLoad(const std::shared_ptr<Model>& model) {
   uint64_t sequence = model->core().loaded_sequence;
   while (true) {
     std::vector<SequencedEntry> waiting;
     {
       MutexLock lock(&mutex_);
-      Follower& follower = followers_[model->id()];
+      const auto found = followers_.find(model->id());
+      if (found == followers_.end())
+        return absl::OutOfRangeError("the log was replaced while the model was loaded");
+      Follower& follower = found->second;
       if (follower.waiting_bytes > kMostWaitingBytes) {
         followers_.erase(model->id());
         return absl::OutOfRangeError("more was committed than a model that is loaded can follow");

@@ -59,6 +59,11 @@ void Members::OnWritten(uint32_t partition, int64_t epoch, Clock::time_point now
   if (writer.epoch == epoch) writer.seen = now;
 }
 
+void Members::ForgetWriter(uint32_t partition) {
+  MutexLock lock(&mutex_);
+  writers_.erase(partition);
+}
+
 Writer Members::WriterOf(uint32_t partition) const {
   MutexLock lock(&mutex_);
   const auto found = writers_.find(partition);

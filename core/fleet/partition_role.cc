@@ -16,9 +16,6 @@ constexpr absl::Duration kPause = absl::Milliseconds(200);
 // How often it is asked where the log ends: also a partition in which nothing is learned, and so no
 // commit fails.
 constexpr absl::Duration kAskInterval = absl::Seconds(5);
-// A log that ends before what was read of it, for this time, has lost it: an older copy of the
-// database was restored, or a standby promoted that lacked commits.
-constexpr absl::Duration kShortTime = absl::Seconds(20);
 
 PartitionRole::Clock::duration Steady(absl::Duration duration) {
   return absl::ToChronoNanoseconds(duration);
@@ -99,10 +96,8 @@ void PartitionRole::AwaitLeft(absl::Duration timeout) {
 
 bool PartitionRole::Read() {
   if (tail_ == nullptr) {
-    // The first time the models that are loaded have what came before.
-    const absl::StatusOr<uint64_t> after = read_to_.has_value()
-                                               ? absl::StatusOr<uint64_t>(*read_to_)
-                                               : journal_.LastSequence(partition_);
+    // The models that are loaded have what came before.
+    const absl::StatusOr<uint64_t> after = journal_.LastSequence(partition_);
     absl::StatusOr<std::unique_ptr<JournalTail>> tail =
         after.ok() ? journal_.Tail(partition_, *after)
                    : absl::StatusOr<std::unique_ptr<JournalTail>>(after.status());
@@ -125,7 +120,7 @@ bool PartitionRole::Read() {
     reads_ = entries.ok();
     // Each entry that is pending has a sequence number of its own.
     if (reads_ && stats_.pending > 0)
-      lag_.OnEnd((read == 0 ? *read_to_ : entries->back().sequence) + tail_->pending(),
+      lag_.OnEnd((read == 0 ? read_to_ : entries->back().sequence) + tail_->pending(),
                  settings_.now());
   }
   if (!entries.ok()) {
@@ -149,20 +144,12 @@ bool PartitionRole::Read() {
 }
 
 void PartitionRole::OnTailError(const absl::Status& why) {
-  tail_.reset();
   is_away_ = true;
   {
     MutexLock lock(&mutex_);
     reads_ = false;
-    if (absl::IsOutOfRange(why)) lag_.OnLevel();
   }
-  if (absl::IsOutOfRange(why)) {
-    // Entries are no longer there. The models are loaded again, with all of them.
-    read_to_.reset();
-    awaited_epoch_ = 0;
-    hooks_.drop(followers_.All(), false, ReloadedError("", why));
-    return;
-  }
+  if (absl::IsOutOfRange(why)) return Reload(why);
   if (leaving_.load(std::memory_order_acquire)) {
     // There is nothing to release it in.
     StopWriting(false, WriterChangedError());
@@ -170,9 +157,24 @@ void PartitionRole::OnTailError(const absl::Status& why) {
     left_ = true;
     return;
   }
-  // Also a log that was cut cannot be read from where it was.
   CheckLog(settings_.now());
   Pause();
+}
+
+void PartitionRole::Reload(const absl::Status& why) {
+  if (hooks_.on_reload != nullptr) hooks_.on_reload(partition_, why);
+  tail_.reset();
+  awaited_epoch_ = 0;
+  {
+    MutexLock lock(&mutex_);
+    lag_.OnLevel();
+  }
+  // In another log this epoch may be another server's.
+  released_.store(0, std::memory_order_release);
+  begun_ = settings_.now();
+  StopWriting(false, WriterChangedError());
+  followers_.CancelLoads();
+  hooks_.drop(followers_.All(), false, ReloadedError("", why));
 }
 
 void PartitionRole::Take(const SequencedEntry& entry) {
@@ -255,35 +257,24 @@ void PartitionRole::Decide() {
 absl::StatusOr<uint64_t> PartitionRole::AskForEnd() {
   absl::StatusOr<uint64_t> last = journal_.LastSequence(partition_);
   last_asked_ = settings_.now();
-  // It may be another log that answers next.
-  if (!last.ok()) short_since_.reset();
   MutexLock lock(&mutex_);
   stats_.answers = last.ok();
   return last;
 }
 
-bool PartitionRole::IsCut(uint64_t last) {
-  const Clock::time_point now = settings_.now();
-  if (last >= read_to_.value_or(0)) {
-    short_since_.reset();
-    return false;
-  }
-  // A leader that has not applied all it has says so too, for a moment.
-  if (!short_since_.has_value()) short_since_ = now;
-  if (now - *short_since_ >= Steady(kShortTime) && hooks_.on_log_cut != nullptr)
-    hooks_.on_log_cut(partition_, *read_to_, last);
-  return true;
-}
-
 void PartitionRole::CheckLog(Clock::time_point now) {
   if (now - last_asked_ < Steady(kAskInterval)) return;
   const absl::StatusOr<uint64_t> last = AskForEnd();
-  if (last.ok()) IsCut(*last);
+  if (!last.ok() || tail_ == nullptr || *last != read_to_) return;
+  // All take-overs are read. A later one is one of a log that is lost, said by a server that has not noticed it yet.
+  if (members_.WriterOf(partition_).epoch <= tail_->epoch()) return;
+  members_.ForgetWriter(partition_);
+  begun_ = now;
 }
 
 void PartitionRole::TryTakeOver(int64_t epoch) {
   const absl::StatusOr<uint64_t> last = AskForEnd();
-  if (!last.ok() || IsCut(*last)) return Pause();
+  if (!last.ok()) return Pause();
   // Another server may have been faster, and its take-over not be read yet.
   const absl::StatusOr<std::unique_ptr<JournalTail>> end = journal_.Tail(partition_, *last);
   if (!end.ok()) return Pause();

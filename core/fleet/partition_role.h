@@ -53,9 +53,9 @@ class PartitionRole {
     std::function<void(const std::vector<std::shared_ptr<Model>>& models)> before_hand_over;
     // The role has changed: others should know.
     std::function<void()> on_change;
-    // The log ends at `last` and had entries up to `read` before: it is an older one, as after a
-    // restore. What this server has in memory is of no use. May be null.
-    std::function<void(uint32_t partition, uint64_t read, uint64_t last)> on_log_cut;
+    // What was read of the log cannot be followed: it has become another one, as after the restore of an older copy, or
+    // entries are gone that were not read. The models are loaded again. May be null.
+    std::function<void(uint32_t partition, const absl::Status& why)> on_reload;
   };
   struct Stats {
     bool writes = false;
@@ -120,9 +120,9 @@ class PartitionRole {
   void TryTakeOver(int64_t epoch);
   // The journal's last sequence number. Notes whether it answered.
   absl::StatusOr<uint64_t> AskForEnd() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Whether a log that ends there lacks entries that were read.
-  bool IsCut(uint64_t last);
-  // Asks now and then where the log ends.
+  // Drops the models, and reads the log from where it ends.
+  void Reload(const absl::Status& why);
+  // Asks now and then where the log ends, and whether who is taken for its writer has taken it over.
   void CheckLog(Clock::time_point now);
   // Ends this server's writing. `commit`: of its own will.
   void StopWriting(bool commit, const absl::Status& why);
@@ -150,17 +150,16 @@ class PartitionRole {
 
   // Used by the thread alone.
   std::unique_ptr<JournalTail> tail_;
-  // The last entry that was read; a tail that is opened again begins there.
-  std::optional<uint64_t> read_to_;
-  // When the thread began to follow the log, or could read it again: who was silent before may not have been heard.
+  // The last entry that the tail has read, or where it began.
+  uint64_t read_to_ = 0;
+  // When the thread began to follow the log, or another one, or could read it again: who was silent before may not have
+  // been heard.
   Clock::time_point begun_;
   // The log could not be read last.
   bool is_away_ = false;
   // A take-over of this server that was written and not read yet; 0: there is none.
   int64_t awaited_epoch_ = 0;
   Clock::time_point last_asked_;
-  // Since when the log ends before read_to_.
-  std::optional<Clock::time_point> short_since_;
 
   mutable Mutex mutex_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;

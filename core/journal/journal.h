@@ -81,8 +81,8 @@ class JournalTail {
  public:
   virtual ~JournalTail() = default;
   // The entries after the last one returned, as many as there are, up to some MiB. Waits up to `timeout` for the first;
-  // none if there is none by then. OUT_OF_RANGE if some of them are no longer held: the models must be loaded again.
-  // UNAVAILABLE.
+  // none if there is none by then. OUT_OF_RANGE if some of them are no longer held, or the last one returned is not in
+  // the log any more: the models must be loaded again. UNAVAILABLE.
   virtual absl::StatusOr<std::vector<SequencedEntry>> Next(absl::Duration timeout) = 0;
   // Of the partition's writer at the last entry returned, or where the tail began; 0: there was none.
   virtual int64_t epoch() const { return 0; }
@@ -306,7 +306,7 @@ class PartitionLog {
                                                  uint64_t expected) = 0;
   // The sequence number of the partition's last entry, or one below the first if it never had one.
   virtual absl::StatusOr<uint64_t> LastSequence(uint32_t partition) = 0;
-  // The entries after this sequence number.
+  // The entries after this sequence number. OUT_OF_RANGE if the log ends before it.
   virtual absl::StatusOr<std::unique_ptr<JournalTail>> Tail(uint32_t partition, uint64_t after) = 0;
   // Writes to disk what earlier commits wrote without sync.
   virtual absl::Status Sync() = 0;

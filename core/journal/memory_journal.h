@@ -19,13 +19,7 @@ class MemoryJournal final : public TableJournal {
   MemoryJournal() : MemoryJournal(Options()) {}
   explicit MemoryJournal(const Options& options)
       : MemoryJournal(std::make_unique<MemoryTable>(), options) {}
-  // Another opener of the same journal, as another server of a fleet is. Only of one that holds entries for tails.
-  std::unique_ptr<MemoryJournal> OpenAgain() {
-    auto again = static_cast<MemoryTable&>(table()).OpenAgain();
-    return std::unique_ptr<MemoryJournal>(new MemoryJournal(std::move(again), options_));
-  }
-
- private:
+  // In the rows of a table that others may have opened.
   MemoryJournal(std::unique_ptr<MemoryTable> memory, const Options& options)
       : TableJournal(std::move(memory),
                      {.partitions = options.partitions,
@@ -37,7 +31,13 @@ class MemoryJournal final : public TableJournal {
     // Memory does not fail.
     Begin().IgnoreError();
   }
+  // Another opener of the same journal, as another server of a fleet is. Only of one that holds entries for tails.
+  std::unique_ptr<MemoryJournal> OpenAgain() {
+    auto again = static_cast<MemoryTable&>(table()).OpenAgain();
+    return std::make_unique<MemoryJournal>(std::move(again), options_);
+  }
 
+ private:
   const Options options_;
 };
 

@@ -28,7 +28,8 @@ void SetTime(absl::Time time, google::protobuf::Timestamp& stored) {
 CommitOutcome Stale(uint64_t sequence) { return {0, /*stale=*/true, sequence}; }
 
 absl::Status OfAnotherLog() {
-  return absl::OutOfRangeError("the entries are of another log than those before");
+  return absl::OutOfRangeError(
+      "the journal has lost entries that were read, as after the restore of an older copy");
 }
 
 }  // namespace
@@ -334,9 +335,10 @@ class TableJournal::PartitionTail final : public JournalTail {
   absl::Status CheckHeld() {
     const absl::StatusOr<storage::PartitionHead> head = ReadHead(table_, number_);
     if (!head.ok()) return head.status();
-    if (head->sequence() == read_ && hash_.has_value() && *hash_ != head->hash())
+    if (head->sequence() < read_ ||
+        (head->sequence() == read_ && hash_.has_value() && *hash_ != head->hash()))
       return OfAnotherLog();
-    if (head->sequence() <= read_ || head->first_held() <= read_ + 1) return absl::OkStatus();
+    if (head->sequence() == read_ || head->first_held() <= read_ + 1) return absl::OkStatus();
     return absl::OutOfRangeError(absl::StrCat("entries after ", read_, " are no longer held"));
   }
   static SequencedEntry ToEntry(uint64_t sequence, storage::LogEntry held) {
@@ -371,6 +373,7 @@ absl::StatusOr<std::unique_ptr<JournalTail>> TableJournal::Tail(uint32_t number,
     return absl::FailedPreconditionError("this journal holds no entries");
   const absl::StatusOr<storage::PartitionHead> head = ReadHead(*table_, number);
   if (!head.ok()) return head.status();
+  if (after > head->sequence()) return OfAnotherLog();
   std::optional<std::string> hash;
   if (head->sequence() == after || after == 0) {
     hash = after == 0 ? "" : head->hash();

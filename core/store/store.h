@@ -82,8 +82,8 @@ class Store {
     ErrorCallback on_snapshot_failure;
     // A model was deleted that was not used for its Model.expire_after.
     std::function<void(const std::string& model)> on_expired;
-    // As PartitionRole::Hooks: the server must start again.
-    std::function<void(uint32_t partition, uint64_t read, uint64_t last)> on_log_cut;
+    // As PartitionRole::Hooks.
+    std::function<void(uint32_t partition, const absl::Status& why)> on_reload;
     // Another server of the fleet has this one's address: whether this one does not learn for it, and where
     // clients reach the other.
     std::function<void(bool yields, const std::string& client_address)> on_namesake;

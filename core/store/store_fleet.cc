@@ -23,7 +23,7 @@ void Store::JoinFleet() {
     for (const std::shared_ptr<Model>& model : models)
       StopLearning(model->core(), WriterChangedError());
   };
-  hooks.on_log_cut = options_.on_log_cut;
+  hooks.on_reload = options_.on_reload;
   hooks.on_namesake = [this](const Members::Namesake& other) {
     if (options_.on_namesake != nullptr)
       options_.on_namesake(other.has_precedence, other.client_address);

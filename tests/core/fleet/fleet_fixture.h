@@ -37,6 +37,10 @@ class CountedJournal final : public testing::JournalDecorator {
  public:
   CountedJournal(std::shared_ptr<Journal> base, std::shared_ptr<std::atomic<int>> heartbeats)
       : JournalDecorator(std::move(base)), heartbeats_(std::move(heartbeats)) {}
+  // At one moment: other servers write.
+  absl::StatusOr<std::unique_ptr<StoredModel>> Load(uint64_t model_id) override {
+    return base().Load(model_id);
+  }
   absl::Status Announce(absl::string_view message) override {
     const absl::Status status = JournalDecorator::Announce(message);
     ++*heartbeats_;
@@ -221,7 +225,8 @@ class FleetTest : public ::testing::Test {
   testing::TrafficOptions traffic_;
   // Options of servers that are started from now on, but for their addresses.
   FleetOptions fleet_options_;
-  MemoryJournal journal_{MemoryJournal::Options{.partitions = kPartitions, .tail_bytes = 64 << 20}};
+  MemoryTable table_;
+  MemoryJournal journal_{table_.OpenAgain(), {.partitions = kPartitions, .tail_bytes = 64 << 20}};
   std::vector<Server> servers_;
   int started_ = 0;
 };

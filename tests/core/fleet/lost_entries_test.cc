@@ -1,0 +1,128 @@
+// The log of running servers becomes an older one: a copy was restored, or a standby promoted that lacked commits.
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/core/fleet/fleet_fixture.h"
+
+namespace perceptrond::fleet_test {
+namespace {
+
+// Has something happen once, between the reading of a model and its following the log.
+class LoadedJournal final : public testing::JournalDecorator {
+ public:
+  using JournalDecorator::JournalDecorator;
+  absl::StatusOr<std::unique_ptr<StoredModel>> Load(uint64_t model_id) override {
+    auto stored = base().Load(model_id);
+    if (const auto once = std::exchange(after_load, nullptr)) once();
+    return stored;
+  }
+  std::function<void()> after_load;
+};
+
+class LostEntriesTest : public FleetTest {
+ protected:
+  using Rows = std::vector<TableRow>;
+
+  Rows Save() {
+    Rows rows;
+    EXPECT_OK(table_.Scan(kAll, [&](absl::string_view key, absl::string_view value) {
+      rows.push_back({std::string(key), std::string(value)});
+      return true;
+    }));
+    return rows;
+  }
+  void Restore(const Rows& rows) {
+    TableChange change;
+    change.deletions.push_back(kAll);
+    change.puts = rows;
+    ASSERT_TRUE(table_.Commit(change, /*sync=*/true).value());
+  }
+  // True if the log of each partition has one writer, and all servers take it for that.
+  bool AllAgree() {
+    std::vector<std::string> writers;
+    for (Server& server : servers_) {
+      for (uint64_t id = 0; id < kPartitions; ++id) {
+        const std::string writer = server.store->fleet()->WriterOf(id).address;
+        if (writers.size() < kPartitions) writers.push_back(writer);
+        if (writers[id] != writer || writer.empty()) return false;
+      }
+    }
+    return WrittenOnce();
+  }
+
+ private:
+  const KeyRange kAll{"", "\xff"};
+};
+
+TEST_F(LostEntriesTest, ServersThatHaveReadMoreLoadWhatItHasAndLearnOn) {
+  fleet_options_.settle_time = absl::Hours(1);
+  Start(3);
+  Create("models/m");
+  const auto messages = MakeTraffic(7, traffic_);
+  const size_t half = messages.size() / 2;
+  for (size_t i = 0; i < half; ++i) ASSERT_NO_FATAL_FAILURE(Learn("models/m", messages[i]));
+  const Rows copy = Save();
+  for (size_t i = half; i < messages.size(); ++i)
+    ASSERT_NO_FATAL_FAILURE(Learn("models/m", messages[i]));
+  const std::string all = Expected(messages);
+  PassUntil([&] { return AllHave("models/m", all); });
+  ASSERT_NO_FATAL_FAILURE(Restore(copy));
+  const std::string before = Expected({messages.begin(), messages.begin() + int64_t(half)});
+  ASSERT_NE(before, all);
+  PassUntil([&] { return AllHave("models/m", before); });
+  // A server that took these for learned would answer them, and not learn them.
+  for (size_t i = half; i < messages.size(); ++i)
+    ASSERT_NO_FATAL_FAILURE(Learn("models/m", messages[i]));
+  PassUntil([&] { return AllHave("models/m", all); });
+}
+
+TEST_F(LostEntriesTest, AModelThatIsLoadedWhenTheLogIsReplacedIsLoadedAgain) {
+  fleet_options_.settle_time = absl::Hours(1);
+  servers_.reserve(2);
+  ASSERT_NO_FATAL_FAILURE(Start(1));
+  Create("models/m");
+  const Rows copy = Save();
+  ASSERT_NO_FATAL_FAILURE(Learn("models/m", MakeTraffic(9, traffic_)[0]));
+  auto owned = std::make_unique<LoadedJournal>(journal_.OpenAgain());
+  LoadedJournal& journal = *owned;
+  Store::Options options;
+  std::atomic<uint32_t> reloaded = kPartitions;
+  options.on_reload = [&](uint32_t partition, const absl::Status&) { reloaded = partition; };
+  Server& follower = Start(std::move(owned), options);
+  PassUntil([&] { return AllHaveReadTheLog(); });
+  journal.after_load = [&] {
+    ASSERT_NO_FATAL_FAILURE(Restore(copy));
+    PassUntil([&] { return reloaded == IdOf("models/m") % kPartitions; });
+  };
+  const std::string before = Expected({});
+  PassUntil([&] { return State(follower, "models/m") == before; });
+  follower.store.reset();
+}
+
+TEST_F(LostEntriesTest, AWriterWhoseTakeOverIsLostIsTakenForTheWriterByNobody) {
+  fleet_options_.settle_time = absl::Hours(1);
+  Start(3);
+  Create("models/m");
+  const Rows copy = Save();
+  Server* const old = WriterOf("models/m");
+  old->journal->Pause();
+  PassUntil([&] {
+    return std::any_of(servers_.begin(), servers_.end(), [&](const Server& server) {
+      return &server != old && server.store->fleet()->Writes(IdOf("models/m"));
+    });
+  });
+  old->journal->Continue();
+  PassUntil([&] { return AllAgree(); });
+  ASSERT_NO_FATAL_FAILURE(Restore(copy));
+  // None of them writes this log.
+  ASSERT_NO_FATAL_FAILURE(Learn("models/m", MakeTraffic(8, traffic_)[0]));
+  PassUntil([&] { return AllAgree(); });
+}
+
+}  // namespace
+}  // namespace perceptrond::fleet_test
