@@ -187,8 +187,8 @@ class ModelHeaders {
   }
   // NOT_FOUND.
   virtual absl::StatusOr<storage::ModelHeader> Find(absl::string_view name) = 0;
-  // Overwrites the header of the model with that name and id if it still is `before`. Durable on return. NOT_FOUND;
-  // ABORTED: another opener has changed it.
+  // Overwrites the header of the model with that name and id if it still is `before`, and deletes the snapshots that only
+  // `before` keeps. Durable on return. NOT_FOUND; ABORTED: another opener has changed it.
   virtual absl::Status Replace(const storage::ModelHeader& header,
                                const storage::ModelHeader& before) = 0;
   // Removes the model and everything about it. Durable on return. NOT_FOUND; FAILED_PRECONDITION: an
@@ -249,7 +249,6 @@ class KeptSnapshots {
                                 storage::KeptSnapshot& kept) = 0;
   virtual absl::StatusOr<storage::Snapshot> LoadKept(uint64_t model_id,
                                                      const storage::KeptSnapshot& kept) = 0;
-  virtual absl::Status DeleteKept(uint64_t model_id, const storage::KeptSnapshot& kept) = 0;
 };
 
 // A prediction that waits for its label.

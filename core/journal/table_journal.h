@@ -84,7 +84,6 @@ class TableJournal : public Journal {
                         storage::KeptSnapshot& kept) override;
   absl::StatusOr<storage::Snapshot> LoadKept(uint64_t model_id,
                                              const storage::KeptSnapshot& kept) override;
-  absl::Status DeleteKept(uint64_t model_id, const storage::KeptSnapshot& kept) override;
 
   bool keeps_predictions() const override { return options_.keeps_predictions; }
   absl::Status SavePredictions(uint64_t model_id,
@@ -286,6 +285,7 @@ absl::Status ParseEntry(absl::string_view value, google::protobuf::MessageLite& 
                         std::optional<std::string>& hash);
 // That the model exists.
 TableChange::Condition IsAlive(uint64_t model_id);
+KeyRange KeptPieces(uint64_t model_id, const storage::KeptSnapshot& kept);
 
 }  // namespace table_rows
 }  // namespace perceptrond

@@ -305,7 +305,9 @@ absl::Status TableJournal::SaveKept(uint64_t model_id, const storage::Snapshot& 
     kept.set_epoch(partition.own_epoch);
   }
   // What a snapshot that was never finished left.
-  if (absl::Status status = DeleteKept(model_id, kept); !status.ok()) return status;
+  TableChange unfinished;
+  unfinished.deletions.push_back(table_rows::KeptPieces(model_id, kept));
+  if (absl::Status status = Write(unfinished, /*sync=*/false).status(); !status.ok()) return status;
   const absl::StatusOr<std::vector<uint64_t>> part_bytes =
       WritePieces(table_keys::KeptPieces(model_id, kept.number(), kept.epoch()), snapshot,
                   table_rows::IsAlive(model_id));
@@ -314,16 +316,14 @@ absl::Status TableJournal::SaveKept(uint64_t model_id, const storage::Snapshot& 
   return Sync();
 }
 
+KeyRange table_rows::KeptPieces(uint64_t model_id, const storage::KeptSnapshot& kept) {
+  return AllOf(table_keys::KeptPieces(model_id, kept.number(), kept.epoch()));
+}
+
 absl::StatusOr<storage::Snapshot> TableJournal::LoadKept(uint64_t model_id,
                                                          const storage::KeptSnapshot& kept) {
   return ReadPieces(*table_, table_keys::KeptPieces(model_id, kept.number(), kept.epoch()),
                     {kept.part_bytes().data(), static_cast<size_t>(kept.part_bytes_size())});
-}
-
-absl::Status TableJournal::DeleteKept(uint64_t model_id, const storage::KeptSnapshot& kept) {
-  TableChange change;
-  change.deletions.push_back(AllOf(table_keys::KeptPieces(model_id, kept.number(), kept.epoch())));
-  return Write(change, /*sync=*/false).status();
 }
 
 absl::Status TableJournal::SavePredictions(uint64_t model_id,

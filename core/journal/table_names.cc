@@ -1,4 +1,5 @@
 // A journal in a table: the names of models, and aliases.
+#include <algorithm>
 #include <map>
 #include <set>
 #include <utility>
@@ -27,6 +28,13 @@ bool IsAway(const absl::Status& status) {
 
 absl::Status NoSuchModel(absl::string_view name) {
   return absl::NotFoundError(absl::StrCat("there is no model ", name));
+}
+
+bool Keeps(const storage::ModelHeader& header, const storage::KeptSnapshot& kept) {
+  const auto& all = header.kept_snapshots();
+  return std::any_of(all.begin(), all.end(), [&](const storage::KeptSnapshot& one) {
+    return one.number() == kept.number() && one.epoch() == kept.epoch();
+  });
 }
 
 }  // namespace
@@ -319,6 +327,10 @@ absl::Status TableJournal::Replace(const storage::ModelHeader& header,
     if (found->id() != header.id()) return NoSuchModel(name);
     if (!IsSame(*found, before)) return ChangedByAnother(name);
     *names.entry.mutable_model() = header;
+    for (const storage::KeptSnapshot& kept : before.kept_snapshots()) {
+      if (!Keeps(header, kept))
+        names.change.deletions.push_back(table_rows::KeptPieces(header.id(), kept));
+    }
     return table_rows::Put(table_keys::Header(name), header, names.change);
   });
 }

@@ -260,19 +260,13 @@ absl::StatusOr<std::vector<storage::KeptSnapshot>> ModelHistory::List(absl::stri
 }
 
 absl::Status ModelHistory::Delete(absl::string_view name, absl::string_view id) {
-  uint64_t model_id = 0;
-  storage::KeptSnapshot kept;
   const auto remove = [&](storage::ModelHeader& header) {
     const auto found = FindKept(header, id);
     if (found == header.mutable_kept_snapshots()->end()) return SnapshotNotFound(name, id);
-    model_id = header.id();
-    kept = *found;
     header.mutable_kept_snapshots()->erase(found);
     return absl::OkStatus();
   };
   if (absl::Status status = store_.catalogue_.ChangeKept(name, remove); !status.ok()) return status;
-  // What cannot be deleted takes space alone.
-  store_.journal_->DeleteKept(model_id, kept).IgnoreError();
   // A snapshot drops the records that were held for this one.
   const std::shared_ptr<Model> loaded = store_.GetIfLoaded(name);
   if (loaded != nullptr && loaded->core().CheckWritable().ok())

@@ -107,6 +107,8 @@ TEST_F(FullDiskTest, ReadsAreAnsweredAlsoAfterARestartAndWritingGoesOnWithSpace)
 TEST_F(FullDiskTest, ADeletionIsCarriedOutInTheReserve) {
   if (!Mount()) GTEST_SKIP() << "cannot mount a file system: " << strerror(errno);
   LearnSome();
+  const std::string snapshot = "model: 'models/m' snapshot_id: 'kept'";
+  ASSERT_EQ(Call("HistoryService/CreateSnapshot", snapshot), "OK");
   {
     // 40 MiB stay: less than the reserve.
     std::ofstream file(disk() + "/other", std::ios::binary);
@@ -117,6 +119,7 @@ TEST_F(FullDiskTest, ADeletionIsCarriedOutInTheReserve) {
   StartOn(home());
   ExpectReads();
   EXPECT_EQ(Reason(Change()), "JOURNAL_UNAVAILABLE");
+  EXPECT_EQ(Call("HistoryService/DeleteSnapshot", snapshot), "OK");
   EXPECT_EQ(Delete(), "OK");
 }
 

@@ -60,9 +60,6 @@ class JournalDecorator : public Journal {
                                              const storage::KeptSnapshot& kept) override {
     return base_->LoadKept(model_id, kept);
   }
-  absl::Status DeleteKept(uint64_t model_id, const storage::KeptSnapshot& kept) override {
-    return base_->DeleteKept(model_id, kept);
-  }
   absl::StatusOr<std::vector<storage::ModelHeader>> List(absl::string_view after,
                                                          size_t limit) override {
     return base_->List(after, limit);

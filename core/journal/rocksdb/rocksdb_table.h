@@ -37,8 +37,8 @@ class RocksDbTable final : public Table {
     // Memory for writes that are not in a table yet, in bytes. The log on disk takes at most a few
     // times this.
     size_t write_buffer_bytes = 16 << 20;
-    // While the disk has less free space than this, only deletions of ranges are written, so that RocksDB's
-    // background writes never meet a full disk.
+    // While the disk has less free space than this, only deletions of ranges are written: what is left is for RocksDB's
+    // background writes, unless other programs take it.
     uint64_t reserve_bytes = 64 << 20;
     // Never wait until the log is on disk: for data that can be recreated.
     bool never_sync = false;

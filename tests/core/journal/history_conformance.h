@@ -68,14 +68,19 @@ TEST_P(JournalConformance, ARenamedModelIsTheSameOneAndItsAliasesFollow) {
 }
 
 TEST_P(JournalConformance, KeptSnapshotsStayWhileTheModelsOwnIsReplaced) {
-  const storage::ModelHeader header = CreateModel(*journal_, "a");
+  storage::ModelHeader header = CreateModel(*journal_, "a");
   std::vector<storage::KeptSnapshot> kept(3);
   for (uint64_t number = 1; number <= 2; ++number) {
     kept[number].set_number(number);
     ASSERT_OK(journal_->SaveKept(header.id(), MakeState(number, static_cast<float>(number)),
                                  kept[number]));
+    const storage::ModelHeader before = header;
+    *header.add_kept_snapshots() = kept[number];
+    ASSERT_OK(journal_->Replace(header, before));
   }
-  ASSERT_OK(journal_->DeleteKept(header.id(), kept[2]));
+  const storage::ModelHeader before = header;
+  header.mutable_kept_snapshots()->RemoveLast();
+  ASSERT_OK(journal_->Replace(header, before));
   EXPECT_EQ(Bytes(journal_->LoadKept(header.id(), kept[1]).value()), Bytes(MakeState(1, 1)));
   EXPECT_TRUE(absl::IsDataLoss(journal_->LoadKept(header.id(), kept[2]).status()));
 }
