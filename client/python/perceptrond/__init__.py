@@ -8,7 +8,7 @@
         print(client.predict("spam", [{"free": 1}]).labels)
 
 AsyncClient is the same for asyncio. perceptrond.sklearn has an estimator with scikit-learn's interface; it needs
-scikit-learn. perceptrond.weights takes weights to and from other programs. perceptrond.v1 has the API's messages and
+scikit-learn. perceptrond.plot draws models. perceptrond.weights takes weights to and from other programs. perceptrond.v1 has the API's messages and
 stubs. Other modules may change.
 """
 

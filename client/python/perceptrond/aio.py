@@ -69,8 +69,8 @@ class AsyncClient:
                 raise
         return await self.get(model)
 
-    async def get(self, model: str) -> model_pb2.Model:
-        return await self._call(self._models.GetModel, model_service_pb2.GetModelRequest(name=calls.name_of(model)))
+    async def get(self, model: str, *, learning_curve: bool = False) -> model_pb2.Model:
+        return await self._call(self._models.GetModel, calls.get_request(model, learning_curve))
 
     async def report(self, model: str) -> report_pb2.ConvergenceReport:
         return (await self.get(model)).report
@@ -167,6 +167,16 @@ class AsyncClient:
         return await self._call(self._predictions.Explain, calls.explain_request(model, examples, max_features))
 
     # ---- Convergence ----
+
+    async def stored_examples(self, model: str) -> AsyncIterator[analysis_service_pb2.StoredExample]:
+        request = analysis_service_pb2.ListStoredExamplesRequest(model=calls.name_of(model), page_size=10000)
+        while True:
+            page = await self._call(self._analyses.ListStoredExamples, request)
+            for example in page.examples:
+                yield example
+            if not page.next_page_token:
+                return
+            request.page_token = page.next_page_token
 
     async def watch(self, model: str, interval: float = 1, timeout: Optional[float] = None) -> AsyncIterator[model_pb2.Model]:
         request, deadline, backoff = calls.watch_request(model, interval), calls.Deadline(timeout), Backoff(self._give_up_after)

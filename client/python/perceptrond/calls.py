@@ -36,6 +36,11 @@ def create_request(model: str, settings: Optional[model_pb2.Model], keywords: Ma
                                                 request_id=str(uuid.uuid4()))
 
 
+def get_request(model: str, learning_curve: bool) -> model_service_pb2.GetModelRequest:
+    view = model_service_pb2.MODEL_VIEW_LEARNING_CURVE if learning_curve else model_service_pb2.MODEL_VIEW_BASIC
+    return model_service_pb2.GetModelRequest(name=name_of(model), view=view)
+
+
 def update_request(model: str, description: Optional[str], margin_of_interest: Optional[float], expire_after: Optional[Duration],
                    etag: str) -> model_service_pb2.UpdateModelRequest:
     request = model_service_pb2.UpdateModelRequest(model=model_pb2.Model(name=name_of(model), etag=etag), request_id=str(uuid.uuid4()))

@@ -87,9 +87,9 @@ class Client:
                 raise
         return self.get(model)
 
-    def get(self, model: str) -> model_pb2.Model:
-        """Returns settings, state and report. NOT_FOUND (MODEL_NOT_FOUND)."""
-        return self._call(self._models.GetModel, model_service_pb2.GetModelRequest(name=calls.name_of(model)))
+    def get(self, model: str, *, learning_curve: bool = False) -> model_pb2.Model:
+        """Returns settings, state and report, and the learning curve if it is asked for. NOT_FOUND (MODEL_NOT_FOUND)."""
+        return self._call(self._models.GetModel, calls.get_request(model, learning_curve))
 
     def report(self, model: str) -> report_pb2.ConvergenceReport:
         """Returns how far the model is from convergence."""
@@ -206,6 +206,16 @@ class Client:
         return self._call(self._predictions.Explain, calls.explain_request(model, examples, max_features))
 
     # ---- Convergence ----
+
+    def stored_examples(self, model: str) -> Iterator[analysis_service_pb2.StoredExample]:
+        """Yields the examples that the model stores, mapped by its feature map: those that caused updates, then the sample."""
+        request = analysis_service_pb2.ListStoredExamplesRequest(model=calls.name_of(model), page_size=10000)
+        while True:
+            page = self._call(self._analyses.ListStoredExamples, request)
+            yield from page.examples
+            if not page.next_page_token:
+                return
+            request.page_token = page.next_page_token
 
     def watch(self, model: str, interval: float = 1, timeout: Optional[float] = None) -> Iterator[model_pb2.Model]:
         """Yields the model, without label_names, now and whenever its report has changed, across restarts of the server, until

@@ -125,6 +125,8 @@ class ModelsTest(ServedTest):
 
     def test_stored_examples_have_a_largest_margin(self):
         self.learned("spam", stored_examples={"max_sample": 10})
+        self.assertEqual([stored.update_revision for stored in self.tested.stored_examples("spam")][-len(MAIL):], [0] * len(MAIL))
+        self.assertEqual(self.tested.get("spam", learning_curve=True).learning_curve[-1].examples, self.client.report("spam").examples)
         seen = []
         result = self.tested.analyze("spam", progress=seen.append, relative_gap=1e-3, time_limit="1m")
         self.assertGreater(result.separator_margin, 0)
