@@ -237,7 +237,6 @@ void AddCommands(CLI::App* app, const Globals* globals, Action* action) {
   AddLearn(app, globals, action);
   AddPredict(app, globals, action);
   AddExplain(app, globals, action);
-  AddDraw(app, globals, action);
   AddWatch(app, globals, action);
   AddAnalyze(app, globals, action);
   AddExamples(app, globals, action);

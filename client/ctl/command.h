@@ -133,7 +133,6 @@ void AddUnfreeze(CLI::App* app, const Globals* globals, Action* action);
 void AddLearn(CLI::App* app, const Globals* globals, Action* action);
 void AddPredict(CLI::App* app, const Globals* globals, Action* action);
 void AddExplain(CLI::App* app, const Globals* globals, Action* action);
-void AddDraw(CLI::App* app, const Globals* globals, Action* action);
 void AddWatch(CLI::App* app, const Globals* globals, Action* action);
 void AddAnalyze(CLI::App* app, const Globals* globals, Action* action);
 void AddExamples(CLI::App* app, const Globals* globals, Action* action);

@@ -1,4 +1,4 @@
-// Example files of `learn`, `predict`, `explain` and `draw`: their flags, a reader over all files,
+// Example files of `learn`, `predict` and `explain`: their flags, a reader over all files,
 // and the reporting of bad lines and rows.
 #pragma once
 

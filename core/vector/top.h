@@ -1,5 +1,4 @@
-// Top: the best few of many values. Header-only, so that the client can share it without linking
-// the core.
+// Top: the best few of many values.
 //
 //   Top<int, std::greater<>> largest(2);
 //   for (int value : {3, 9, 1, 7}) largest.Offer(value);
@@ -69,13 +68,5 @@ class Top {
   std::vector<Entry> held_;
   uint64_t next_ = 0;
 };
-
-// Keeps the `limit` best values of `all`, best first, as Top does.
-template <typename T, typename Better>
-void KeepTop(std::vector<T>& all, size_t limit, Better better) {
-  Top<T, Better> top(limit, std::move(better));
-  for (T& value : all) top.Offer(std::move(value));
-  all = top.Take();
-}
 
 }  // namespace perceptrond

@@ -76,8 +76,8 @@ class CompletionTest(unittest.TestCase):
 
     def test_values_are_offered(self):
         self.assertEqual(bash("perceptrond --durability s", "perceptrond --address x:1 --journal r", "perceptrond --memory-budget "), [["sync"], ["rocksdb"], []])
-        self.assertEqual(bash("perceptronctl create m --learner=mar", "perceptronctl -o json create m --tie p", "perceptronctl --timeout 3 dr"),
-                         [["margin-perceptron"], ["positive"], ["draw"]])
+        self.assertEqual(bash("perceptronctl create m --learner=mar", "perceptronctl -o json create m --tie p", "perceptronctl --timeout 3 ana"),
+                         [["margin-perceptron"], ["positive"], ["analyze"]])
 
     def test_models_are_offered_but_no_name_that_a_shell_would_run(self):
         with tempfile.TemporaryDirectory() as directory:

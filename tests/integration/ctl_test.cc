@@ -180,9 +180,6 @@ TEST_F(CtlTest, ExitCodesTellWhatWentWrong) {
       {2, "bench three", ""},
       {2, "learn mail - --format csv --delimiter ab", ""},
       {2, "bench --streams 1000 --size 268435456 --dense", ""},
-      {2, "draw m --x 0 --y 2", ""},
-      {2, "draw m --x-range 2 1", ""},
-      {2, "draw m --what weights --label 1", ""},
       // Some rows were refused.
       {3, "learn m --unseen-indices refuse" + svmlight_, "1 1:1\n1 9:1\n"},
       {3, "predict m" + svmlight_, "1 1:1\n1 9:1\n"},
@@ -451,33 +448,16 @@ TEST_F(CtlTest, AResultThatCannotBeWrittenIsAnErrorOfEachCommand) {
   for (const std::string& command :
        {std::string("list"), std::string("get m"), std::string("get m --weights -o json"),
         "learn m -o json" + svmlight_, "predict m" + svmlight_, "predict m --summary" + svmlight_,
-        "explain m" + svmlight_, std::string("draw m"), std::string("watch m"),
-        std::string("analyze m"), std::string("examples m"), std::string("alias"),
-        std::string("snapshot m"), std::string("export m -"), std::string("health"),
-        std::string("learn --help"), std::string("--version")})
+        "explain m" + svmlight_, std::string("watch m"), std::string("analyze m"),
+        std::string("examples m"), std::string("alias"), std::string("snapshot m"),
+        std::string("export m -"), std::string("health"), std::string("learn --help"),
+        std::string("--version")})
     EXPECT_EQ(CtlOut(command + " > /dev/full 2>&1", and_).exit_code, 1) << command;
   // An input without end, too.
   EXPECT_EQ(
       RunCommand("yes 1:1 | " + Command("predict m" + svmlight_ + "2>&1 > /dev/full")).exit_code,
       1);
   Expect(1, "export m " + dir_.path() + "/none/m.model");
-}
-
-TEST_F(CtlTest, EachKindOfPictureIsAWellFormedSvg) {
-  Expect(0, "create and --dimension 2");
-  Expect(0, "learn and --until-converged" + svmlight_, and_);
-  Expect(0, "create three --dimension 2 --classes 3");
-  Expect(0, "learn three" + svmlight_, "0 1:1\n1 2:1\n2 1:-1 2:-1\n");
-  const std::string path = dir_.path() + "/picture.svg";
-  for (const std::string& picture :
-       {std::string("and"), "and" + svmlight_, std::string("and --what weights"),
-        std::string("and --what learning-curve --log"), std::string("three"),
-        std::string("three --what weights --label 2")}) {
-    Expect(0, "draw " + picture + " -o " + path, and_);
-    const CommandResult read = RunCommand(
-        "python3 -c 'import sys, xml.dom.minidom; xml.dom.minidom.parse(sys.argv[1])' " + path);
-    EXPECT_EQ(read.exit_code, 0) << picture << read.out;
-  }
 }
 
 TEST_F(CtlTest, ABenchCountsWhatItSentAndLeavesNoModel) {

@@ -175,8 +175,8 @@ void AddCreate(CLI::App* app, const Globals* globals, Action* action) {
       "Smallest margin of practical interest, >= 0: the report says when the data are proven "
       "not to be separable with it (default 0: none)");
   command->add_option("--store-updates", options->store_updates,
-                      "Store the latest N examples that caused updates, for analyze and draw; 0 to "
-                      "1000000 (default 1000)");
+                      "Store the latest N examples that caused updates, for analyses and pictures; "
+                      "0 to 1000000 (default 1000)");
   command
       ->add_option(
           "--store-sample", options->store_sample,

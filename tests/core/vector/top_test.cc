@@ -39,8 +39,9 @@ TEST(Top, IsTheBeginningOfAStableSort) {
     std::vector<Value> expected = values;
     std::stable_sort(expected.begin(), expected.end(), larger);
     expected.resize(std::min(limit, expected.size()));
-    KeepTop(values, limit, larger);
-    EXPECT_EQ(values, expected);
+    Top<Value, decltype(larger)> top(limit, larger);
+    for (const Value& value : values) top.Offer(value);
+    EXPECT_EQ(top.Take(), expected);
   }
 }
 
