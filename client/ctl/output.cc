@@ -9,7 +9,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdio>
-#include <map>
 #include <memory>
 #include <utility>
 
@@ -17,12 +16,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
-#include "absl/strings/strip.h"
-#include "client/connection.h"
 #include "client/ctl/command.h"
 #include "client/ctl/terminal.h"
 #include "client/error.h"
-#include "core/report/suggestion.h"
 #include "core/vector/control_characters.h"
 #include "core/vector/json.h"
 #include "core/vector/name.h"
@@ -62,6 +58,9 @@ const char* TransportHint(absl::string_view message) {
 
 // What the user can do about the error; null where the message suffices.
 const char* Hint(const absl::Status& status, const std::string& reason) {
+  if (reason == "MODEL_NOT_FOUND" || reason == "COMPONENT_NOT_FOUND")
+    return "'perceptronctl list' lists the models";
+  if (reason == "ALIAS_NOT_FOUND") return "'perceptronctl alias' lists the aliases";
   if (reason == "MODEL_EXISTS") return "choose another name, or delete the existing model first";
   if (reason == "MODEL_FROZEN") return "'perceptronctl unfreeze' lets it learn again";
   if (reason == "ETAG_MISMATCH")
@@ -92,42 +91,9 @@ const char* Hint(const absl::Status& status, const std::string& reason) {
   return nullptr;
 }
 
-std::function<std::vector<std::string>()>& ModelLister() {
-  static auto* const list = new std::function<std::vector<std::string>()>;
-  return *list;
-}
-
 std::string& ProxyName() {
   static auto* const name = new std::string;
   return *name;
-}
-
-constexpr absl::string_view kAliases = "aliases/";
-
-// The model or alias of `known` that the name most likely stands for. "prod" stands for
-// "aliases/prod", too.
-std::string NearestName(const std::string& name, const std::vector<std::string>& known) {
-  std::vector<std::string> words;
-  for (const std::string& one : known) words.emplace_back(absl::StripPrefix(one, kAliases));
-  const std::string nearest = SuggestWord(std::string(absl::StripPrefix(name, kAliases)), words);
-  const auto found = std::find(words.begin(), words.end(), nearest);
-  return found == words.end() ? "" : known[static_cast<size_t>(found - words.begin())];
-}
-
-std::string ModelHint(const absl::Status& status) {
-  std::string nearest;
-  if (ModelLister()) {
-    const std::map<std::string, std::string> metadata = ErrorMetadata(status);
-    for (const char* const kind : {"model", "alias"}) {
-      if (const auto name = metadata.find(kind); name != metadata.end())
-        nearest = NearestName(std::string(ModelId(name->second)), ModelLister()());
-    }
-  }
-  return absl::StrCat(
-      nearest.empty() ? "" : absl::StrCat("did you mean ", PrintableInLine(nearest), "? "),
-      absl::IsNotFound(status) && ErrorReason(status) == "ALIAS_NOT_FOUND"
-          ? "'perceptronctl alias' lists the aliases"
-          : "'perceptronctl list' lists the models");
 }
 
 template <typename Number>
@@ -168,10 +134,6 @@ void PrintNotice(std::string_view line) {
 
 void NameProxy(std::string variable) { ProxyName() = std::move(variable); }
 
-void ListModelsBy(std::function<std::vector<std::string>()> list) {
-  ModelLister() = std::move(list);
-}
-
 void PrintStderr(std::string_view line) {
   // Keeps the order of standard output and standard error on a terminal.
   FlushOutput();
@@ -193,10 +155,7 @@ Outcome Failed(std::string_view doing, const absl::Status& status) {
     if (absl::StrContains(status.message(), description)) continue;
     absl::StrAppend(&text, "\n  ", PrintableInLine(field), ": ", PrintableInLine(description));
   }
-  if (reason == "MODEL_NOT_FOUND" || reason == "COMPONENT_NOT_FOUND" ||
-      reason == "ALIAS_NOT_FOUND") {
-    absl::StrAppend(&text, "\n  hint: ", ModelHint(status));
-  } else if (const char* hint = Hint(status, reason); hint != nullptr) {
+  if (const char* hint = Hint(status, reason); hint != nullptr) {
     absl::StrAppend(&text, "\n  hint: ", hint);
   }
   if (reason.empty() && absl::IsUnavailable(status) && !ProxyName().empty()) {

@@ -3,7 +3,6 @@
 
 #include <google/protobuf/message.h>
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,9 +34,6 @@ struct Outcome {
 // The outcome of a failed call: what failed, the server's message, code and reason, the invalid
 // fields, and a hint. `doing` is the prefix of the message, such as "learn spam".
 Outcome Failed(std::string_view doing, const absl::Status& status);
-// Sets how Failed() lists the models ("spam") and aliases ("aliases/prod") that the caller may see, to
-// suggest one in place of a name that is none's. The list may be empty. Without it there are no suggestions.
-void ListModelsBy(std::function<std::vector<std::string>()> list);
 // Sets the variable of the environment that names the proxy through which the server is called, for hints of Failed();
 // empty: none does.
 void NameProxy(std::string variable);

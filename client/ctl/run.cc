@@ -2,7 +2,6 @@
 
 #include <CLI/CLI.hpp>
 #include <cerrno>
-#include <chrono>
 #include <memory>
 #include <sstream>
 #include <string>
@@ -13,11 +12,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
-#include "client/connection.h"
 #include "client/ctl/command.h"
 #include "client/ctl/output.h"
 #include "client/ctl/terminal.h"
-#include "client/management.h"
 #include "client/target.h"
 #include "core/report/suggestion.h"
 
@@ -99,28 +96,6 @@ int PrintUsage(const CLI::App& app, const CLI::ParseError& error) {
   return code == 0 ? kExitOk : kExitUsage;
 }
 
-// The models and aliases that the caller may see, as far as the server lists each within two seconds:
-// a suggestion is not worth a longer wait.
-std::vector<std::string> ListModelIds(const Globals& globals) {
-  const std::shared_ptr<Connection> connection = globals.Connect().connection();
-  const auto deadline = std::chrono::system_clock::now() + std::chrono::seconds(2);
-  std::vector<std::string> ids;
-  v1::ListModelsRequest request;
-  do {
-    grpc::ClientContext context;
-    context.set_deadline(deadline);
-    v1::ListModelsResponse response;
-    if (!connection->ListModels(&context, request, &response).ok()) break;
-    for (const v1::Model& model : response.models()) ids.emplace_back(ModelId(model.name()));
-    request.set_page_token(response.next_page_token());
-  } while (!request.page_token().empty());
-  const absl::StatusOr<std::vector<v1::Alias>> aliases =
-      ManagementClient(globals.ConnectChannel(), absl::Seconds(2)).ListAliases();
-  if (!aliases.ok()) return ids;
-  for (const v1::Alias& alias : *aliases) ids.push_back(alias.name());
-  return ids;
-}
-
 // A run whose results could not be written has failed.
 int CheckWritten(int code) {
   const int error = FlushOutput();
@@ -157,7 +132,6 @@ int Run(int argc, char** argv) {
       globals.token_flags.Read(globals.server, globals.tls.has_value());
   if (!metadata.ok()) return PrintUsageError(std::string(metadata.status().message()));
   globals.metadata = *std::move(metadata);
-  ListModelsBy([&globals] { return ListModelIds(globals); });
   if (!GoesDirect(globals.server)) NameProxy(ProxyVariable());
   return CheckWritten(action());
 }
