@@ -35,9 +35,6 @@ class FileSource final : public ByteSource {
  private:
   // Never INVALID_ARGUMENT, which is a line's.
   absl::Status ReadError(int error) const {
-    if (error == EBADF && descriptor_ == STDIN_FILENO)
-      return absl::FailedPreconditionError(
-          "standard input is closed; give a file, or input through a pipe");
     return absl::FailedPreconditionError(
         absl::StrCat("cannot read ", path_, ": ", std::generic_category().message(error)));
   }
