@@ -83,7 +83,7 @@ tail -n +4460 "$work/all.tsv" >"$work/test.tsv"
 start_server 127.0.0.1:0
 say "-- the client learns 4459 messages until a pass changes nothing; the server is killed after the first, and started again"
 # asyncio's program predicts as well.
-set -- spam "$work/train.tsv" --named --labels ham,spam --producer train.tsv --until-converged
+set -- spam "$work/train.tsv" --text --labels ham,spam --producer train.tsv --until-converged
 if [ "$language" = asyncio ]; then set -- "$@" --predict "$work/test.tsv"; fi
 : >"$work/out"
 # shellcheck disable=SC2086  # a command and its arguments
@@ -103,7 +103,7 @@ grep -q 'reconnecting' "$work/err" || fail "the client was done before the serve
 if [ -n "$predict" ]; then $predict spam "$work/test.tsv" | tee -a "$work/out"; fi
 
 say "-- the same by perceptronctl, in one go"
-"$ctl" create reference --named --labels ham,spam >/dev/null
+"$ctl" create reference --text --labels ham,spam >/dev/null
 "$ctl" learn reference "$work/train.tsv" --format text --until-converged >/dev/null
 for model in spam reference; do
   # All weights, to the last digit; and the examples that were evaluated. Names that one update adds are in any order.

@@ -28,10 +28,6 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 // Without vectors.
 
-bool IsWordByte(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '\'' || (c & 0x80) != 0;
-}
-
 void FindStops(const char* text, size_t blocks, uint64_t* stops, uint64_t* colons) {
   std::fill_n(stops, blocks, 0);
   std::fill_n(colons, blocks, 0);
@@ -39,15 +35,6 @@ void FindStops(const char* text, size_t blocks, uint64_t* stops, uint64_t* colon
     const bool stop = text[i] == ' ' || text[i] == '\t' || text[i] == '|';
     stops[i / kBlock] |= static_cast<uint64_t>(stop) << i % kBlock;
     colons[i / kBlock] |= static_cast<uint64_t>(text[i] == ':') << i % kBlock;
-  }
-}
-
-void FindWords(const char* text, size_t blocks, char* lower, uint64_t* words) {
-  std::fill_n(words, blocks, 0);
-  for (size_t i = 0; i < blocks * kBlock; ++i) {
-    const bool capital = text[i] >= 'A' && text[i] <= 'Z';
-    lower[i] = capital ? static_cast<char>(text[i] - 'A' + 'a') : text[i];
-    words[i / kBlock] |= static_cast<uint64_t>(IsWordByte(lower[i])) << i % kBlock;
   }
 }
 
@@ -72,11 +59,6 @@ HWY_INLINE Bytes LoadBytes(const char* from) {
 
 HWY_INLINE Mask IsByte(Bytes bytes, char c) {
   return bytes == hn::Set(kBytes, static_cast<uint8_t>(c));
-}
-
-HWY_INLINE Mask IsBetween(Bytes bytes, char first, char last) {
-  const Bytes above = hn::Sub(bytes, hn::Set(kBytes, static_cast<uint8_t>(first)));
-  return hn::Min(above, hn::Set(kBytes, static_cast<uint8_t>(last - first))) == above;
 }
 
 // A mask whose lowest bits come first whatever the order of the machine's bytes.
@@ -109,23 +91,6 @@ void FindStops(const char* text, size_t blocks, uint64_t* stops, uint64_t* colon
     }
     stops[block] = stop.Get();
     colons[block] = colon.Get();
-  }
-}
-
-void FindWords(const char* text, size_t blocks, char* lower, uint64_t* words) {
-  for (size_t block = 0; block < blocks; ++block, text += kBlock, lower += kBlock) {
-    BlockMask word;
-    for (size_t i = 0; i < kBlock; i += kWidth) {
-      const Bytes bytes = LoadBytes(text + i);
-      const Bytes case_bit = hn::Set(kBytes, 'a' - 'A');
-      const Bytes small = hn::Or(bytes, hn::IfThenElseZero(IsBetween(bytes, 'A', 'Z'), case_bit));
-      const Mask letter = IsBetween(small, 'a', 'z');
-      const Mask above_ascii = IsBetween(bytes, '\x80', '\xff');
-      word.Store(i, hn::Or(hn::Or(letter, above_ascii),
-                           hn::Or(IsBetween(bytes, '0', '9'), IsByte(bytes, '\''))));
-      hn::StoreU(small, kBytes, reinterpret_cast<uint8_t*>(lower + i));
-    }
-    words[block] = word.Get();
   }
 }
 
@@ -221,7 +186,7 @@ void ReadNumbers(const uint64_t* eights, const uint64_t* sizes, size_t count, fl
 
 // Not in the namespace without a name: chosen below, after all units.
 const Loops& OfUnit() {
-  static const Loops loops = {hwy::TargetName(HWY_TARGET), FindStops, FindWords, ReadNumbers,
+  static const Loops loops = {hwy::TargetName(HWY_TARGET), FindStops, ReadNumbers,
                               ::perceptrond::simd::HWY_NAMESPACE::Rank};
   return loops;
 }

@@ -25,10 +25,6 @@ struct Loops {
   // Which bytes are a space, a tab or a '|', and which are a ':'.
   void (*find_stops)(const char* text, size_t blocks, uint64_t* stops, uint64_t* colons);
 
-  // Which bytes are ASCII letters, digits, apostrophes or above ASCII. Copies the text with ASCII
-  // letters in lower case.
-  void (*find_words)(const char* text, size_t blocks, char* lower, uint64_t* words);
-
   // Reads decimal numbers without sign and exponent, each the last `sizes[i]` bytes of eights[i],
   // of which the lowest is the first. NaN: it is none, or has more than 8 bytes or 7 digits or so;
   // another reader then tells. All others are the float32 that is nearest.

@@ -179,9 +179,9 @@ fi
 quiet "store and log: $work"
 holds "$(cat "$work/health") on $address, metrics on http://$metrics/metrics"
 
-step "Creating the model \"$model\": a weight for each word, from the first mistake that needs it"
-quiet "perceptronctl create $model --named --labels ham,spam"
-call "Creating the model" create "$model" --named --labels ham,spam
+step "Creating the model \"$model\": the server splits texts into words and pairs of words"
+quiet "perceptronctl create $model --text --labels ham,spam"
+call "Creating the model" create "$model" --text --labels ham,spam
 
 tail -n +2 "$data" >"$work/all.tsv"
 messages=$(wc -l <"$work/all.tsv")

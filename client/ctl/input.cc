@@ -249,7 +249,6 @@ absl::Status Input::AddFormat(FormatKind kind, const perceptron::v1::Model& mode
     };
   }
   format.dense = space.has_dense();
-  format.whole_texts = space.has_text();
   if (options_.index_base >= 0) format.index_base = options_.index_base;
   format.labels.zero_is_negative = options_.zero_is_negative;
   format.labels.names.assign(model.label_names().begin(), model.label_names().end());

@@ -95,9 +95,6 @@ struct FormatOptions {
   // svmlight: index of the first feature in the file, 0 or 1. Required for svmlight only.
   std::optional<int> index_base;
 
-  // text: rows are texts, for a model with a text space, not named features. Default false.
-  bool whole_texts = false;
-
   // CSV: separator of the fields, not a quote or line end. Default comma.
   char delimiter = ',';
   // CSV: the first line names the columns. Absent (default): it does, and is an error unless something shows it: a column

@@ -187,7 +187,7 @@ start_member() {
 serves() { perceptronctl health --server "$1" --timeout 5 >/dev/null 2>>"$work/perceptronctl.log"; }
 # With small steps, margins stay small, and each message changes weights by more than they are rounded.
 create() {
-  perceptronctl create spam --server "$1" --named --labels ham,spam --no-bias --learner logistic-regression --step-size 0.01 >/dev/null
+  perceptronctl create spam --server "$1" --text --words 1 --labels ham,spam --no-bias --learner logistic-regression --step-size 0.01 >/dev/null
 }
 # Sends all messages again and again, until it gets SIGTERM. Every 16 messages wait for a commit.
 start_producer() {
@@ -268,22 +268,22 @@ awk -v sent="$sent" 'NR > 1 { messages[NR - 2] = $0 } END { for (i = 0; i < sent
 start_server 0 --journal memory
 create "$(address 0)"
 perceptronctl learn spam "$work/sent.tsv" --server "$(address 0)" --format text --producer demo -q
-perceptronctl get spam --server "$(address 0)" --weights | awk 'begun { print $1 } /^weights:/ { begun = 1 }' >"$work/words"
-weights=$(wc -l <"$work/words")
+sed 1d "$data" | cut -f 2 | tr -s ' ' '\n' | sort -u | sed '/^$/d' >"$work/words"
+words=$(wc -l <"$work/words")
 
 row() { printf '       %-14s %9s %9s  %s\n' "$@"; }
-row '' messages updates 'weights (SHA-256)'
+row '' messages updates 'scores (SHA-256)'
 row sent "$sent" '' ''
 row acknowledged "$acknowledged" '' ''
 equal=yes
 for i in 0 1 2 3; do
-  # The score of a word is its weight in this server's own copy, with the nine digits that tell floats apart.
+  # Each word's score is of its weight in this server's own copy, with the nine digits that tell floats apart.
   perceptronctl predict spam "$work/words" --server "$(address $i)" --format text --min-revision "$sent" --timeout $limit -q -o json |
-    sed -n 's/.*"scores":\[\([-0-9][^]]*\)\].*/\1/p' >"$work/weights$i"
+    sed -n 's/.*"scores":\[\([-0-9][^]]*\)\].*/\1/p' >"$work/scores$i"
   examples=$(metric $i examples_total) updates=$(metric $i updates_total)
-  row "$([ $i = 0 ] && echo one alone || echo "server $i")" "$examples" "$updates" "$(sha256sum <"$work/weights$i" | cut -c 1-32)"
-  [ "$examples $updates $(wc -l <"$work/weights$i")" = "$sent $sent $weights" ] || equal=no
-  cmp -s "$work/weights0" "$work/weights$i" || equal=no
+  row "$([ $i = 0 ] && echo one alone || echo "server $i")" "$examples" "$updates" "$(sha256sum <"$work/scores$i" | cut -c 1-32)"
+  [ "$examples $updates $(wc -l <"$work/scores$i")" = "$sent $sent $words" ] || equal=no
+  cmp -s "$work/scores0" "$work/scores$i" || equal=no
 done
-[ $equal = yes ] || fail "The counts or the weights differ." "This is a fault: please report it with this output."
-say "OK: nothing was lost, nothing was learned twice, and all $weights weights are equal, bit for bit"
+[ $equal = yes ] || fail "The counts or the scores differ." "This is a fault: please report it with this output."
+say "OK: nothing was lost, nothing was learned twice, and the scores of all $words words are equal, bit for bit"

@@ -63,6 +63,6 @@ plot line "$work/line.csv" --label-column label --title 'Four examples on a line
 plot line "$work/line.csv" --label-column label --what weight-space --title 'The same in weight space' -o "$out/line-weights.svg"
 
 tail -n +2 "$root/deploy/data/sms_spam.tsv" > "$work/all.tsv"
-ctl create spam --named --labels ham,spam > /dev/null
+ctl create spam --text --labels ham,spam > /dev/null
 ctl learn spam "$work/all.tsv" --format text --until-converged > /dev/null
 plot spam --what learning-curve --by examples --log --title 'Learning to tell spam' -o "$out/curves.svg"

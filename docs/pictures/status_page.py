@@ -21,7 +21,7 @@ BINARIES = ROOT / "build/bin"
 def teach(load):
     messages = (ROOT / "deploy/data/sms_spam.tsv").read_text().split("\n", 1)[1]
     for name, passes in (("spam", 12), ("spam-first-pass", 1)):
-        load.call("create", name, "--named", "--labels", "ham,spam", "--description", "SMS messages")
+        load.call("create", name, "--text", "--labels", "ham,spam", "--description", "SMS messages")
         load.call("learn", name, "-", "--format", "text", "--passes", passes, text=messages)
     for name in ("lines", "turned"):
         load.call("create", name, "--dimension", 8)

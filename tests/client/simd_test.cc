@@ -42,24 +42,6 @@ TEST_P(Simd, FindsStopsAndColons) {
   }
 }
 
-TEST_P(Simd, FindsWordsAndLowersTheirCase) {
-  std::mt19937 random(2);
-  for (const size_t blocks : {1u, 2u, 7u}) {
-    const std::vector<char> text = RandomBytes(random, blocks * simd::kBlock);
-    std::vector<char> lower(text.size());
-    std::vector<uint64_t> words(blocks + simd::kMaskSlack);
-    GetParam()->find_words(text.data(), blocks, lower.data(), words.data());
-    for (size_t i = 0; i < text.size(); ++i) {
-      const char c = text[i];
-      const char small = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-      const bool is_word = (small >= 'a' && small <= 'z') || (c >= '0' && c <= '9') || c == '\'' ||
-                           static_cast<unsigned char>(c) >= 0x80;
-      EXPECT_EQ(lower[i], small);
-      EXPECT_EQ((words[i / 64] >> i % 64 & 1) != 0, is_word);
-    }
-  }
-}
-
 std::string RandomNumber(std::mt19937& random) {
   std::string number;
   // Most are numbers; some have signs, exponents, two points or letters.

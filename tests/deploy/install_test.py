@@ -155,7 +155,7 @@ def install(machine):
 
 
 def learn(machine):
-    machine("perceptronctl", "create", "spam", "--named", "--labels", "ham,spam")
+    machine("perceptronctl", "create", "spam", "--text", "--labels", "ham,spam")
     said = machine("perceptronctl", "learn", "spam", "/rows/train.tsv", "--format", "text", "--until-converged")
     assert "converged" in said, said
     predictions = machine.predictions()

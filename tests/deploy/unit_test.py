@@ -85,7 +85,7 @@ class SandboxTest(unittest.TestCase):
             def ctl(*arguments):
                 subprocess.run([sys.argv[2], "--server", serving[1], *arguments], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
-            ctl("create", "spam", "--named", "--labels", "ham,spam")
+            ctl("create", "spam", "--text", "--hash-bits", "10", "--labels", "ham,spam")
             ctl("learn", "spam", str(rows), "--format", "text", "--passes", "2", "--analyze")
             for name in ("a", "b", "c"):
                 ctl("create", name, "--hash-bits", "17")

@@ -35,12 +35,12 @@ FormatOptions Options(uint8_t choice) {
   options.require_label = (choice & 0x20) != 0;
   options.index_base = (choice & 0x40) != 0 ? 1 : 0;
   options.header = (choice & 0x40) != 0;
-  options.whole_texts = (choice & 0x80) != 0;
+  const bool other = (choice & 0x80) != 0;
   if (options.kind == FormatKind::kCsv) options.label_column = "1";
   // The highest bits that kinds leave: csv's texts.
-  if (options.kind == FormatKind::kCsv && options.whole_texts && !options.require_label)
+  if (options.kind == FormatKind::kCsv && other && !options.require_label)
     options.text_column = "2";
-  options.dense = options.whole_texts && options.text_column.empty();
+  options.dense = other && options.text_column.empty();
   // Dense rows have no header.
   if (options.dense) options.header = false;
   return options;

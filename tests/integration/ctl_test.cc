@@ -198,12 +198,14 @@ TEST_F(CtlTest, PredictPrintsALineForEachLineOfTheInput) {
   Expect(0, "create n --named");
   Expect(0, "learn m" + svmlight_, "1 1:1\n");
   Expect(0, "learn n - --format vw", "1 | a\n");
+  Expect(0, "create t --text");
+  Expect(0, "learn t - --format text", "1\ta\n");
   const std::tuple<std::string, std::string, std::string> inputs[] = {
       {"m" + svmlight_, "\n1 1:1\n# c\n\n1 1:x\n1 1:1 1:2\n1 1:1\n\n", "?+????+"},
       {"n - --format vw", "| a\n\nx\n| a\n", "+??+"},
       {"n - --format csv", "a\n1\n\nx\n1", "+??+"},
       {"n - --format jsonl", "{\"a\":1}\n\n{\"a\":null}\n{\"a\":1}\n\n\n", "+??+"},
-      {"n - --format text", "a\n\na\n", "+?+"},
+      {"t - --format text", "a\n\na\n", "+?+"},
       {"m --batch 1" + svmlight_, "1 x\n1 1:1\n1 x\n1 x\n1 1:1\n1 x\n", "?+??+?"},
   };
   for (const auto& [arguments, input, expected] : inputs) {
@@ -649,11 +651,11 @@ TEST_F(CtlRunTest, WatchPrintsEachChangeGoesOnAfterARollbackAndEndsWellOnAnInter
 
 // A run of predictions by an alias that moves from a model of the labels ham and spam to another in the middle of it.
 TEST_F(CtlRunTest, PredictionsByAnAliasAreNamedByTheModelThatAnsweredOrEndWhereThatHasNoMeaning) {
-  Expect(0, "create a --named --labels ham,spam");
+  Expect(0, "create a --text --labels ham,spam");
   Expect(0, "learn a - --format text", "spam\tfree\nham\tlunch\n");
-  Expect(0, "create two --named --labels no,yes");
-  Expect(0, "create many --named --classes 3 --labels red,green,blue");
-  Expect(0, "create same --named --labels ham,spam --tie positive");
+  Expect(0, "create two --text --labels no,yes");
+  Expect(0, "create many --text --classes 3 --labels red,green,blue");
+  Expect(0, "create same --text --labels ham,spam --tie positive");
   Expect(0, "learn many - --format text", "blue\tfree\nred\tlunch\n");
   const std::tuple<std::string, std::string, int, std::string> moves[] = {
       {"two", "free\n", 0, "\nno\t"},

@@ -26,7 +26,7 @@ Formats, one example per line, which ends with LF, CR LF or CR; each file has it
   csv       all columns but --label-column and --ignore-column are features, named by the header:
             price with its numbers, colour=red of words
   jsonl     {"named": {"names": ["free", "win"]}, "label": "spam"}, or {"price": 2, "label": "spam"}
-  text      spam<TAB>Free entry! Win ...           (features: lower-case words and their counts)
+  text      spam<TAB>Free entry! Win ...           (for models created with --text)
   ids       0.2.64f0c1a2b3.9c1f,spam               (the label of a prediction of 'predict --ids')
 Labels are -1 and 1, 0 and 1, or the label names of the model. Equal numbers are one name: 2.0 is 2.
 A csv column has numbers or words, as the file's first row with a value there; a field without a

@@ -1,22 +1,18 @@
 // Examples: read from files, with their labels. The formats are two of perceptronctl's:
 //
-// text:      label<TAB>text; the features are the words of the text, valued by their counts.
+// text:      label<TAB>text; the server splits the text into words.
 // svmlight:  label index:value index:value ... # comment
 //
 // If no label is required, a line of text without a tab, or with an unknown label before its first tab, is all text,
 // and a line of svmlight may start with its first feature.
 //
-// A row is {features: Map of names or indices to values, label: the result of Labels.read(), or undefined}.
+// A row is {text, features: Map of indices to values, empty beside a text, label: the result of Labels.read(), or undefined}.
 
 import { BadLine } from '../lib/rows.mjs';
 
-// Lines are read as latin1, one character per byte, so that words are the same as in perceptronctl: ASCII letters,
-// digits, apostrophes and non-ASCII bytes.
-const WORD = /[a-z0-9'\x80-\xff]+/g;
 const FEATURE = /^(\d+):([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)$/;
 const MOST_UINT32 = 2 ** 32 - 1;
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
-const asciiLower = (text) => text.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
 
 function utf8(bytes) {
   try {
@@ -41,12 +37,7 @@ export function textParser(labels, required) {
     const tab = line.indexOf('\t');
     if (required && tab < 0) throw new BadLine('there is no tab: expected a label, a tab and a text');
     const label = tab < 0 ? undefined : readLabel(line.slice(0, tab), labels, required);
-    const features = new Map();
-    for (const [word] of asciiLower(label === undefined ? line : line.slice(tab + 1)).matchAll(WORD)) {
-      const name = utf8(word);
-      features.set(name, (features.get(name) ?? 0) + 1);
-    }
-    return { features, label };
+    return { features: new Map(), text: utf8(label === undefined ? line : line.slice(tab + 1)), label };
   };
 }
 
@@ -79,7 +70,7 @@ function parseFeature(word, indexBase) {
   return [Number(index) - indexBase, Number(value)];
 }
 
-/** Yields the lines of a byte stream without their ends; '\r' and other separators within a line stay. */
+/** Yields the lines of a byte stream, a character for each byte, without their ends; '\r' and other separators within a line stay. */
 async function* linesOf(input) {
   let rest = '';
   for await (const chunk of input.setEncoding('latin1')) {

@@ -3,19 +3,19 @@ import { randomUUID } from 'node:crypto';
 import grpc from '@grpc/grpc-js';
 import { Labels, batches } from '../lib/rows.mjs';
 import { LearnStream } from '../lib/learn_stream.mjs';
-import { GOES_ON, UsageError, batchOf, common, complain, connect, connectTo, input, nameTableSizeOf, parse, passSentence, reconnecting, rowsOf, run, sentence, whole } from './program.mjs';
+import { GOES_ON, UsageError, batchOf, common, complain, connect, connectTo, input, parse, passSentence, reconnecting, rowsOf, run, sentence, whole } from './program.mjs';
 import { LearningService, ModelService, unary } from '../lib/rpc.mjs';
 
 const USAGE = `Learns a file of labelled examples exactly once, even if the server or this program is restarted.
 
-    learn.mjs spam train.tsv --named --labels ham,spam --producer train.tsv --until-converged
+    learn.mjs spam train.tsv --text --labels ham,spam --producer train.tsv --until-converged
 
 A producer is the name of one sequence of examples: this file, pass after pass. The server stores the producer's
 position, so the same command, run again after an interruption, continues there. Use another name for another job.`;
 
 const MOST_UNTIL_CONVERGED = 1000;
 const settings = {
-  named: { type: 'boolean', default: false, help: 'create the model if it does not exist, with a weight for each feature name' },
+  text: { type: 'boolean', default: false, help: 'create the model if it does not exist, for texts' },
   dimension: { type: 'string', help: 'create the model if it does not exist, for vectors of this dimension' },
   labels: { type: 'string', help: "names of the labels, that of -1 first: ham,spam" },
 };
@@ -32,9 +32,9 @@ const OPTIONS = {
 /** Creates the model if it does not exist and the flags describe it. */
 async function ensureModel(stub, id, flags) {
   const dimension = flags.dimension === undefined ? undefined : whole('dimension', flags.dimension, 1, 2 ** 32 - 1);
-  if (flags.named && dimension) throw new UsageError('--named or --dimension, not both');
-  if (!flags.named && !dimension) return;
-  const featureSpace = flags.named ? { named: {} } : { dense: { dimension } };
+  if (flags.text && dimension) throw new UsageError('--text or --dimension, not both');
+  if (!flags.text && !dimension) return;
+  const featureSpace = flags.text ? { text: {} } : { dense: { dimension } };
   const model = { featureSpace, labelNames: flags.labels ? flags.labels.split(',') : [] };
   try {
     // The request id makes the request safe to repeat after a lost answer.
@@ -81,7 +81,7 @@ async function main() {
   const [models, learning] = await Promise.all([connect(ModelService, flags), connect(LearningService, flags)]);
   await ensureModel(models, id, flags);
   const stream = await LearnStream.open(learning, `models/${id}`, flags.producer,
-    { window, nameTableSize: nameTableSizeOf(flags), giveUpAfter: flags.giveUpAfter, onReconnect: reconnecting,
+    { window, giveUpAfter: flags.giveUpAfter, onReconnect: reconnecting,
       writerStub: (address) => connectTo(LearningService, flags, address) });
   const getModel = () => unary(models, 'getModel', { name: `models/${id}` }, flags.giveUpAfter);
   let totals;

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import { Labels, batches } from '../lib/rows.mjs';
 import { predict } from '../lib/predict_stream.mjs';
-import { batchOf, common, connect, input, nameTableSizeOf, parse, reconnecting, rowsOf, run } from './program.mjs';
+import { batchOf, common, connect, input, parse, reconnecting, rowsOf, run } from './program.mjs';
 import { ModelService, PredictionService, StatusError, unary } from '../lib/rpc.mjs';
 
 const USAGE = `Predicts a file of examples and, if they have labels, counts the errors.
@@ -22,7 +22,7 @@ async function main() {
   const tieRule = model.learner.tieRule;
   const zeroIsTie = !model.learner.classes && tieRule !== 'TIE_RULE_POSITIVE';
   let [examples, labelled, wrong, revision] = [0, 0, 0, 0];
-  const settings = { nameTableSize: nameTableSizeOf(flags), giveUpAfter: flags.giveUpAfter, onReconnect: reconnecting };
+  const settings = { giveUpAfter: flags.giveUpAfter, onReconnect: reconnecting };
   for await (const [rows, answer] of predict(predictions, `models/${id}`, batches(readFile(labels), batch), settings)) {
     if (answer.rowErrors.length > 0) throw new StatusError(answer.rowErrors[0].status);
     revision = answer.revision;

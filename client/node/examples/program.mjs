@@ -7,7 +7,6 @@ import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { BadLine } from '../lib/rows.mjs';
 import { ConnectionError, connect as connectWith, connectTo as connectToWith } from '../lib/connection.mjs';
-import { NAME_TABLE_SIZE } from '../lib/name_table.mjs';
 import { ProtocolError, StatusError, describe, isCallError } from '../lib/rpc.mjs';
 import { readRows, svmlightParser, textParser } from './formats.mjs';
 
@@ -28,7 +27,6 @@ export const input = {
   format: { type: 'string', default: 'text', help: 'of the file: text or svmlight (default: text)' },
   'index-base': { type: 'string', default: '1', help: "svmlight: index of the first feature, 0 or 1 (default: 1)" },
   batch: { type: 'string', default: '256', help: 'examples per message (default: 256)' },
-  'name-table-size': { type: 'string', default: String(NAME_TABLE_SIZE), help: `most names that a stream sends by number once they were sent; 0: none (default: ${NAME_TABLE_SIZE})` },
 };
 
 /** Returns {flags, arguments}. usage: the lines of --help above the flags. */
@@ -63,11 +61,6 @@ export function seconds(flag, text, least) {
 /** Examples per message, at most the limit of the server. */
 export function batchOf(flags) {
   return whole('batch', flags.batch, 1, 65536);
-}
-
-/** Names in a stream's table; the server grants fewer if its limit is lower. */
-export function nameTableSizeOf(flags) {
-  return whole('name-table-size', flags['name-table-size'], 0, 2 ** 32 - 1);
 }
 
 const settingsOf = (flags) => ({ server: flags.server, tlsCa: flags['tls-ca'], tokenFile: flags['token-file'] });

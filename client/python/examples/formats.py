@@ -1,6 +1,6 @@
 """Examples: read from files, with their labels. The formats are two of perceptronctl's:
 
-text:      label<TAB>text; the features are the words of the text, valued by their counts.
+text:      label<TAB>text; the server splits the text into words.
 svmlight:  label index:value index:value ... # comment
 
 If no label is required, a line of text without a tab, or with an unknown label before its first tab, is all text, and a
@@ -8,7 +8,6 @@ line of svmlight may start with its first feature.
 """
 
 import argparse
-import collections
 import io
 import math
 import re
@@ -20,8 +19,6 @@ from perceptrond.columns import MOST_UINT32
 from perceptrond.labels import Labels
 from perceptrond.rows import Label, Row
 
-# ASCII letters, digits, apostrophes and non-ASCII characters.
-WORD = re.compile("[a-z0-9'\x80-\U0010ffff]+")
 # A uint32 has at most ten digits.
 FEATURE = re.compile(rb"0*(\d{1,10}):([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)")
 
@@ -48,9 +45,7 @@ def text_parser(labels: Labels, required: bool) -> Parse:
         if required and not tab:
             raise ValueError("there is no tab: expected a label, a tab and a text")
         label = _read_label(word, labels, required) if tab else None
-        # bytes.lower() changes ASCII letters only, as intended.
-        words = WORD.findall((line if label is None else text).lower().decode())
-        return Row(collections.Counter(words), label)
+        return Row((line if label is None else text).decode(), label)
 
     return parse
 

@@ -23,8 +23,8 @@ from typing import Any
 import grpc
 
 PROTOS = pathlib.Path(__file__).resolve().parent.parent.parent.parent / "proto/inference"
-# Words as perceptronctl takes them from a text.
-WORDS = re.compile(rb"[a-z0-9'\x80-\xff]+")
+# The words of docs/comparison.md.
+WORDS = re.compile(rb"[a-z0-9_']+")
 
 
 def parse_flags() -> argparse.Namespace:

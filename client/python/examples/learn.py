@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Learns a file of labelled examples exactly once, even if the server or this program is restarted.
 
-    learn.py spam train.tsv --named --labels ham,spam --producer train.tsv --until-converged
+    learn.py spam train.tsv --text --labels ham,spam --producer train.tsv --until-converged
 
 A producer is the name of one sequence of examples: this file, pass after pass. The server stores the producer's
 position, so the same command, run again after an interruption, continues there. Use another name for another job.
@@ -25,18 +25,18 @@ MOST_UNTIL_CONVERGED = 1000
 
 def add_settings(flags: argparse.ArgumentParser) -> None:
     space = flags.add_mutually_exclusive_group()
-    space.add_argument("--named", action="store_true", help="create the model if it does not exist, with a weight for each feature name")
+    space.add_argument("--text", action="store_true", help="create the model if it does not exist, for texts")
     space.add_argument("--dimension", type=flag.whole(1, MOST_UINT32), metavar="D", help="create the model if it does not exist, for vectors of this dimension")
     flags.add_argument("--labels", type=flag.utf8_list, default=[], metavar="NEGATIVE,POSITIVE", help="names of the labels")
 
 
 def is_wanted(flags: argparse.Namespace) -> bool:
-    return flags.named or flags.dimension is not None
+    return flags.text or flags.dimension is not None
 
 
 def settings_of(flags: argparse.Namespace) -> dict[str, Any]:
     """The arguments of create()."""
-    return {"features": "named" if flags.named else flags.dimension, "labels": flags.labels, "exist_ok": True}
+    return {"features": "text" if flags.text else flags.dimension, "labels": flags.labels, "exist_ok": True}
 
 
 def learning_flags(description: str) -> argparse.ArgumentParser:
@@ -65,7 +65,7 @@ def passes_left(flags: argparse.Namespace, labels: Labels, next_offset: int, pas
 
 
 def learn(client: Client, flags: argparse.Namespace) -> Totals:
-    with client.learn_stream(flags.model, flags.producer, window=flags.window, name_table_size=flags.name_table_size) as stream:
+    with client.learn_stream(flags.model, flags.producer, window=flags.window) as stream:
         # Read after the stream is open, when the server is reachable.
         labels = Labels(client.get(flags.model))
         for rows in passes_left(flags, labels, stream.next_offset, stream.passes):

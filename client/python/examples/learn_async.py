@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Learns a file like learn.py, with asyncio: one loop sends examples, follows the report and predicts.
 
-    learn_async.py spam train.tsv --named --labels ham,spam --producer train.tsv --passes 3 --predict test.tsv
+    learn_async.py spam train.tsv --text --labels ham,spam --producer train.tsv --passes 3 --predict test.tsv
 """
 
 import argparse
@@ -52,7 +52,7 @@ async def in_thread(call: Callable[[], Result]) -> Result:
 
 
 async def learn(client: AsyncClient, flags: argparse.Namespace) -> Totals:
-    async with client.learn_stream(flags.model, flags.producer, window=flags.window, name_table_size=flags.name_table_size) as stream:
+    async with client.learn_stream(flags.model, flags.producer, window=flags.window) as stream:
         # Read after the stream is open, when the server is reachable.
         labels = Labels(await client.get(flags.model))
         for rows in passes_left(flags, labels, stream.next_offset, stream.passes):

@@ -54,7 +54,7 @@ def main() -> int:
     labels = Labels(model)
     summary = Summary(labels, model.learner)
     messages = batches(program.rows_of(flags, labels, labels_required=False), flags.batch)
-    for rows, answer in client.predict_stream(model.name, messages, name_table_size=flags.name_table_size):
+    for rows, answer in client.predict_stream(model.name, messages):
         if answer.row_errors:
             raise PerceptrondError(answer.row_errors[0].status)
         summary.revision = answer.revision

@@ -7,10 +7,9 @@ import argparse
 from typing import Any, BinaryIO, Callable, Iterator, Optional
 
 from perceptrond import PerceptrondError, Row
-from perceptrond.columns import MOST_UINT32
 from perceptrond.labels import Labels
 from perceptrond.v1 import model_pb2, report_pb2
-from perceptrond.window import NAME_TABLE_SIZE, Totals
+from perceptrond.window import Totals
 
 import flags as flag
 import formats
@@ -27,8 +26,6 @@ def add_input(flags: argparse.ArgumentParser) -> None:
     flags.add_argument("--format", choices=["text", "svmlight"], default="text", help="of the file (default: text)")
     flags.add_argument("--index-base", type=flag.whole(0, 1), default=1, metavar="N", help="svmlight: index of the first feature, 0 or 1 (default: 1)")
     flags.add_argument("--batch", type=flag.whole(1, 65536), default=256, metavar="N", help="examples per message (default: 256)")
-    flags.add_argument("--name-table-size", type=flag.whole(0, MOST_UINT32), default=NAME_TABLE_SIZE, metavar="N",
-                       help=f"most names that a stream sends by number once they were sent; 0: none (default: {NAME_TABLE_SIZE})")
 
 
 def rows_of(flags: argparse.Namespace, labels: Labels, *, labels_required: bool, file: Optional[BinaryIO] = None) -> Iterator[Row]:
