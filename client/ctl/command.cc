@@ -192,10 +192,13 @@ std::string Wrapped(const std::string& text) {
 }
 
 std::string ExitCodes() {
-  std::string text = "Exit codes:";
-  for (const ExitCode& exit : kExitCodes)
-    absl::StrAppend(&text, text.back() == ':' ? " " : "; ", exit.code, " ", exit.meaning);
-  return Wrapped(text + ".");
+  return Wrapped(absl::StrCat("Exit codes: ", kExitOk, " success; ", kExitFailed,
+                              " the server returned an error or could not be reached; ", kExitUsage,
+                              " invalid usage or unreadable input; ", kExitRowErrors,
+                              " some examples had validation errors; ", kExitTimeout,
+                              " no answer within --timeout; ", kExitNotConverged,
+                              " --until-converged ended without convergence; ", kExitInterrupted,
+                              " interrupted (Ctrl-C), or 'no' to a question."));
 }
 
 void AddGlobals(CLI::App* app, Globals* globals) {
@@ -265,15 +268,15 @@ std::unique_ptr<CLI::App> MakeApplication(Globals* globals, Action* action) {
   app->fallthrough();
   AddGlobals(app.get(), globals);
   app->footer(
-      absl::StrCat("Examples:\n"
+      absl::StrCat("The options above may stand before or after the subcommand. "
+                   "'perceptronctl SUBCOMMAND --help' describes each subcommand.\n"
+                   "\n"
+                   "Examples:\n"
                    "  perceptronctl create iris --dimension 4\n"
                    "  perceptronctl learn iris iris.svm --index-base 1 --passes 3\n"
                    "  perceptronctl predict iris iris.svm --index-base 1\n"
                    "\n",
-                   ExitCodes(),
-                   "\n\n"
-                   "The options above may stand before or after the subcommand. "
-                   "'perceptronctl SUBCOMMAND --help' describes each subcommand."));
+                   ExitCodes()));
   AddCommands(app.get(), globals, action);
   return app;
 }

@@ -68,7 +68,7 @@ class TokenFlags {
   bool without_tls_ = false;
 };
 
-// Exit codes. The footer of --help and the manual page list them.
+// Exit codes. The footer of --help lists them.
 inline constexpr int kExitOk = 0;
 inline constexpr int kExitFailed = 1;
 inline constexpr int kExitUsage = 2;
@@ -76,20 +76,6 @@ inline constexpr int kExitRowErrors = 3;
 inline constexpr int kExitTimeout = 4;
 inline constexpr int kExitNotConverged = 5;
 inline constexpr int kExitInterrupted = 130;
-
-struct ExitCode {
-  int code;
-  const char* meaning;
-};
-inline constexpr ExitCode kExitCodes[] = {
-    {kExitOk, "success"},
-    {kExitFailed, "the server returned an error or could not be reached"},
-    {kExitUsage, "invalid usage or unreadable input"},
-    {kExitRowErrors, "some examples had validation errors"},
-    {kExitTimeout, "no answer within --timeout"},
-    {kExitNotConverged, "--until-converged ended without convergence"},
-    {kExitInterrupted, "interrupted (Ctrl-C), or 'no' to a question"},
-};
 
 struct Globals {
   // Once it is read, as ReadAddresses() returns it.
@@ -119,7 +105,7 @@ CLI::Validator Utf8();
 
 using Action = std::function<int()>;
 
-// Builds the whole command line: main() parses it, and the manual pages are generated from it.
+// Builds the whole command line, which main() parses.
 // Parsing fills *globals and *action; both must outlive the application.
 std::unique_ptr<CLI::App> MakeApplication(Globals* globals, Action* action);
 

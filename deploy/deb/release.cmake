@@ -1,4 +1,4 @@
-# When this version was released, by the changelog's first entry: the date in the manual, and the times in the packages.
+# When this version was released, by the changelog's first entry: the times in the manual and in the packages.
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/changelog)
 file(READ ${CMAKE_CURRENT_LIST_DIR}/changelog changelog)
 if(NOT changelog MATCHES "^perceptrond \\(([^)]*)\\)" OR NOT CMAKE_MATCH_1 STREQUAL PROJECT_VERSION)
@@ -6,7 +6,5 @@ if(NOT changelog MATCHES "^perceptrond \\(([^)]*)\\)" OR NOT CMAKE_MATCH_1 STREQ
 endif()
 string(REGEX MATCH "\n -- [^\n]*  ([^\n]*)\n" line "${changelog}")
 set(released "${CMAKE_MATCH_1}")
-execute_process(COMMAND date -u -d ${released} +%F OUTPUT_VARIABLE PERCEPTROND_RELEASE_DATE OUTPUT_STRIP_TRAILING_WHITESPACE
-                COMMAND_ERROR_IS_FATAL ANY)
 execute_process(COMMAND date -u -d ${released} +%s OUTPUT_VARIABLE PERCEPTROND_RELEASE_SECONDS OUTPUT_STRIP_TRAILING_WHITESPACE
                 COMMAND_ERROR_IS_FATAL ANY)

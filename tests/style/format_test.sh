@@ -7,7 +7,7 @@ set -eu
 root=${1:-$(dirname "$0")/../..}
 format=${2:-clang-format-14}
 cd "$root"
-files=$(find core server client deploy/manual tests \( -name '*.cc' -o -name '*.h' \) | sort)
+files=$(find core server client tests \( -name '*.cc' -o -name '*.h' \) | sort)
 [ -n "$files" ] || { echo "no source files found"; exit 1; }
 # shellcheck disable=SC2086  # a list of words
 "$format" --dry-run -Werror $files

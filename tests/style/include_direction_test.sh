@@ -13,7 +13,6 @@ function layer_of(path) {
   if (path ~ /^core\/[a-z]+\//) { split(path, part, "/"); return part[2] }
   if (path ~ /^server\//) return "server"
   if (path ~ /^client\//) return "client"
-  if (path ~ /^deploy\/manual\//) return "manual"
   if (path ~ /^perceptron\/storage\/.*\.pb\.h$/) return "records"
   if (path ~ /^perceptron\/page\/.*\.pb\.h$/) return "page"
   if (path ~ /^perceptron\/access\/.*\.pb\.h$/) return "access"
@@ -52,7 +51,6 @@ BEGIN {
   allowed["report"] = "messages"
   allowed["server"] = allowed["store"] " file store report page access services inference standard"
   allowed["client"] = "file sync vector report messages services"
-  allowed["manual"] = "server client"
 
   # The folders of server/ in order: each may include those before it.
   folders = split("config rpc access sessions fleet page http metrics services maintenance", order, " ")
@@ -79,7 +77,7 @@ BEGIN {
   home["gmp"] = "^core/convergence/analysis/integer_matrix[.]h$"
   home["openssl/"] = "^server/(config/tls_files|access/token)[.]cc$"
   home["spdlog/"] = home["fmt/"] = "^server/config/logging[.]cc$"
-  home["CLI/"] = "^(server/config/command_line[.](cc|h)|server/maintenance/commands[.]cc|client/ctl/.*|deploy/manual/.*)$"
+  home["CLI/"] = "^(server/config/command_line[.](cc|h)|server/maintenance/commands[.]cc|client/ctl/.*)$"
 }
 FNR == 1 {
   files++
@@ -126,4 +124,4 @@ END {
   if (violations) { printf "%d violations in %d files\n", violations, files; exit 1 }
   printf "%d files keep to the include direction\n", files
 }
-' $(find core server client deploy/manual -name '*.cc' -o -name '*.h' -o -name '*.cc.in' | sort)
+' $(find core server client -name '*.cc' -o -name '*.h' -o -name '*.cc.in' | sort)
