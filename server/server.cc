@@ -19,7 +19,6 @@
 #include "server/rpc/message.h"
 #include "server/services/services.h"
 #include "server/sessions/analyze_reactor.h"
-#include "server/sizes.h"
 
 namespace perceptrond {
 namespace {
@@ -33,6 +32,23 @@ constexpr absl::Duration kMaxDrainQuietWait = absl::Seconds(1);
 constexpr absl::Duration kCancelTime = absl::Seconds(1);
 // The work of a request of the page ends by then, for which a browser waits.
 constexpr std::chrono::seconds kPageTime(10);
+
+// Threads that poll the completion queue. One keeps up with a few processors and never passes the
+// polling role on. From eight processors on a third.
+int PollingThreads() {
+  const auto processors = static_cast<int>(std::thread::hardware_concurrency());
+  return processors < 8 ? 1 : std::min((processors + 1) / 3, 16);
+}
+
+// Threads for work that takes long. Some of them wait for the disk.
+int WorkerThreads() { return std::max(4, static_cast<int>(std::thread::hardware_concurrency())); }
+
+// Memory of the process without its open streams, above which the transport closes the connections
+// that hold the most without finishing it: what docs/operate.md says that it needs, less a quarter of the budget for what
+// arrives until that is noticed, and of a large budget less.
+uint64_t MostResidentBytes(uint64_t memory_budget) {
+  return memory_budget + std::min<uint64_t>(memory_budget / 4 + 100'000'000, uint64_t{512} << 20);
+}
 
 Connections::Limits AskedLimits(const Options& options) {
   return {options.max_connections, options.max_connections_per_address,

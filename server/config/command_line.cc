@@ -1,5 +1,6 @@
 #include "server/config/command_line.h"
 
+#include <unistd.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdlib>
@@ -24,10 +25,15 @@
 #include "server/config/endpoint.h"
 #include "server/config/flag_list.h"
 #include "server/config/options.h"
-#include "server/config/unknown_variables.h"
 
 namespace perceptrond {
 namespace {
+
+// The environment variable for a flag: "PERCEPTROND_DATA_DIR" for "data-dir".
+std::string EnvironmentName(const std::string& flag) {
+  return absl::StrCat("PERCEPTROND_",
+                      absl::AsciiStrToUpper(absl::StrReplaceAll(flag, {{"-", "_"}})));
+}
 
 // The value of the environment variable for a flag; null if it is not set or empty.
 const char* Environment(const std::string& flag) {
@@ -160,6 +166,51 @@ void AddFlag(const Flag& flag, CLI::App* app) {
 
 namespace {
 
+// The command line, config file and environment. Parsing sets `options`, which must outlive it.
+class CommandLine {
+ public:
+  explicit CommandLine(Options* options);
+
+  CLI::App* app() { return &app_; }
+  // Whether --print-config was given.
+  bool print_config() const { return print_config_; }
+  // The file of --new-token; empty if it was not given.
+  const std::string& new_token() const { return new_token_; }
+
+ private:
+  CLI::App app_;
+  bool print_config_ = false;
+  std::string new_token_;
+};
+
+CommandLine::CommandLine(Options* options) : app_(kDescription, "perceptrond") {
+  std::set<std::string> keys;
+  std::set<std::string> switches;
+  for (const Flag& flag : MakeFlags(options)) {
+    AddFlag(flag, &app_);
+    keys.insert(flag.name);
+    if (flag.is_switch) switches.insert(flag.name);
+  }
+  app_.get_formatter()->column_width(6);
+  app_.config_formatter(std::make_shared<ConfigFile>(std::move(keys), std::move(switches)));
+  // ParseOptions reads the variable, since CLI11 opens the file before it reads the environment.
+  app_.set_config(
+          "--config", "",
+          "Config file: lines of NAME = VALUE, with the names of the flags without dashes.\n"
+          "--print-config shows the form.\n")
+      ->option_text(absl::StrCat("FILE (Env:", EnvironmentName("config"), ")"));
+  app_.add_flag("--print-config", print_config_,
+                "Print all settings in the form of a config file, and exit.\n")
+      ->configurable(false);
+  app_.add_option(
+          "--new-token", new_token_,
+          "Write a new random token to this file, which only you can read, print the line of\n"
+          "the access file that it is recognized by, and exit.\n")
+      ->option_text("FILE")
+      ->configurable(false);
+  app_.set_version_flag("--version", VersionLine(), "Print the version and exit.\n");
+}
+
 // Replaces "--flag=" by "--flag" and an empty argument, since CLI11 would take the next argument as
 // its value. Adds --config from the environment unless a flag names another file.
 std::vector<std::string> Normalized(const std::vector<std::string>& args) {
@@ -275,6 +326,40 @@ ParseResult NewToken(const std::string& path) {
   return Exit(0, absl::StrCat("token_sha256: \"", FormatDigest(digest), "\"\n"));
 }
 
+// Whether Kubernetes sets the variable for a Service. The names are NAME_SERVICE_HOST,
+// NAME_SERVICE_PORT[_PORTNAME], and those of Docker links, whose values are the service's URL or a
+// part of it: NAME_PORT, NAME_PORT_7600_TCP, NAME_PORT_7600_TCP_ADDR, ..._PORT and ..._PROTO.
+bool IsKubernetesVariable(absl::string_view name, absl::string_view value) {
+  if (absl::EndsWith(name, "_SERVICE_HOST") || absl::EndsWith(name, "_SERVICE_PORT") ||
+      absl::StrContains(name, "_SERVICE_PORT_")) {
+    return true;
+  }
+  if (!absl::StrContains(name, "_PORT")) return false;
+  for (const absl::string_view protocol : {"tcp", "udp", "sctp"}) {
+    const std::string part = absl::StrCat("_", absl::AsciiStrToUpper(protocol), "_");
+    if (absl::StartsWith(value, absl::StrCat(protocol, "://"))) return true;
+    if (absl::StrContains(name, "_PORT_") && absl::StrContains(name, part)) return true;
+  }
+  return false;
+}
+
+// Variables that begin with PERCEPTROND_, are set, and are not in `known`, in the order of their
+// names. Leaves out those of perceptronctl, and those that Kubernetes sets in every container for a
+// Service named perceptrond or perceptrond-NAME. Not while another thread sets a variable.
+std::vector<std::string> UnknownVariables(const std::set<std::string>& known) {
+  std::set<std::string> unknown;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::pair<std::string, std::string> variable =
+        absl::StrSplit(*entry, absl::MaxSplits('=', 1));
+    const auto& [name, value] = variable;
+    if (absl::StartsWith(name, "PERCEPTROND_") && !value.empty() && !known.contains(name) &&
+        name != "PERCEPTROND_SERVER" && !IsKubernetesVariable(name, value)) {
+      unknown.insert(name);
+    }
+  }
+  return {unknown.begin(), unknown.end()};
+}
+
 std::vector<std::string> UnknownSettings(Options& options) {
   std::set<std::string> known = {EnvironmentName("config")};
   for (const Flag& flag : MakeFlags(&options)) known.insert(EnvironmentName(flag.name));
@@ -293,39 +378,6 @@ ParseResult WithConfigText(ParseResult result) {
 }
 
 }  // namespace
-
-std::string EnvironmentName(const std::string& flag) {
-  return absl::StrCat("PERCEPTROND_",
-                      absl::AsciiStrToUpper(absl::StrReplaceAll(flag, {{"-", "_"}})));
-}
-
-CommandLine::CommandLine(Options* options) : app_(kDescription, "perceptrond") {
-  std::set<std::string> keys;
-  std::set<std::string> switches;
-  for (const Flag& flag : MakeFlags(options)) {
-    AddFlag(flag, &app_);
-    keys.insert(flag.name);
-    if (flag.is_switch) switches.insert(flag.name);
-  }
-  app_.get_formatter()->column_width(6);
-  app_.config_formatter(std::make_shared<ConfigFile>(std::move(keys), std::move(switches)));
-  // ParseOptions reads the variable, since CLI11 opens the file before it reads the environment.
-  app_.set_config(
-          "--config", "",
-          "Config file: lines of NAME = VALUE, with the names of the flags without dashes.\n"
-          "--print-config shows the form.\n")
-      ->option_text(absl::StrCat("FILE (Env:", EnvironmentName("config"), ")"));
-  app_.add_flag("--print-config", print_config_,
-                "Print all settings in the form of a config file, and exit.\n")
-      ->configurable(false);
-  app_.add_option(
-          "--new-token", new_token_,
-          "Write a new random token to this file, which only you can read, print the line of\n"
-          "the access file that it is recognized by, and exit.\n")
-      ->option_text("FILE")
-      ->configurable(false);
-  app_.set_version_flag("--version", VersionLine(), "Print the version and exit.\n");
-}
 
 ParseResult ParseOptions(const std::vector<std::string>& args) {
   ParseResult result;

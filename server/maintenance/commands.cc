@@ -14,7 +14,6 @@
 #include "core/journal/rocksdb/backups.h"
 #include "core/journal/rocksdb/rocksdb_journal.h"
 #include "server/config/command_line.h"
-#include "server/maintenance/copies.h"
 #include "server/maintenance/journals.h"
 #include "server/maintenance/verify.h"
 
@@ -112,6 +111,37 @@ void PrintJson(const google::protobuf::Message& message) {
   options.always_print_primitive_fields = true;
   (void)google::protobuf::util::MessageToJsonString(message, &text, options);
   Print(text);
+}
+
+// Makes the copy of a journal that no server uses: of a fleet in an empty directory, or of a directory in a fleet without
+// models. It keeps its id and its history, so that producers go on. INVALID_ARGUMENT if both are of one kind;
+// other errors are JournalCopy's and those of opening the journals. Interrupted, it goes on where it was when it is called
+// again.
+absl::StatusOr<Migration> Migrate(const std::string& from, const std::string& to,
+                                  const Options& options) {
+  if (IsFleet(from) == IsFleet(to)) {
+    return absl::InvalidArgumentError(
+        "one of the two must be a fleet, as postgres://..., and one a data directory");
+  }
+  const absl::StatusOr<std::unique_ptr<Journal>> source = OpenToRead(from, options);
+  if (!source.ok()) return source.status();
+  if (absl::Status status = (*source)->ExcludeOthers(); !status.ok()) return status;
+  // A power failure may have taken what was acknowledged.
+  const bool may_lack = (*source)->Stats().may_lack_updates;
+  const ImportOptions import{(*source)->Id(), may_lack ? "" : (*source)->HistoryId()};
+  const absl::StatusOr<MadeCopy> copy = MakeCopy(**source, to, options, import);
+  if (!copy.ok()) return copy.status();
+  // A server that came meanwhile may have learned.
+  if (absl::Status status = (*source)->ExcludeOthers(); !status.ok()) return status;
+  if (absl::Status status = copy->journal->FinishImport(); !status.ok()) return status;
+  Migration migration;
+  migration.set_from(from);
+  migration.set_to(to);
+  migration.set_models(static_cast<int64_t>(copy->statistics.models));
+  migration.set_copied_before(static_cast<int64_t>(copy->statistics.copied_before));
+  migration.set_bytes(static_cast<int64_t>(copy->statistics.bytes));
+  migration.set_history_id(copy->journal->HistoryId());
+  return migration;
 }
 
 int RunMigrate(const Arguments& arguments) {

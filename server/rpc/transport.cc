@@ -3,11 +3,26 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <atomic>
 #include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/rpc/flow_window.h"
+
+namespace grpc_core::chttp2 {
+
+// As declared by gRPC's src/core/ext/transport/chttp2/transport/flow_control.h: what its tests put
+// in place of the window that it computes from probes of the bandwidth. Channel arguments set the
+// windows of streams alone and leave that of the connection at 64 KiB.
+class TestOnlyTransportTargetWindowEstimatesMocker {
+ public:
+  virtual ~TestOnlyTransportTargetWindowEstimatesMocker() = default;
+  virtual double ComputeNextTargetInitialWindowSizeFromPeriodicUpdate(double current) = 0;
+};
+extern TestOnlyTransportTargetWindowEstimatesMocker*
+    g_test_only_transport_target_window_estimates_mocker;
+
+}  // namespace grpc_core::chttp2
 
 namespace perceptrond {
 namespace {
@@ -36,6 +51,22 @@ constexpr int kStreamsBeyondLimit = 128;
 // gRPC closes idle connections itself, except those whose client began a call and never finished
 // its headers.
 constexpr absl::Duration kIdleGrace = absl::Seconds(10);
+
+class FlowWindow final : public grpc_core::chttp2::TestOnlyTransportTargetWindowEstimatesMocker {
+ public:
+  double ComputeNextTargetInitialWindowSizeFromPeriodicUpdate(double) override { return bytes; }
+
+  std::atomic<double> bytes = 64 << 10;
+};
+
+// Fixes the windows of HTTP/2 connections and of their streams, which gRPC would let grow to
+// megabytes a stream, for all servers and channels that the process makes from now on. Any thread.
+void SetFlowWindow(size_t bytes) {
+  // Never deleted: gRPC's threads ask until the process ends.
+  static FlowWindow* const window = new FlowWindow;
+  window->bytes = static_cast<double>(bytes);
+  grpc_core::chttp2::g_test_only_transport_target_window_estimates_mocker = window;
+}
 
 int Milliseconds(absl::Duration duration) {
   return static_cast<int>(std::min<int64_t>(absl::ToInt64Milliseconds(duration), INT32_MAX));

@@ -1,16 +1,19 @@
 // `perceptronctl copy`, `rename`, `export`, `import`, `snapshot` and `rollback`.
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -20,7 +23,6 @@
 #include "absl/time/time.h"
 #include "client/ctl/command.h"
 #include "client/ctl/interrupt.h"
-#include "client/ctl/new_file.h"
 #include "client/ctl/output.h"
 #include "client/ctl/report.h"
 #include "client/ctl/terminal.h"
@@ -29,6 +31,61 @@
 
 namespace perceptrond::client {
 namespace {
+
+// A file that appears under its name only when it is whole. Written under another name beside its own, PATH.part-*, which goes with this object if the file was
+// not closed before. Each method returns false if it failed, with the reason in errno.
+//
+//   NewFile file("spam.model");
+//   const bool written = file.Open() && file.Write(bytes) && file.Close();
+class NewFile {
+ public:
+  explicit NewFile(const std::string& path) : path_(path), partial_(path + ".part-XXXXXX") {}
+  ~NewFile();
+  NewFile(const NewFile&) = delete;
+  NewFile& operator=(const NewFile&) = delete;
+
+  bool Open();
+  bool Write(std::string_view bytes);
+  // Has the file on the disk, then gives it its name, in the place of a file that has it.
+  bool Close();
+
+ private:
+  const std::string path_;
+  std::string partial_;
+  int descriptor_ = -1;
+  bool exists_ = false;
+};
+
+NewFile::~NewFile() {
+  if (descriptor_ >= 0) close(descriptor_);
+  if (exists_) unlink(partial_.c_str());
+}
+
+bool NewFile::Open() {
+  descriptor_ = mkstemp(partial_.data());
+  exists_ = descriptor_ >= 0;
+  if (!exists_) return false;
+  const mode_t mask = umask(0);
+  umask(mask);
+  return fchmod(descriptor_, 0666 & ~mask) == 0;
+}
+
+bool NewFile::Write(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = write(descriptor_, bytes.data(), bytes.size());
+    if (written < 0 && errno != EINTR) return false;
+    if (written > 0) bytes.remove_prefix(static_cast<size_t>(written));
+  }
+  return true;
+}
+
+bool NewFile::Close() {
+  if (fsync(descriptor_) != 0) return false;
+  const bool closed = close(std::exchange(descriptor_, -1)) == 0;
+  if (!closed || std::rename(partial_.c_str(), path_.c_str()) != 0) return false;
+  exists_ = false;
+  return true;
+}
 
 struct HistoryOptions {
   std::string name;

@@ -17,7 +17,6 @@
 #include "absl/time/time.h"
 #include "client/ctl/command.h"
 #include "client/ctl/commands/answering_model.h"
-#include "client/ctl/commands/labelled_tag.h"
 #include "client/ctl/dimension.h"
 #include "client/ctl/evaluation.h"
 #include "client/ctl/input.h"
@@ -32,6 +31,22 @@
 
 namespace perceptrond::client {
 namespace {
+
+// Tags of rows say where a row is in the input, and its label. The lowest bits hold the label plus 2, or 0 for none.
+constexpr int kLabelBits = 15;
+constexpr int kMostLabels = (1 << kLabelBits) - 2;
+static_assert(kUnknownClass < kMostLabels);
+
+uint64_t TagWithLabel(uint64_t tag, int label) {
+  const int bits = label == Row::kNoLabel || label >= kMostLabels ? 0 : label + 2;
+  return tag << kLabelBits | static_cast<uint64_t>(bits);
+}
+int LabelOf(uint64_t tag) {
+  const auto bits = static_cast<int>(tag & ((1U << kLabelBits) - 1));
+  return bits == 0 ? Row::kNoLabel : bits - 2;
+}
+// Input::tag().
+uint64_t WithoutLabel(uint64_t tag) { return tag >> kLabelBits; }
 
 struct PredictRunOptions {
   std::string name;

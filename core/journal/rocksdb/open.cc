@@ -11,9 +11,12 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <memory>
 #include <optional>
+#include <string>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -21,13 +24,46 @@
 #include "core/file/read_file.h"
 #include "core/journal/rocksdb/data_directory.h"
 #include "core/journal/rocksdb/disk_reserve.h"
-#include "core/journal/rocksdb/notes.h"
 #include "core/journal/rocksdb/rocksdb_table.h"
 
 namespace perceptrond {
 namespace {
 
 using rocksdb::WALRecoveryMode;
+
+// RocksDB's notes, the file LOG of its directory. Notes that cannot be written, as on a full disk, are dropped. RocksDB's own
+// log would end the process with the second such note, by an assertion that Debian's build has.
+// Threads: any, as stdio.
+class Notes final : public rocksdb::Logger {
+ public:
+  // A null file: nothing is written.
+  explicit Notes(std::FILE* file) : Logger(rocksdb::InfoLogLevel::WARN_LEVEL), file_(file) {}
+  ~Notes() override {
+    if (file_ != nullptr) std::fclose(file_);
+  }
+
+  using rocksdb::Logger::Logv;
+  void Logv(const char* format, va_list arguments) override {
+    if (file_ == nullptr) return;
+    char text[2048];
+    std::vsnprintf(text, sizeof text, format, arguments);
+    const std::string line = absl::StrCat(absl::FormatTime(absl::Now()), " ", text, "\n");
+    std::fwrite(line.data(), 1, line.size(), file_);
+    std::fflush(file_);
+  }
+
+ private:
+  std::FILE* const file_;
+};
+
+// Begins new notes; those before become LOG.old.
+std::shared_ptr<rocksdb::Logger> MakeNotes(const std::string& directory) {
+  const std::string path = directory + "/LOG";
+  std::error_code error;
+  if (std::filesystem::file_size(path, error) > 0 && !error)
+    std::filesystem::rename(path, path + ".old", error);
+  return std::make_shared<Notes>(std::fopen(path.c_str(), "ae"));
+}
 
 // A table that can only be read looks this often whether it can be written again.
 constexpr absl::Duration kReopenInterval = absl::Seconds(1);
@@ -63,7 +99,7 @@ rocksdb::Options DatabaseOptions(const RocksDbTable::Options& options, rocksdb::
                                  bool create, WALRecoveryMode mode) {
   rocksdb::Options db;
   db.env = env;
-  db.info_log = options.read_only ? NoNotes() : MakeNotes(options.directory);
+  db.info_log = options.read_only ? std::make_shared<Notes>(nullptr) : MakeNotes(options.directory);
   // RocksDB takes a directory without its file CURRENT for a new one, and deletes its tables.
   db.create_if_missing = create;
   db.error_if_exists = create;

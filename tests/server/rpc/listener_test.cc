@@ -2,6 +2,10 @@
 // their descriptors' numbers. The sockets that it listens on, and its probe of them.
 #include "server/rpc/listener.h"
 
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <thread>
 
 #include "absl/strings/match.h"
@@ -10,7 +14,6 @@
 #include "server/rpc/self_probe.h"
 #include "server/rpc/transport.h"
 #include "tests/server/rpc/rpc_server.h"
-#include "tests/support/ipv6.h"
 #include "tests/support/temp_dir.h"
 
 namespace perceptrond {
@@ -18,6 +21,18 @@ namespace {
 
 using namespace ::perceptrond::testing;
 using ::testing::HasSubstr;
+
+// Many containers do not.
+bool HasIpv6() {
+  const int descriptor = socket(AF_INET6, SOCK_STREAM, 0);
+  sockaddr_in6 loopback{};
+  loopback.sin6_family = AF_INET6;
+  loopback.sin6_addr = in6addr_loopback;
+  const bool bound =
+      bind(descriptor, reinterpret_cast<const sockaddr*>(&loopback), sizeof loopback) == 0;
+  close(descriptor);
+  return bound;
+}
 
 // A server of the transport and the acceptor, as Server has them.
 class TransportServer {
@@ -91,7 +106,7 @@ TEST(ListenerTest, CallsOnEveryKindOfAddressAreAnsweredAndCountedOnTheirConnecti
   const TempDir dir;
   for (const std::string& address : {std::string("127.0.0.1:0"), std::string("[::1]:0"),
                                      std::string("0.0.0.0:0"), "unix:" + dir.path() + "/socket"}) {
-    if (address == "[::1]:0" && !testing::HasIpv6()) continue;
+    if (address == "[::1]:0" && !HasIpv6()) continue;
     Connections::Limits limits;
     limits.streams_per_connection = 1;
     TransportServer server(address, limits);
@@ -194,7 +209,7 @@ TEST(ListenerTest, ClosingConnectionsDoesNotTouchOtherFiles) {
 
 TEST(ListenOnTest, PortZeroTakesOnePortForAllAddressesOfAHost) {
   for (const char* address : {"127.0.0.1:0", "localhost:0", "[::1]:0", "0.0.0.0:0", "[::]:0"}) {
-    if (address[0] == '[' && !testing::HasIpv6()) continue;
+    if (address[0] == '[' && !HasIpv6()) continue;
     const auto listening = ListenOn(address);
     ASSERT_TRUE(listening.ok()) << address << ": " << listening.status();
     ASSERT_FALSE(listening->sockets.empty());
@@ -270,7 +285,7 @@ TEST(SelfProbeTest, AnAddressThatStopsAnsweringIsReportedAfterThreeFailures) {
   const TempDir dir;
   for (const std::string& address :
        {std::string("127.0.0.1:0"), std::string("[::]:0"), "unix:" + dir.path() + "/socket"}) {
-    if (address == "[::]:0" && !testing::HasIpv6()) continue;
+    if (address == "[::]:0" && !HasIpv6()) continue;
     const auto listening = ListenOn(address);
     ASSERT_TRUE(listening.ok());
     const ListeningSocket& socket = listening->sockets[0];
