@@ -20,7 +20,6 @@ constexpr size_t kMostValues = size_t{1} << 21;
 constexpr size_t kDimensionsPerRow = 4;
 // One in kShare dimensions belongs to the flipping examples.
 constexpr uint32_t kShare = 16;
-constexpr int kInvalidLabel = 7;
 
 size_t ValuesOf(const SyntheticRowsOptions& options) {
   return options.kind == RowKind::kDense ? options.size : options.features;
@@ -79,7 +78,6 @@ SyntheticRows::SyntheticRows(const SyntheticRowsOptions& options) : options_(opt
   for (size_t i = before; i < before + rows; ++i) {
     const bool flips = options.labels && IsOneOf(options.mistakes, i);
     rows_.push_back({Make(flips, random), flips});
-    if (options.labels && IsOneOf(options.invalid, i)) rows_.back().row.label = kInvalidLabel;
   }
 }
 
@@ -140,7 +138,7 @@ std::vector<uint32_t> SyntheticRows::Indices(bool flips, std::mt19937& random) {
 const Row& SyntheticRows::Next() {
   Entry& entry = rows_[next_];
   next_ = (next_ + 1) % rows_.size();
-  if (entry.flips && entry.row.label != kInvalidLabel) entry.row.label = -entry.row.label;
+  if (entry.flips) entry.row.label = -entry.row.label;
   return entry.row;
 }
 

@@ -28,8 +28,6 @@ struct SyntheticRowsOptions {
   // own.
   uint32_t part = 0;
   uint32_t parts = 1;
-  // Share of examples, 0 to 1, with a label that the server answers with a validation error.
-  double invalid = 0;
   uint32_t seed = 1;
 };
 

@@ -162,7 +162,6 @@ TEST_F(CtlTest, ExitCodesTellWhatWentWrong) {
       {2, "create n --text --characters 3", ""},
       {2, "learn m - --format svmlight", ""},
       {2, "learn m --skip-lines -1" + svmlight_, ""},
-      {2, "learn m --analyze-gap 0.1" + svmlight_, ""},
       {2, "learn m --also m2 --analyze" + svmlight_, ""},
       {2, "predict m f.svm --ids --summary", ""},
       {2, "predict m --unknown-names refuse" + svmlight_, "1 1:1\n"},
@@ -465,7 +464,7 @@ TEST_F(CtlTest, AResultThatCannotBeWrittenIsAnErrorOfEachCommand) {
 TEST_F(CtlTest, ABenchCountsWhatItSentAndLeavesNoModel) {
   Expect(0, "create hashed --hash-bits 12");
   Expect(0, "create named --named");
-  for (const char* work : {"learn --invalid 0.25", "predict --named", "call",
+  for (const char* work : {"learn --mistakes 0.25", "predict --named", "call",
                            "learn --dense --rate 1000", "learn --named --hash-bits 12",
                            "predict hashed", "predict hashed --named", "learn named"}) {
     google::protobuf::Struct report;

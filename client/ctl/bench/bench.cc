@@ -72,7 +72,6 @@ Outcome BenchModel::Find() {
   shape_.features = options_.Features();
   shape_.labels = options_.Work() == LoadOptions::Work::kLearn;
   shape_.mistakes = options_.mistakes;
-  shape_.invalid = options_.invalid;
   shape_.parts = static_cast<uint32_t>(options_.streams);
   name_ = options_.name.empty() ? absl::StrCat("bench-", RandomId().substr(0, 12)) : options_.name;
   if (options_.name.empty()) return {};

@@ -38,7 +38,6 @@ struct BenchOptions {
   // LearnOptions::compact.
   bool compact = false;
   double mistakes = 0;
-  double invalid = 0;
   uint32_t seed = 1;
 
   LoadOptions::Work Work() const {

@@ -41,8 +41,6 @@ Examples:
 std::string CheckFlags(const BenchOptions& options) {
   if (options.name.empty() && !options.dense && options.Features() > options.size)
     return "--features must not be greater than --size";
-  if (options.work != "learn" && options.invalid > 0)
-    return "--invalid requires --work learn: the other kinds of work send no labels";
   if (options.work != "learn" && options.mistakes > 0)
     return "--mistakes requires --work learn: the other kinds of work send no labels";
   return "";
@@ -107,10 +105,6 @@ void AddShapeFlags(CLI::App* command, BenchOptions* options) {
       ->add_option("--mistakes", options->mistakes,
                    "Share of examples that the model never learns, 0 to 1. The result prints the "
                    "share reached, which is lower if --size is small")
-      ->check(Between(0, 1))
-      ->capture_default_str();
-  command
-      ->add_option("--invalid", options->invalid, "Share of examples with an invalid label, 0 to 1")
       ->check(Between(0, 1))
       ->capture_default_str();
   command->add_option("--seed", options->seed, "Seed of the random examples")

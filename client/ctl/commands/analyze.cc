@@ -12,40 +12,6 @@
 
 namespace perceptrond::client {
 
-void AnalysisFlags::AddTo(CLI::App* command, const std::string& prefix, CLI::Option* needed) {
-  const auto add = [&](const char* name, auto& value, const CLI::Validator& range,
-                       const char* help) {
-    CLI::Option* const option =
-        command->add_option("--" + prefix + name, value, help)->check(range)->capture_default_str();
-    if (needed != nullptr) option->needs(needed);
-  };
-  add("gap", gap_, Between(1e-12, 0.999),
-      "Stop when the bounds of the margin are this close, relative to the upper one");
-  add("max-rounds", max_rounds_, CLI::Range(1U, 1'000'000U), "Most scans of all examples");
-  add("max-support-vectors", max_support_vectors_, CLI::Range(1U, 20'000U),
-      "Most examples that the bounds are refined with; if more are needed they may not meet. "
-      "Memory grows with the square: 4000 take 64 MB");
-  add("max-certificate-examples", max_certificate_examples_, CLI::Range(1U, 2'000U),
-      "Most examples in a proof of inseparability; if more are needed the result is undecided. "
-      "Time "
-      "grows at least with the cube: 500 take seconds");
-  add("time-limit", time_limit_, Between(1e-3, 1e7),
-      "Stop after this many seconds with what is proven by then; without it, after the server's "
-      "--max-analysis-time");
-}
-
-void AnalysisFlags::Fill(perceptron::v1::AnalyzeRequest* request) const {
-  request->set_relative_gap(gap_);
-  request->set_max_rounds(max_rounds_);
-  request->set_max_support_vectors(max_support_vectors_);
-  request->set_max_certificate_examples(max_certificate_examples_);
-  if (time_limit_ <= 0) return;
-  const auto seconds = static_cast<int64_t>(time_limit_);
-  request->mutable_time_limit()->set_seconds(seconds);
-  request->mutable_time_limit()->set_nanos(
-      static_cast<int32_t>((time_limit_ - static_cast<double>(seconds)) * 1e9));
-}
-
 Outcome RunAnalysis(const Client& client, const v1::AnalyzeRequest& request,
                     v1::AnalysisResult* result) {
   const std::string doing = absl::StrCat("analyze ", request.model());
@@ -178,15 +144,52 @@ struct AnalyzeOptions {
   std::string name;
   bool replace_weights = false;
   int64_t expected_revision = 0;
-  AnalysisFlags limits;
+  double gap = 1e-6;
+  uint32_t max_rounds = 1000;
+  uint32_t max_support_vectors = 4000;
+  uint32_t max_certificate_examples = 500;
+  // Seconds; 0: as long as the server allows.
+  double time_limit = 0;
 };
+
+void AddLimits(CLI::App* command, AnalyzeOptions* options) {
+  const auto add = [&](const char* flag, auto& value, const CLI::Validator& range,
+                       const char* help) {
+    command->add_option(flag, value, help)->check(range)->capture_default_str();
+  };
+  add("--gap", options->gap, Between(1e-12, 0.999),
+      "Stop when the bounds of the margin are this close, relative to the upper one");
+  add("--max-rounds", options->max_rounds, CLI::Range(1U, 1'000'000U),
+      "Most scans of all examples");
+  add("--max-support-vectors", options->max_support_vectors, CLI::Range(1U, 20'000U),
+      "Most examples that the bounds are refined with; if more are needed they may not meet. "
+      "Memory grows with the square: 4000 take 64 MB");
+  add("--max-certificate-examples", options->max_certificate_examples, CLI::Range(1U, 2'000U),
+      "Most examples in a proof of inseparability; if more are needed the result is undecided. "
+      "Time grows at least with the cube: 500 take seconds");
+  add("--time-limit", options->time_limit, Between(1e-3, 1e7),
+      "Stop after this many seconds with what is proven by then; without it, after the server's "
+      "--max-analysis-time");
+}
+
+void SetLimits(const AnalyzeOptions& options, v1::AnalyzeRequest* request) {
+  request->set_relative_gap(options.gap);
+  request->set_max_rounds(options.max_rounds);
+  request->set_max_support_vectors(options.max_support_vectors);
+  request->set_max_certificate_examples(options.max_certificate_examples);
+  if (options.time_limit <= 0) return;
+  const auto seconds = static_cast<int64_t>(options.time_limit);
+  request->mutable_time_limit()->set_seconds(seconds);
+  request->mutable_time_limit()->set_nanos(
+      static_cast<int32_t>((options.time_limit - static_cast<double>(seconds)) * 1e9));
+}
 
 int Run(const Globals& globals, const CLI::App& command, const AnalyzeOptions& options) {
   v1::AnalyzeRequest request;
   request.set_model(options.name);
   request.set_replace_weights(options.replace_weights);
   if (command.count("--if-revision") > 0) request.set_expected_revision(options.expected_revision);
-  options.limits.Fill(&request);
+  SetLimits(options, &request);
   CatchInterrupts();
   const Client client = globals.Connect();
   v1::AnalysisResult result;
@@ -220,7 +223,7 @@ void AddAnalyze(CLI::App* app, const Globals* globals, Action* action) {
                    "With --replace-weights: only if the model is still at this revision")
       ->check(WholeNumber())
       ->needs(replace);
-  options->limits.AddTo(command);
+  AddLimits(command, options.get());
   command->footer(
       R"(Analyzes the examples that the model stores: those that caused updates, and the sample
 of 'create --store-sample'. If the sample holds all the model has seen, the result holds for all

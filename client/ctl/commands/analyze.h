@@ -1,4 +1,4 @@
-// Analyses on the command line: flags, one run, and the result as text.
+// Analyses on the command line: one run, and the result as text.
 #pragma once
 
 #include <cstdint>
@@ -10,29 +10,7 @@
 #include "core/report/format.h"
 #include "perceptron/v1/analysis_service.pb.h"
 
-namespace CLI {
-class App;
-class Option;
-}  // namespace CLI
-
 namespace perceptrond::client {
-
-// The limits of an analysis.
-class AnalysisFlags {
- public:
-  // Adds --PREFIXgap and the others, which require the flag `needed` if given. Must outlive the
-  // parsing of `command`.
-  void AddTo(CLI::App* command, const std::string& prefix = "", CLI::Option* needed = nullptr);
-  void Fill(perceptron::v1::AnalyzeRequest* request) const;
-
- private:
-  double gap_ = 1e-6;
-  uint32_t max_rounds_ = 1000;
-  uint32_t max_support_vectors_ = 4000;
-  uint32_t max_certificate_examples_ = 500;
-  // Seconds; 0: as long as the server allows.
-  double time_limit_ = 0;
-};
 
 // Runs an analysis, showing its progress; Ctrl-C cancels it with kExitInterrupted. Call
 // CatchInterrupts() first. *result is filled on success only.

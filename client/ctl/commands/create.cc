@@ -42,7 +42,6 @@ struct CreateOptions {
   std::string expire_after;
   std::string description;
   std::string start_weights;
-  std::string request_id;
   bool validate_only = false;
 };
 
@@ -128,7 +127,7 @@ int Run(const Globals& globals, const CreateOptions& options) {
   }
 
   const absl::StatusOr<v1::Model> created =
-      globals.Connect().CreateModel(options.name, model, options.request_id, options.validate_only);
+      globals.Connect().CreateModel(options.name, model, /*request_id=*/"", options.validate_only);
   if (!created.ok()) return PrintError(absl::StrCat("create ", options.name), created.status());
   if (globals.json()) {
     Print(ToJson(*created, true) + "\n");
@@ -196,10 +195,6 @@ void AddCreate(CLI::App* app, const Globals* globals, Action* action) {
                    "JSON file with the starting weights: perceptron.v1.Weights, or the output of "
                    "'get --weights -o json' (default: zero)")
       ->type_name("FILE");
-  command
-      ->add_option("--request-id", options->request_id,
-                   "Id of this request: a repetition with the same id returns the same model")
-      ->check(Utf8());
   command->add_flag("--validate-only", options->validate_only,
                     "Validate the settings without creating the model");
   command->footer(

@@ -350,7 +350,6 @@ Outcome LearnRun::Analyze() {
   v1::AnalyzeRequest request;
   const std::string& opened = streams_.front()->opened().model();
   request.set_model(opened.empty() ? options_.name : opened);
-  options_.analysis_limits.Fill(&request);
   v1::AnalysisResult result;
   Outcome outcome = RunAnalysis(client_, request, &result);
   if (outcome.ok()) summaries_.front().analysis = std::move(result);

@@ -19,12 +19,11 @@ void AddPasses(CLI::App* command, LearnRunOptions* options) {
                    "examples are read first, into at most 2 GiB of memory. A repeated run has the "
                    "same order")
       ->type_name("SEED");
-  auto* analyze = command->add_flag(
-      "--analyze", options->analyze,
-      "Then analyze the stored examples: the best margin and the bound on updates (see "
-      "'perceptronctl analyze')");
-  analyze->excludes("--also");
-  options->analysis_limits.AddTo(command, "analyze-", analyze);
+  command
+      ->add_flag("--analyze", options->analyze,
+                 "Then analyze the stored examples: the best margin and the bound on updates (see "
+                 "'perceptronctl analyze')")
+      ->excludes("--also");
   AddMessageFlags(command, &options->batch, &options->compact);
   command->add_option("--window", options->window, "Most unanswered messages")
       ->check(CLI::Range(1, 65536))

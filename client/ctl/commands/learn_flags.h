@@ -23,7 +23,6 @@ struct LearnRunOptions {
   // The seed.
   std::optional<uint64_t> shuffle;
   bool analyze = false;
-  AnalysisFlags analysis_limits;
   size_t batch = 512;
   bool compact = false;
   size_t window = 64;
