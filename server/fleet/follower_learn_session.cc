@@ -23,6 +23,8 @@ namespace v1 = ::perceptron::v1;
 constexpr absl::Duration kFlushDelay = absl::Milliseconds(250);
 // The same for names.
 constexpr size_t kMostPendingNames = 1 << 20;
+// The same for rows, of which a message has fewer.
+constexpr int64_t kMostPendingRows = kMostEvaluatedRows / 2;
 
 std::optional<int64_t> StatedOffset(const v1::LearnStreamRequest& message) {
   return message.has_first_offset() ? std::optional(message.first_offset()) : std::nullopt;
@@ -168,7 +170,8 @@ void FollowerLearnSession::AnswerHere(const Message& message, const ModelSetting
   answer.bytes = MemoryOf(answer.result);
   bytes_ += answer.bytes;
   CountReady();
-  if (pending_.name_bytes() > kMostPendingNames) return Flush();
+  if (pending_.name_bytes() > kMostPendingNames || pending_.rows() > kMostPendingRows)
+    return Flush();
   if (flush_is_due_ || pending_.empty()) return;
   flush_is_due_ = true;
   SetAlarm(flush_alarm_, kFlushDelay, [](FollowerLearnSession& self) {

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <iterator>
+#include <limits>
 #include <utility>
 
 #include "core/vector/check.h"
@@ -39,7 +41,7 @@ fleet::CorrectRows ToProto(const UnchangedRows& rows) {
 // False for an error that this version does not know, and for more than `most` rows.
 bool ReadErrors(const fleet::CorrectRows& proto, uint64_t most, Tally& tally) {
   for (const auto& [reason, rows] : proto.row_errors()) {
-    size_t code = 0;
+    size_t code = static_cast<size_t>(ValidationCode::kNone) + 1;
     while (code < kValidationCodes && ReasonName(static_cast<ValidationCode>(code)) != reason)
       ++code;
     if (code == kValidationCodes || rows > most - tally.row_error_count) return false;
@@ -47,6 +49,46 @@ bool ReadErrors(const fleet::CorrectRows& proto, uint64_t most, Tally& tally) {
     tally.row_error_count += rows;
   }
   return true;
+}
+
+// Whether the sums and bounds can be those of its examples. A number that is none would stay in the model's figures.
+bool IsPossible(const Tally& tally) {
+  if (tally.examples == 0) {
+    const Tally none;
+    return tally.risk == 0 && tally.loss == 0 && tally.min_score == none.min_score &&
+           tally.squared_radius == 0 && tally.weighted_examples == 0;
+  }
+  return tally.risk >= 0 && tally.loss >= 0 && !std::isnan(tally.min_score) &&
+         tally.squared_radius >= 0 && tally.weighted_examples <= tally.examples;
+}
+
+bool ReadRows(const fleet::EvaluatedRows& evaluated, std::vector<UnchangedRows>& unchanged) {
+  constexpr int64_t kMostOffset = std::numeric_limits<int64_t>::max() - kMostEvaluatedRows;
+  if (evaluated.rows() < 0 || evaluated.rows() > kMostEvaluatedRows ||
+      evaluated.first_offset() < 0 || evaluated.first_offset() > kMostOffset ||
+      evaluated.request_offset() < 0)
+    return false;
+  // Of those that no tally has counted yet.
+  auto left = static_cast<uint64_t>(evaluated.rows());
+  for (const fleet::CorrectRows& proto : evaluated.correct_rows()) {
+    UnchangedRows rows{static_cast<uint64_t>(proto.revision()), {}};
+    Tally& tally = rows.tally;
+    if (!ReadErrors(proto, left, tally)) return false;
+    tally.examples = proto.examples();
+    tally.risk = proto.risk();
+    tally.loss = proto.loss();
+    if (proto.has_min_score()) tally.min_score = proto.min_score();
+    tally.squared_radius = proto.squared_radius();
+    tally.weighted_examples = proto.weighted_examples();
+    const bool ascends = unchanged.empty() || unchanged.back().revision < rows.revision;
+    const bool fits = tally.examples <= left - tally.row_error_count;
+    if (!ascends || !fits || !IsPossible(tally)) return false;
+    const uint64_t counted = tally.examples + tally.row_error_count;
+    if (counted == 0) return false;
+    left -= counted;
+    unchanged.push_back(rows);
+  }
+  return left == 0;
 }
 
 template <typename Number>
@@ -118,31 +160,8 @@ void AddEvaluated(::perceptron::v1::LearnResult& here, size_t rows,
 }
 
 absl::Status Read(const fleet::EvaluatedRows& evaluated, std::vector<UnchangedRows>& unchanged) {
-  // More than a producer can send in a century.
-  constexpr int64_t kMostRows = int64_t{1} << 48;
-  if (evaluated.rows() < 0 || evaluated.rows() > kMostRows)
-    return MalformedMessage(evaluated.GetTypeName());
-  const auto all = static_cast<uint64_t>(evaluated.rows());
-  uint64_t counted = 0;
-  for (const fleet::CorrectRows& proto : evaluated.correct_rows()) {
-    UnchangedRows rows{static_cast<uint64_t>(proto.revision()), {}};
-    Tally& tally = rows.tally;
-    if (!ReadErrors(proto, all, tally)) return MalformedMessage(evaluated.GetTypeName());
-    tally.examples = proto.examples();
-    tally.risk = proto.risk();
-    tally.loss = proto.loss();
-    if (proto.has_min_score()) tally.min_score = proto.min_score();
-    tally.squared_radius = proto.squared_radius();
-    tally.weighted_examples = proto.weighted_examples();
-    const bool ascends = unchanged.empty() || unchanged.back().revision < rows.revision;
-    // Each by itself: a sum of what is not may be anything.
-    const bool fits =
-        tally.examples <= all - counted && tally.row_error_count <= all - counted - tally.examples;
-    if (!ascends || !fits) return MalformedMessage(evaluated.GetTypeName());
-    counted += tally.examples + tally.row_error_count;
-    unchanged.push_back(rows);
-  }
-  return counted == all ? absl::OkStatus() : MalformedMessage(evaluated.GetTypeName());
+  return ReadRows(evaluated, unchanged) ? absl::OkStatus()
+                                        : MalformedMessage(evaluated.GetTypeName());
 }
 
 }  // namespace perceptrond

@@ -15,6 +15,10 @@
 
 namespace perceptrond {
 
+// The most rows that a segment counts, far more than a server evaluates between two: the writer's work grows with them,
+// however few bytes they take.
+inline constexpr int64_t kMostEvaluatedRows = int64_t{1} << 24;
+
 // Rows of one stream that were evaluated here and that the model's writer does not know of yet. Not
 // thread-safe.
 class PendingRows {
@@ -26,6 +30,7 @@ class PendingRows {
   void AddNames(const ::perceptron::v1::NameColumn& names);
 
   bool empty() const { return rows_ == 0 && names_.empty(); }
+  int64_t rows() const { return rows_; }
   // Of the last rows; 0: there are none.
   uint64_t last_revision() const { return unchanged_.empty() ? 0 : unchanged_.back().revision; }
   // Bytes of names.
@@ -51,7 +56,8 @@ grpc::ByteBuffer Serialize(const ::perceptron::fleet::v1::Segment& segment,
 void AddEvaluated(::perceptron::v1::LearnResult& here, size_t rows,
                   ::perceptron::v1::LearnResult& result);
 
-// The rows as the ledger counts them. INVALID_ARGUMENT (MALFORMED_MESSAGE).
+// The rows as the ledger counts them: none of the tallies is empty, their revisions ascend, their rows add up, their sums
+// are those of some examples, and the offsets are those of a stream. INVALID_ARGUMENT (MALFORMED_MESSAGE).
 absl::Status Read(const ::perceptron::fleet::v1::EvaluatedRows& evaluated,
                   std::vector<UnchangedRows>& unchanged);
 
