@@ -54,13 +54,14 @@ bool CountVarints(CodedInputStream& in, size_t& count) {
 }
 
 bool ReadColumnsField(CodedInputStream& in, uint32_t tag, RowShape& shape) {
-  const bool packed =
-      WireFormatLite::GetTagWireType(tag) == WireFormatLite::WIRETYPE_LENGTH_DELIMITED;
+  // A field of another wire type is an unknown one.
+  const WireFormatLite::WireType type = WireFormatLite::GetTagWireType(tag);
+  const bool packed = type == WireFormatLite::WIRETYPE_LENGTH_DELIMITED;
   int size = 0;
   switch (WireFormatLite::GetTagFieldNumber(tag)) {
     case ExampleColumns::kRowEndsFieldNumber:
       if (packed) return CountVarints(in, shape.row_ends);
-      ++shape.row_ends;
+      if (type == WireFormatLite::WIRETYPE_VARINT) ++shape.row_ends;
       break;
     case ExampleColumns::kValuesFieldNumber:
       if (packed) {
@@ -68,7 +69,7 @@ bool ReadColumnsField(CodedInputStream& in, uint32_t tag, RowShape& shape) {
         shape.values += static_cast<size_t>(size) / sizeof(float);
         return in.Skip(size);
       }
-      ++shape.values;
+      if (type == WireFormatLite::WIRETYPE_FIXED32) ++shape.values;
       break;
     case ExampleColumns::kHalfValuesFieldNumber:
       if (packed) {
@@ -84,8 +85,7 @@ bool ReadColumnsField(CodedInputStream& in, uint32_t tag, RowShape& shape) {
       if (packed) ++shape.prediction_ids;
       break;
     case ExampleColumns::kDenseWidthFieldNumber:
-      if (WireFormatLite::GetTagWireType(tag) == WireFormatLite::WIRETYPE_VARINT)
-        return in.ReadVarint32(&shape.dense_width);
+      if (type == WireFormatLite::WIRETYPE_VARINT) return in.ReadVarint32(&shape.dense_width);
       break;
     default:
       break;

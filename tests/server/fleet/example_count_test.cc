@@ -44,6 +44,19 @@ TEST(ExampleCountTest, NumbersThatAreNotPackedCountToo) {
   EXPECT_EQ(CountExamplesIn(bytes), 2U);
 }
 
+TEST(ExampleCountTest, NumbersOfAnotherWireTypeAreUnknownFields) {
+  // row_ends in four bytes; and dense_width 1 with a value that is a varint.
+  for (const std::string& columns :
+       {std::string("\x0d\x01\x00\x00\x00", 5), std::string("\x20\x01\x18\x01", 4)}) {
+    const std::string request = std::string({'\x1a', static_cast<char>(columns.size())}) + columns;
+    v1::LearnRequest parsed;
+    ASSERT_TRUE(parsed.ParseFromString(request));
+    EXPECT_EQ(CountRows(parsed.columns()), 0U);
+    grpc::ByteBuffer bytes = testing::ToBytes(request);
+    EXPECT_EQ(CountExamplesIn(bytes), 0U);
+  }
+}
+
 TEST(ExampleCountTest, AMalformedRequestHasNone) {
   v1::LearnRequest request;
   for (int i = 0; i < 3; ++i) request.mutable_columns()->add_row_ends(300);
