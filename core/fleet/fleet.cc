@@ -31,7 +31,8 @@ Fleet::Fleet(Journal& journal, const FleetOptions& options, Hooks hooks)
       hooks_(std::move(hooks)),
       id_(NewId(options.address)),
       started_(absl::GetCurrentTimeNanos()),
-      members_(id_, absl::ToChronoNanoseconds(options.writer_timeout), options.address, started_) {
+      members_(id_, journal.partitions(), absl::ToChronoNanoseconds(options.writer_timeout),
+               options.address, started_) {
   journal_.Listen([this](absl::string_view message) {
     fleet_proto::Heartbeat heartbeat;
     if (!heartbeat.ParseFromArray(message.data(), static_cast<int>(message.size()))) return;

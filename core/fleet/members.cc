@@ -32,6 +32,7 @@ void Members::OnHeartbeat(const fleet_proto::Heartbeat& heartbeat, Clock::time_p
   member.started = heartbeat.started();
   member.client_address = heartbeat.client_address();
   for (const fleet_proto::WrittenPartition& written : heartbeat.written()) {
+    if (written.partition() >= partitions_) continue;
     Writer& writer = writers_[written.partition()];
     if (written.epoch() < writer.epoch) continue;
     writer = {written.epoch(),

@@ -47,13 +47,15 @@ class Members {
 
   // A server that was not heard of for `timeout` counts as dead. The own address and the time of the
   // start, as in Heartbeat, are for FindNamesake.
-  Members(std::string own_id, Clock::duration timeout, std::string own_address = "",
-          int64_t own_start = 0)
+  Members(std::string own_id, uint32_t partitions, Clock::duration timeout,
+          std::string own_address = "", int64_t own_start = 0)
       : own_id_(std::move(own_id)),
+        partitions_(partitions),
         own_address_(std::move(own_address)),
         own_start_(own_start),
         timeout_(timeout) {}
 
+  // Partitions that the fleet does not have are ignored.
   void OnHeartbeat(const fleet_proto::Heartbeat& heartbeat, Clock::time_point now)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // A take-over was read in the log.
@@ -103,6 +105,7 @@ class Members {
   };
 
   const std::string own_id_;
+  const uint32_t partitions_;
   const std::string own_address_;
   const int64_t own_start_;
   const Clock::duration timeout_;

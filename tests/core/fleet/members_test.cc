@@ -16,6 +16,8 @@ namespace {
 using Clock = Members::Clock;
 using std::chrono::seconds;
 
+constexpr uint32_t kPartitions = 256;
+
 fleet_proto::Heartbeat From(const std::string& id) {
   fleet_proto::Heartbeat heartbeat;
   heartbeat.set_server_id(id);
@@ -29,7 +31,7 @@ const Clock::time_point kStart{seconds(1000)};
 std::vector<std::unique_ptr<Members>> MakeServers(int servers) {
   std::vector<std::unique_ptr<Members>> all;
   for (int i = 0; i < servers; ++i) {
-    all.push_back(std::make_unique<Members>(absl::StrCat("s", i), seconds(2)));
+    all.push_back(std::make_unique<Members>(absl::StrCat("s", i), kPartitions, seconds(2)));
     for (int j = 0; j < servers; ++j) all.back()->OnHeartbeat(From(absl::StrCat("s", j)), kStart);
   }
   return all;
@@ -69,7 +71,7 @@ TEST(MembersTest, AServerThatDiesLeavesTheFirstOfOtherPartitionsAsTheyWere) {
 }
 
 TEST(MembersTest, AServerThatLeavesOrIsNewDoesNotCount) {
-  Members members("a", seconds(2));
+  Members members("a", kPartitions, seconds(2));
   fleet_proto::Heartbeat other = From("b");
   uint32_t partition = 0;
   members.OnHeartbeat(other, kStart);
@@ -82,7 +84,7 @@ TEST(MembersTest, AServerThatLeavesOrIsNewDoesNotCount) {
 }
 
 TEST(MembersTest, ASilentServerMayComeBackForTenTimeoutsUnlessItLeft) {
-  Members members("a", seconds(2));
+  Members members("a", kPartitions, seconds(2));
   fleet_proto::Heartbeat other = From("b");
   members.OnHeartbeat(other, kStart);
   const auto find = [&](int after) {
@@ -98,7 +100,7 @@ TEST(MembersTest, ASilentServerMayComeBackForTenTimeoutsUnlessItLeft) {
 }
 
 TEST(MembersTest, TheWritersVersionOfIcuIsWhatItSaysItself) {
-  Members members("a", seconds(2));
+  Members members("a", kPartitions, seconds(2));
   fleet_proto::Heartbeat writer = From("b");
   writer.add_written()->set_partition(3);
   writer.mutable_written(0)->set_epoch(9);
@@ -110,7 +112,7 @@ TEST(MembersTest, TheWritersVersionOfIcuIsWhatItSaysItself) {
 }
 
 TEST(MembersTest, AServerThatStopsWritingWasItsPartitionsWriterUntilThen) {
-  Members members("s0", seconds(2));
+  Members members("s0", kPartitions, seconds(2));
   members.OnTakeOver(7, 5, "s0:7600", kStart);
   members.OnWritten(7, 5, kStart + seconds(100));
   EXPECT_EQ(members.WriterOf(7).seen, kStart + seconds(100));
@@ -121,7 +123,7 @@ TEST(MembersTest, AServerThatStopsWritingWasItsPartitionsWriterUntilThen) {
 }
 
 TEST(MembersTest, TheWriterIsOfTheHighestEpochAndSeenWhenItSaysSo) {
-  Members members("a", seconds(2));
+  Members members("a", kPartitions, seconds(2));
   EXPECT_EQ(members.WriterOf(3).epoch, 0);
   members.OnTakeOver(3, 10, "b:7600", kStart);
   fleet_proto::Heartbeat old = From("c");
@@ -142,12 +144,26 @@ TEST(MembersTest, TheWriterIsOfTheHighestEpochAndSeenWhenItSaysSo) {
   EXPECT_FALSE(members.WriterOf(3).released);
 }
 
+TEST(MembersTest, PartitionsThatTheFleetDoesNotHaveTakeNoMemory) {
+  Members members("a", kPartitions, seconds(2));
+  fleet_proto::Heartbeat other = From("b");
+  for (const uint32_t partition : {kPartitions - 1, kPartitions, UINT32_MAX}) {
+    fleet_proto::WrittenPartition& written = *other.add_written();
+    written.set_partition(partition);
+    written.set_epoch(9);
+  }
+  members.OnHeartbeat(other, kStart);
+  EXPECT_EQ(members.WriterOf(kPartitions - 1).epoch, 9);
+  EXPECT_EQ(members.WriterOf(kPartitions).epoch, 0);
+  EXPECT_EQ(members.WriterOf(UINT32_MAX).epoch, 0);
+}
+
 class NamesakesTest : public ::testing::Test {
  protected:
   static constexpr char kAddress[] = "10.0.0.5:7602";
 
   static Members Of(const std::string& id, int64_t started) {
-    return {id, seconds(2), kAddress, started};
+    return {id, kPartitions, seconds(2), kAddress, started};
   }
   static fleet_proto::Heartbeat At(const std::string& id, int64_t started) {
     fleet_proto::Heartbeat heartbeat = From(id);
@@ -200,7 +216,7 @@ TEST_F(NamesakesTest, AServerThatRanAtTheAddressBeforeIsNone) {
 }
 
 TEST(MembersTest, AServerIsUpToDateWhileItLivesAndStaysAndIsNotLate) {
-  Members members("s0", seconds(2));
+  Members members("s0", kPartitions, seconds(2));
   EXPECT_FALSE(members.HasOtherUpToDate(kStart));
   fleet_proto::Heartbeat other = From("s1");
   members.OnHeartbeat(other, kStart);
