@@ -142,7 +142,7 @@ struct Backup {
   // The id of the journal, and the sequence number of the last write that the backup surely has.
   std::string journal_id;
   uint64_t sequence = 0;
-  // Files of it are missing or have another size, or what lists them is damaged: only `number` is
+  // Files of it are missing or have another size, or its metadata is damaged: only `number` is
   // known.
   bool damaged = false;
 };

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -28,7 +29,8 @@ constexpr absl::Duration kLockTimeout = absl::Seconds(5);
 absl::Status ToAbsl(const rocksdb::Status& status, const std::string& directory) {
   if (status.ok()) return absl::OkStatus();
   const std::string text = absl::StrCat("backups in ", directory, ": ", status.ToString());
-  if (status.IsCorruption()) return absl::DataLossError(text);
+  // Of metadata that names what RocksDB does not know.
+  if (status.IsCorruption() || status.IsNotSupported()) return absl::DataLossError(text);
   if (status.IsNotFound()) return absl::NotFoundError(text);
   return absl::UnavailableError(text);
 }
@@ -64,15 +66,40 @@ absl::StatusOr<std::unique_ptr<rocksdb::BackupEngineReadOnly>> OpenReader(
 }
 
 // "ID SEQUENCE", which a backup has as its metadata.
+std::string Metadata(const std::string& journal_id, uint64_t sequence) {
+  return absl::StrCat(journal_id, " ", sequence);
+}
+
+// RocksDB keeps no checksum of the metadata: what Create does not write is damage.
 Backup FromInfo(const rocksdb::BackupInfo& info) {
+  // The last second that a google.protobuf.Timestamp can have.
+  constexpr int64_t kMostSeconds = 253'402'300'799;
+  const std::pair<std::string, std::string> words = absl::StrSplit(info.app_metadata, ' ');
+  uint64_t sequence = 0;
   Backup backup;
   backup.number = info.backup_id;
+  backup.damaged = !absl::SimpleAtoi(words.second, &sequence) ||
+                   Metadata(words.first, sequence) != info.app_metadata || words.first.empty() ||
+                   !std::ranges::all_of(words.first, absl::ascii_isgraph) || info.timestamp < 0 ||
+                   info.timestamp > kMostSeconds;
+  if (backup.damaged) return backup;
   backup.time = absl::FromUnixSeconds(info.timestamp);
   backup.bytes = info.size;
-  const std::vector<std::string> words = absl::StrSplit(info.app_metadata, ' ');
-  backup.journal_id = words[0];
-  if (words.size() < 2 || !absl::SimpleAtoi(words[1], &backup.sequence)) backup.sequence = 0;
+  backup.journal_id = words.first;
+  backup.sequence = sequence;
   return backup;
+}
+
+// NOT_FOUND; DATA_LOSS if its metadata is damaged.
+absl::StatusOr<Backup> Find(const rocksdb::BackupEngineReadOnlyBase& engine, uint32_t number,
+                            const std::string& directory) {
+  rocksdb::BackupInfo info;
+  if (const rocksdb::Status status = engine.GetBackupInfo(number, &info); !status.ok())
+    return ToAbsl(status, directory);
+  Backup backup = FromInfo(info);
+  if (!backup.damaged) return backup;
+  return absl::DataLossError(
+      absl::StrCat("backups in ", directory, ": meta/", number, " is damaged"));
 }
 
 std::vector<Backup> WholeOnes(const rocksdb::BackupEngineReadOnlyBase& engine) {
@@ -121,10 +148,30 @@ absl::Status MakeOwnDirectory(const std::string& directory) {
 
 absl::Status CheckJournal(const std::string& directory, const std::vector<Backup>& before,
                           const std::string& id) {
-  if (before.empty() || before.back().journal_id == id) return absl::OkStatus();
+  const auto last = std::find_if(before.rbegin(), before.rend(),
+                                 [](const Backup& backup) { return !backup.damaged; });
+  if (last == before.rend() || last->journal_id == id) return absl::OkStatus();
   return absl::FailedPreconditionError(
-      absl::StrCat(directory, " has backups of another journal, ", before.back().journal_id,
+      absl::StrCat(directory, " has backups of another journal, ", last->journal_id,
                    ": name another directory for backups of this one"));
+}
+
+// DATA_LOSS unless the directory has the journal that the backup was made of, up to its last write. RocksDB does not miss a
+// log that the backup's list of files lacks.
+absl::Status CheckCopy(const std::string& directory, const Backup& backup) {
+  std::error_code error;
+  if (fs::exists(directory + "/CURRENT", error)) {
+    RocksDbJournal::Options options;
+    options.directory = directory;
+    options.read_only = true;
+    const absl::StatusOr<std::unique_ptr<RocksDbJournal>> journal = RocksDbJournal::Open(options);
+    if (!journal.ok() && !absl::IsNotFound(journal.status())) return journal.status();
+    if (journal.ok() && (*journal)->Id() == backup.journal_id &&
+        (*journal)->sequence() >= backup.sequence)
+      return absl::OkStatus();
+  }
+  return absl::DataLossError(absl::StrCat(
+      "backup ", backup.number, " lacks writes that its journal had: restore another one"));
 }
 
 // Moves the files of `from` to its parent: last the one that says that there is a database.
@@ -171,7 +218,6 @@ absl::StatusOr<Backup> Backups::Create(rocksdb::DB& db, const std::string& journ
   if (!engine.ok()) return engine.status();
   if (absl::Status status = CheckJournal(directory_, WholeOnes(**engine), journal_id); !status.ok())
     return status;
-  const std::string metadata = absl::StrCat(journal_id, " ", sequence);
   rocksdb::BackupID number = 0;
   // Without a flush, which a full disk would not allow: the log is part of the backup. Copied by
   // threads of RocksDB's.
@@ -179,7 +225,8 @@ absl::StatusOr<Backup> Backups::Create(rocksdb::DB& db, const std::string& journ
   options.progress_callback = [&engine, token = CurrentToken()] {
     if (token != nullptr && token->reason() != StopReason::kNone) (*engine)->StopBackup();
   };
-  rocksdb::Status status = (*engine)->CreateNewBackupWithMetadata(options, &db, metadata, &number);
+  rocksdb::Status status =
+      (*engine)->CreateNewBackupWithMetadata(options, &db, Metadata(journal_id, sequence), &number);
   if (status.IsIncomplete()) return absl::CancelledError("the backup was stopped");
   if (!status.ok()) return ToAbsl(status, directory_);
   rocksdb::BackupInfo info;
@@ -193,7 +240,6 @@ absl::Status Backups::Prepare(const std::string& journal_id) const {
   if (absl::Status status = MakeOwnDirectory(directory_); !status.ok()) return status;
   absl::StatusOr<std::vector<Backup>> before = List();
   if (!before.ok()) return before.status();
-  std::erase_if(*before, [](const Backup& backup) { return backup.damaged; });
   return CheckJournal(directory_, *before, journal_id);
 }
 
@@ -226,15 +272,16 @@ absl::StatusOr<std::vector<Backup>> Backups::List() const {
 absl::Status Backups::Verify(uint32_t number) const {
   absl::StatusOr<std::unique_ptr<rocksdb::BackupEngineReadOnly>> engine = OpenReader(directory_);
   if (!engine.ok()) return engine.status();
+  if (absl::Status status = Find(**engine, number, directory_).status(); !status.ok())
+    return status;
   return ToAbsl((*engine)->VerifyBackup(number, /*verify_with_checksum=*/true), directory_);
 }
 
 absl::Status Backups::Restore(uint32_t number, const std::string& data_directory) const {
   absl::StatusOr<std::unique_ptr<rocksdb::BackupEngineReadOnly>> engine = OpenReader(directory_);
   if (!engine.ok()) return engine.status();
-  rocksdb::BackupInfo info;
-  if (const rocksdb::Status status = (*engine)->GetBackupInfo(number, &info); !status.ok())
-    return ToAbsl(status, directory_);
+  const absl::StatusOr<Backup> backup = Find(**engine, number, directory_);
+  if (!backup.ok()) return backup.status();
   if (absl::Status status = CreateDataDirectory(data_directory); !status.ok()) return status;
   {
     absl::StatusOr<DirectoryContent> content = ReadDirectory(data_directory);
@@ -250,6 +297,7 @@ absl::Status Backups::Restore(uint32_t number, const std::string& data_directory
     const rocksdb::Status status =
         (*engine)->RestoreDBFromBackup(rocksdb::RestoreOptions(), number, unfinished, unfinished);
     if (!status.ok()) return ToAbsl(status, directory_);
+    if (absl::Status copied = CheckCopy(unfinished, *backup); !copied.ok()) return copied;
     if (absl::Status moved = MoveUp(unfinished); !moved.ok()) return moved;
   }
   RocksDbJournal::Options options;
