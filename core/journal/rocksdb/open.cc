@@ -131,12 +131,15 @@ rocksdb::Options DatabaseOptions(const RocksDbTable::Options& options, rocksdb::
 // are longer than those of one start.
 std::string DamagedLog(const std::string& directory) {
   constexpr size_t kMaxBytes = 1 << 20;
+  // A log is named by a number.
+  constexpr size_t kMaxDigits = 20;
   const absl::StatusOr<std::string> notes =
       ReadFileUpTo(directory + "/LOG", kMaxBytes, FileKind::kRegular);
   const size_t end = notes.ok() ? notes->rfind(".log: dropping ") : std::string::npos;
   if (end == std::string::npos) return "";
-  const size_t begin = notes->find_last_of(" /\n", end) + 1;
-  return notes->substr(begin, end + 4 - begin);
+  const size_t begin = end == 0 ? 0 : notes->find_last_not_of("0123456789", end - 1) + 1;
+  const bool is_name = begin < end && end - begin <= kMaxDigits;
+  return is_name ? notes->substr(begin, end + 4 - begin) : "";
 }
 
 // Adds to DATA_LOSS where the damage is and what to do about it. Returns other statuses unchanged.

@@ -48,7 +48,7 @@ uint64_t NumberOfIndex(absl::string_view file) {
 }
 
 std::optional<Watermark> FromText(absl::string_view text) {
-  const size_t end = text.find(" crc ");
+  const size_t end = text.rfind(" crc ");
   if (end == absl::string_view::npos) return std::nullopt;
   const std::vector<absl::string_view> words = absl::StrSplit(text, ' ', absl::SkipWhitespace());
   Watermark mark;

@@ -228,6 +228,16 @@ TEST_F(LogEnd, OneWholeSlotOfAWatermarkIsEnough) {
   EXPECT_EQ(fs::file_size(path), size);
 }
 
+TEST_F(LogEnd, AnIdThatLooksLikeTheChecksumsNameIsKept) {
+  Watermark mark;
+  mark.id = "crc";
+  const std::string directory = Copy();
+  ASSERT_OK(WatermarkFile::Create(rocksdb::Env::Default(), directory, mark).status());
+  const auto read = WatermarkFile::Read(rocksdb::Env::Default(), directory).value();
+  ASSERT_TRUE(read.has_value());
+  EXPECT_EQ(read->id, "crc");
+}
+
 TEST_F(LogEnd, NoMoreThanTheTwoSlotsOfAWatermarkIsRead) {
   const auto has_mark = [](const std::string& directory) {
     return WatermarkFile::Read(rocksdb::Env::Default(), directory).value().has_value();

@@ -194,6 +194,16 @@ TEST_F(OnDisk, NoMoreOfALogsNotesIsReadThanOneStartWrites) {
   EXPECT_THAT(refused(1 << 20), ::testing::Not(HasSubstr("000012.log")));
 }
 
+TEST_F(OnDisk, OnlyTheNameOfALogIsRepeatedFromALogsNotes) {
+  fs::remove(home() + "/WATERMARK");
+  for (const std::string& name :
+       {std::string(), std::string("\xff\x01"), std::string(1000, 'x'), std::string(1000, '7')}) {
+    std::ofstream(home() + "/LOG") << name << ".log: dropping 1 bytes\n";
+    EXPECT_THAT(std::string(Open(home()).status().message()),
+                ::testing::Not(HasSubstr(name + ".log")));
+  }
+}
+
 // The way out that docs/journal.md describes.
 TEST_F(OnDisk, WithoutTheDamagedLogAndTheLaterOnesEverythingIsAsItWasBeforeThem) {
   MoveToTable();
