@@ -101,9 +101,10 @@ bool Fleet::WritesAny() const {
   return std::any_of(roles_.begin(), roles_.end(), [](const auto& role) { return role->writes(); });
 }
 
-bool Fleet::WritesNow(uint64_t model_id) {
-  const PartitionRole& role = RoleOf(model_id);
-  return role.writes() && IsInContact(role.stats());
+bool Fleet::WritesNow(const PartitionRole::Stats& stats) const {
+  // Others take over once they have heard nothing for the time-out. It may have been cut off from them one heartbeat
+  // before it read the log last.
+  return stats.writes && stats.since_contact < options_.writer_timeout - options_.heartbeat;
 }
 
 absl::Time Fleet::StateTimeOf(uint64_t model_id) {
@@ -131,7 +132,7 @@ std::vector<PartitionRole::Stats> Fleet::stats() const {
   std::vector<PartitionRole::Stats> stats;
   for (const std::unique_ptr<PartitionRole>& role : roles_) {
     PartitionRole::Stats& one = stats.emplace_back(role->stats());
-    one.writes = one.writes && IsInContact(one);
+    one.writes = WritesNow(one);
   }
   return stats;
 }

@@ -79,9 +79,9 @@ class Fleet {
   Followers& FollowersOf(uint64_t model_id) { return RoleOf(model_id).followers(); }
   // Whether this server writes the model.
   bool Writes(uint64_t model_id) { return RoleOf(model_id).writes(); }
-  // Whether it writes the model as far as is known now: it has read the log to its end lately, where it
-  // would have found the take-over of another server.
-  bool WritesNow(uint64_t model_id);
+  // Whether it writes the model as far as is known now: it has read the log to its end so lately that no other server can
+  // have taken over since, where it would have found an earlier take-over.
+  bool WritesNow(uint64_t model_id) { return WritesNow(RoleOf(model_id).stats()); }
   // Whether it writes any.
   bool WritesAny() const;
   Writer WriterOf(uint64_t model_id) const {
@@ -129,6 +129,7 @@ class Fleet {
   bool is_late() const;
   // Whether the log of a role with these was read to its end lately.
   bool IsInContact(const PartitionRole::Stats& stats) const;
+  bool WritesNow(const PartitionRole::Stats& stats) const;
   PartitionRole& RoleOf(uint64_t model_id) { return *roles_[journal_.PartitionOf(model_id)]; }
   void Announce();
   void SendHeartbeats() ABSL_LOCKS_EXCLUDED(mutex_);

@@ -112,6 +112,8 @@ bool PartitionRole::Read() {
     if (writes() && tail_->epoch() > own_epoch_.load(std::memory_order_relaxed))
       StopWriting(false, WriterChangedError());
   }
+  // An answer that was long on its way says nothing of what has happened since.
+  const Clock::time_point asked = settings_.now();
   const absl::StatusOr<std::vector<SequencedEntry>> entries = tail_->Next(kTurn);
   {
     MutexLock lock(&mutex_);
@@ -132,7 +134,7 @@ bool PartitionRole::Read() {
     begun_ = settings_.now();
   for (const SequencedEntry& entry : *entries) Take(entry);
   MutexLock lock(&mutex_);
-  contact_ = settings_.now();
+  contact_ = asked;
   stats_.pending = tail_->pending();
   if (entries->empty()) {
     if (stats_.pending == 0) lag_.OnLevel();

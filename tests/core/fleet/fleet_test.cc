@@ -25,6 +25,66 @@ class NewerJournal final : public testing::JournalDecorator {
   std::atomic<uint64_t> newer_model = 0;
 };
 
+// A journal that says when a partition's log is read, and when it has been.
+class WatchedJournal final : public testing::JournalDecorator {
+ public:
+  using OnRead = std::function<void(uint32_t partition, bool is_over)>;
+  WatchedJournal(std::shared_ptr<Journal> base, OnRead on_read)
+      : JournalDecorator(std::move(base)), on_read_(std::move(on_read)) {}
+  absl::StatusOr<std::unique_ptr<JournalTail>> Tail(uint32_t partition, uint64_t after) override {
+    absl::StatusOr<std::unique_ptr<JournalTail>> tail = JournalDecorator::Tail(partition, after);
+    if (!tail.ok()) return tail;
+    return std::make_unique<WatchedTail>(*std::move(tail), partition, on_read_);
+  }
+
+ private:
+  class WatchedTail final : public JournalTail {
+   public:
+    WatchedTail(std::unique_ptr<JournalTail> base, uint32_t partition, OnRead on_read)
+        : base_(std::move(base)), partition_(partition), on_read_(std::move(on_read)) {}
+    absl::StatusOr<std::vector<SequencedEntry>> Next(absl::Duration timeout) override {
+      on_read_(partition_, /*is_over=*/false);
+      absl::StatusOr<std::vector<SequencedEntry>> entries = base_->Next(timeout);
+      on_read_(partition_, /*is_over=*/true);
+      return entries;
+    }
+    int64_t epoch() const override { return base_->epoch(); }
+    uint64_t pending() const override { return base_->pending(); }
+
+   private:
+    const std::unique_ptr<JournalTail> base_;
+    const uint32_t partition_;
+    const OnRead on_read_;
+  };
+
+  const OnRead on_read_;
+};
+
+TEST_F(FleetTest, AServerIsInContactSinceItAskedAndNotSinceAnAnswerThatWasLongOnItsWay) {
+  constexpr int kSteps = 200;
+  enum class Answer { kSoon, kOnItsWay, kThere, kSeen };
+  std::atomic<Answer> answer = Answer::kSoon;
+  absl::Duration since_contact;
+  Store* store = nullptr;
+  const auto on_read = [&](uint32_t partition, bool is_over) {
+    if (partition != 0) return;
+    if (is_over && answer == Answer::kOnItsWay) {
+      steps_ += kSteps;
+      answer = Answer::kThere;
+    } else if (!is_over && answer == Answer::kThere) {
+      since_contact = store->fleet()->stats()[0].since_contact;
+      answer = Answer::kSeen;
+    }
+  };
+  servers_.reserve(8);
+  store = Start(std::make_unique<WatchedJournal>(journal_.OpenAgain(), on_read)).store.get();
+  PassUntil([&] { return WrittenOnce(); });
+  answer = Answer::kOnItsWay;
+  PassUntil([&] { return answer == Answer::kSeen; });
+  EXPECT_GE(since_contact, kSteps * kStep);
+  servers_.clear();
+}
+
 TEST_F(FleetTest, AServerThatIsNotTheWriterLearnsNothing) {
   // The writer stays the writer.
   fleet_options_.settle_time = absl::Hours(1);
@@ -70,8 +130,9 @@ TEST_F(FleetTest, AWriterThatStoodStillWhileAnotherTookOverWritesNothing) {
     }
     return false;
   });
-  // It does not know, and goes on with what it was about to write.
+  // It does not know, does not say that it still writes, and goes on with what it was about to write.
   EXPECT_TRUE(old->store->fleet()->Writes(IdOf("models/m")));
+  EXPECT_FALSE(old->store->fleet()->WritesNow(IdOf("models/m")));
   EXPECT_FALSE(SendMessage(*old->store, "models/m", Space::kDense, messages[half]).status.ok());
   old->journal->Continue();
   for (size_t i = half; i < messages.size(); ++i)

@@ -74,7 +74,7 @@ TEST_F(LateServersTest, AWriterIsNotTakenForDeadByAServerThatCouldNotHearIt) {
   PassUntil([&] { return stats().since_contact > 2 * fleet_options_.writer_timeout; });
   // It reads the log before it hears of the writer.
   away.journal->Mend();
-  PassUntil([&] { return stats().since_contact < kStep; });
+  PassUntil([&] { return stats().since_contact < fleet_options_.writer_timeout; });
   for (int i = 0; i < 10; ++i) Pass();
   away.journal->Deafen(false);
   for (int i = 0; i < 10; ++i) Pass();
