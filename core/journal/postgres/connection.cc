@@ -82,12 +82,20 @@ void Connection::OnNotice(void* self, const PGresult* notice) {
 
 absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(const std::string& settings,
                                                              int wake) {
-  // What the settings do not say. Keys of later entries count.
-  const char* const keys[] = {
-      "application_name",     "connect_timeout", "keepalives_idle", "tcp_user_timeout",
-      "target_session_attrs", "client_encoding", "dbname",          nullptr};
-  const char* const values[] = {"perceptrond",    "5",    "5", "10000", "read-write", "UTF8",
-                                settings.c_str(), nullptr};
+  // What the settings do not say. Keys of later entries count. The time-out is of what is sent, and of keepalives: also
+  // where the server has all of a commit, and is gone before it answers, the connection breaks.
+  const char* const keys[] = {"application_name",
+                              "connect_timeout",
+                              "keepalives_idle",
+                              "keepalives_interval",
+                              "keepalives_count",
+                              "tcp_user_timeout",
+                              "target_session_attrs",
+                              "client_encoding",
+                              "dbname",
+                              nullptr};
+  const char* const values[] = {
+      "perceptrond", "5", "5", "2", "3", "10000", "read-write", "UTF8", settings.c_str(), nullptr};
   PGconn* const made = PQconnectdbParams(keys, values, /*expand_dbname=*/1);
   if (made == nullptr) return absl::ResourceExhaustedError("no memory for a connection");
   std::unique_ptr<Connection> connection(new Connection(made, wake));

@@ -57,6 +57,21 @@ INSTANTIATE_TEST_SUITE_P(Homes, Openers,
                                                       }}),
                          [](const auto& info) { return info.param.name; });
 
+TEST(ConnectionTest, OneThatOnlyWaitsNoticesSoonThatItsServerIsGone) {
+  const auto connection = postgres::Connection::Open(Server().connection(), -1);
+  ASSERT_OK(connection.status());
+  PQconninfoOption* const settings = PQconninfo((*connection)->get());
+  const auto seconds = [&](absl::string_view name) {
+    for (const PQconninfoOption* one = settings; one->keyword != nullptr; ++one)
+      if (name == one->keyword && one->val != nullptr) return std::stoi(one->val);
+    return 3600;
+  };
+  EXPECT_LE(
+      seconds("keepalives_idle") + seconds("keepalives_interval") * seconds("keepalives_count"),
+      15);
+  PQconninfoFree(settings);
+}
+
 TEST(PostgresTableTest, ADatabaseWithoutTheSchemaIsNotChangedByAReader) {
   PostgresTable::Options options;
   options.connection = Server().connection();
