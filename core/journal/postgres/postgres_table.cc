@@ -489,14 +489,14 @@ void PostgresTable::Listen(std::function<void(absl::string_view)> listener) {
 void PostgresTable::Link() {
   NameThisThread("postgres-link");
   std::unique_ptr<Connection> connection;
-  bool is_lost = false;
+  absl::Status lost;
   const auto lose = [&](const absl::Status& why) {
     connection.reset();
     {
       MutexLock lock(&mutex_);
       if (stopping_) return;
     }
-    if (!std::exchange(is_lost, true) && options_.on_lost != nullptr) options_.on_lost(why);
+    if (std::exchange(lost, why) != why && options_.on_lost != nullptr) options_.on_lost(why);
   };
   absl::Time looked = absl::InfinitePast();
   while (true) {
@@ -515,7 +515,8 @@ void PostgresTable::Link() {
         lose(made.status());
       } else {
         connection = *std::move(made);
-        if (std::exchange(is_lost, false) && options_.on_found != nullptr) options_.on_found();
+        if (!std::exchange(lost, absl::OkStatus()).ok() && options_.on_found != nullptr)
+          options_.on_found();
         for (const char* channel : {"_commits", "_news"})
           connection->Run(absl::StrCat("LISTEN ", options_.schema, channel).c_str()).IgnoreError();
         connection->Run("SET synchronous_commit = off").IgnoreError();

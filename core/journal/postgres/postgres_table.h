@@ -46,7 +46,8 @@ class PostgresTable final : public Table {
     size_t connections = 8;
     // Between two looks at what nobody announced.
     absl::Duration poll_interval = absl::Milliseconds(250);
-    // The database cannot be reached, for this reason; and it can again. On a thread of the table. May be null.
+    // The database cannot be reached, for this reason, or now for another one; and it can again. On a thread of the table.
+    // May be null.
     std::function<void(const absl::Status& why)> on_lost;
     std::function<void()> on_found;
   };

@@ -136,6 +136,50 @@ TEST(PostgresTableTest, ANewOneThatWouldWaitForAStandbyForEverSaysSo) {
   }
 }
 
+TEST(PostgresTableTest, ADatabaseThatTakesNoMoreConnectionsIsLostForThatReasonAndIsFoundAgain) {
+  testing::PostgresServer server;
+  const auto connection = postgres::Connection::Open(server.connection(), -1);
+  ASSERT_OK(connection.status());
+  for (const char* sql : {"CREATE ROLE fleet LOGIN", "GRANT CREATE ON DATABASE postgres TO fleet"})
+    ASSERT_OK((*connection)->Run(sql).status());
+  Mutex mutex;
+  std::vector<std::string> heard;
+  const auto hear = [&](absl::string_view what) {
+    MutexLock lock(&mutex);
+    heard.emplace_back(what);
+  };
+  const auto has_heard = [&](absl::string_view what) {
+    MutexLock lock(&mutex);
+    return std::any_of(heard.begin(), heard.end(),
+                       [&](const auto& one) { return absl::StrContains(one, what); });
+  };
+  PostgresTable::Options options;
+  options.connection = absl::StrCat(server.connection(), " user=fleet");
+  options.on_lost = [&](const absl::Status& why) { hear(why.message()); };
+  options.on_found = [&] { hear("found"); };
+  const auto table = PostgresTable::Open(options);
+  ASSERT_OK(table.status());
+  const TableChange change{.puts = {{"m/a", ""}}};
+  ASSERT_OK((*table)->Commit(change, true).status());
+  ASSERT_OK((*connection)->Run("ALTER ROLE fleet CONNECTION LIMIT 0").status());
+  testing::WaitUntil([&] {
+    const auto ended = (*connection)
+                           ->Run(
+                               "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                               "WHERE usename = 'fleet'");
+    return ended.ok() && PQntuples(ended->get()) == 0 && has_heard("too many connections");
+  });
+  // A connection that was there before breaks within a commit.
+  testing::WaitUntil([&] {
+    return absl::StrContains((*table)->Commit(change, true).status().message(),
+                             "too many connections");
+  });
+  EXPECT_FALSE(has_heard("found"));
+  ASSERT_OK((*connection)->Run("ALTER ROLE fleet CONNECTION LIMIT -1").status());
+  testing::WaitUntil([&] { return has_heard("found"); });
+  testing::WaitUntil([&] { return (*table)->Commit(change, true).ok(); });
+}
+
 TEST(PostgresTableTest, NothingWaitsOnceItIsClosed) {
   testing::PostgresServer server;
   PostgresTable::Options options;
