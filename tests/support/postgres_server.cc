@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <pwd.h>
 #include <sys/prctl.h>
+#include <sys/shm.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -98,7 +99,7 @@ void PostgresServer::Start() {
   pid_ = Run(directory_.path(),
              {"postgres", "-D", directory_.path() + "/data", "-k", directory_.path(), "-c",
               "listen_addresses=", "-c", "max_connections=200", "-c", "shared_buffers=16MB", "-c",
-              // A segment of the system would outlive a server that is killed.
+              // Other memory would outlive a server that is killed.
               "dynamic_shared_memory_type=mmap"});
   const int ended = static_cast<int>(syscall(SYS_pidfd_open, pid_, 0));
   pollfd waits[] = {{notices, POLLIN, 0}, {ended, POLLIN, 0}};
@@ -126,6 +127,13 @@ void PostgresServer::Kill() {
   Signal(SIGKILL);
   waitpid(pid_, nullptr, 0);
   pid_ = 0;
+  // The segment that shows that its data is in use outlives its processes. The seventh line of the file has its number.
+  std::ifstream file(directory_.path() + "/data/postmaster.pid");
+  std::string line;
+  for (int i = 0; i < 6; ++i) std::getline(file, line);
+  int64_t key = 0;
+  int segment = 0;
+  if (file >> key >> segment) shmctl(segment, IPC_RMID, nullptr);
 }
 
 void PostgresServer::Pause() { Signal(SIGSTOP); }
