@@ -332,6 +332,11 @@ absl::Status Recover(StoredModel& stored, ModelCore& core) {
                                             state->revision, ", but its counters at ",
                                             committed.report().updates()));
   }
+  if (committed.undone_updates() > committed.report().updates() ||
+      committed.undone_examples() > committed.report().examples()) {
+    return absl::DataLossError(absl::StrCat("the counters of \"", core.name,
+                                            "\" have more updates or examples undone than made"));
+  }
   core.ledger.stored_examples().FinishRecovery(
       committed.report().examples() == 0 || committed.sample_complete(), committed.sampled());
   *Guarded<JournalUse>::Writer(core.journal_use) = use;

@@ -41,6 +41,8 @@ std::shared_ptr<grpc::Channel> WriterCalls::ChannelTo(const std::string& address
   if (channel == nullptr) {
     grpc::ChannelArguments arguments;
     arguments.SetMaxReceiveMessageSize(static_cast<int>(max_answer_bytes_));
+    // A proxy of the environment is for other networks than the fleet's.
+    arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
     // Other servers compress nothing.
     arguments.SetInt(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
     arguments.SetMaxSendMessageSize(TransportMessageBytes(max_message_bytes_));

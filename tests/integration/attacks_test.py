@@ -424,10 +424,17 @@ def reset_request(stream):
         attacks.DATA, 0, stream, UNFINISHED[:16000]) + frame(attacks.RST_STREAM, 0, stream, b"\0\0\0\x08")
 
 
+def resets_beside_a_call(connection, seconds):
+    """Until gRPC hands them over they look like a part of the open call's message."""
+    connection.open_stream(LEARN_STREAM)
+    calls_of(reset_request)(connection, seconds)
+
+
 FLOODS = {
     "resets": attacks.rapid_reset,
     "resets_of_streams": lambda *given: attacks.rapid_reset(*given, path=LEARN_STREAM),
     "resets_of_requests": calls_of(reset_request),
+    "resets_of_requests_beside_a_call": resets_beside_a_call,
     "continuations": attacks.continuation_flood,
     "small_continuations": attacks.small_continuation_flood,
     "settings": attacks.settings_flood,

@@ -17,16 +17,33 @@
 namespace perceptrond::testing {
 namespace {
 
+// Servers call each other, and no proxy that the environment names, which here answers nobody.
+std::vector<std::string> Environment() {
+  std::vector<std::string> variables = {"http_proxy=http://127.0.0.1:9"};
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const std::string name = std::string(*variable).substr(0, std::string(*variable).find('='));
+    if (!absl::EndsWithIgnoreCase(name, "_proxy")) variables.emplace_back(*variable);
+  }
+  return variables;
+}
+
+std::vector<char*> Pointers(const std::vector<std::string>& strings) {
+  std::vector<char*> pointers;
+  for (const std::string& one : strings) pointers.push_back(const_cast<char*>(one.c_str()));
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
 pid_t Spawn(const std::vector<std::string>& command, int log) {
-  std::vector<char*> argv;
-  for (const std::string& arg : command) argv.push_back(const_cast<char*>(arg.c_str()));
-  argv.push_back(nullptr);
+  const std::vector<char*> argv = Pointers(command);
+  const std::vector<std::string> environment = Environment();
+  const std::vector<char*> variables = Pointers(environment);
   const pid_t pid = fork();
   if (pid != 0) return pid;
   // Should the parent abort, its servers go too.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   dup2(log, STDERR_FILENO);
-  execv(argv[0], argv.data());
+  execve(argv[0], argv.data(), variables.data());
   _exit(127);
 }
 

@@ -206,6 +206,14 @@ TEST_F(HistoryTest, AFileWithTheRightChecksumIsReadAsOneOfAStranger) {
        [](auto&, ModelFileFrame& counters, auto&, auto&) {
          counters.mutable_counters()->mutable_report()->set_examples(~uint64_t{0});
        }},
+      {"more examples undone than seen",
+       [](auto&, ModelFileFrame& counters, auto&, auto&) {
+         counters.mutable_counters()->set_undone_examples(1'000'000);
+       }},
+      {"more updates undone than made",
+       [](auto&, ModelFileFrame& counters, auto&, auto&) {
+         counters.mutable_counters()->set_undone_updates(1'000'000);
+       }},
       {"offset below 0", [](auto&, auto&, ModelFileFrame& position,
                             auto&) { position.mutable_position()->set_next_offset(-1); }},
       {"offset 2^63 - 1",
