@@ -3,7 +3,7 @@
 
     python3 inputs.py CORPUS FOLDER COUNT
 
-For fuzzers whose coverage differs from run to run, because their program has threads: what libFuzzer makes of it then differs, too.
+For fuzzers whose coverage differs from run to run, because of threads or addresses: what libFuzzer makes of it then differs, too.
 """
 import pathlib
 import random

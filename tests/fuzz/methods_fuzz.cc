@@ -1,4 +1,4 @@
-// Every method of every service, over a connection to a whole server in this process, with an access
+// Every method of every service, health and reflection among them, over a connection to a whole server in this process, with an access
 // file. An input is a program of up to eight calls: each chooses the method, the caller and up to
 // three messages, which are valid requests after changes (tests/fuzz/message_mutator.h), or with any
 // bytes appended, which Protobuf takes for more fields. Page tokens and files are changed too, and
@@ -8,6 +8,7 @@
 // when it is loaded from the journal, and can be deleted.
 #include <google/protobuf/arena.h>
 #include <google/protobuf/descriptor.h>
+#include <google/protobuf/descriptor.pb.h>
 #include <google/protobuf/empty.pb.h>
 #include <google/protobuf/message.h>
 #include <google/protobuf/text_format.h>
@@ -32,6 +33,8 @@
 #include "core/settings/settings.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
+#include "grpc/health/v1/health.pb.h"
+#include "grpc/reflection/v1alpha/reflection.pb.h"
 #include "perceptron/v1/alias_service.pb.h"
 #include "perceptron/v1/history_service.pb.h"
 #include "perceptron/v1/learning_service.pb.h"
@@ -50,6 +53,7 @@
 namespace {
 
 namespace oip = ::inference;
+namespace reflection = ::grpc::reflection::v1alpha;
 namespace v1 = ::perceptron::v1;
 using google::protobuf::DynamicCastToGenerated;
 using google::protobuf::Message;
@@ -80,6 +84,14 @@ constexpr char kRows[] =
     "examples { named { names: 'a' } label: 1 } "
     "examples { text: 'Free prize, free' label: -1 } examples { text: '' label: 1 }";
 
+// Those of every gRPC server, which name no model.
+constexpr ApiMethod kOtherMethods[] = {
+    {"grpc.health.v1.Health/Check", "", "admin", false, "OK"},
+    {"grpc.health.v1.Health/Watch", "", "admin", false, "OK"},
+    {"grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", "list_services: ''", "admin",
+     false, "OK"},
+};
+
 constexpr char kAdmin[] = "admin-token";
 constexpr char kReader[] = "reader-token";
 
@@ -91,7 +103,8 @@ class Service {
     const auto principal = [](const char* token, const char* role) {
       return absl::StrCat("principal { name: '", token, "' token_sha256: '",
                           perceptrond::FormatDigest(perceptrond::DigestToken(token)),
-                          "' allow { role: ", role, " models: '' } right: HEALTH }\n");
+                          "' allow { role: ", role,
+                          " models: '' } right: HEALTH right: REFLECTION }\n");
     };
     std::ofstream(access) << principal(kAdmin, "ADMIN") << principal(kReader, "READ");
     chmod(access.c_str(), 0600);
@@ -284,6 +297,15 @@ void CheckRaw(const oip::ModelInferRequest& request, const oip::ModelInferRespon
   CheckEqual("answers", answers.at(0), perceptrond::testing::Raw(response).SerializeAsString());
 }
 
+// A finding unless it says something about this request.
+void CheckReflection(const reflection::ServerReflectionResponse& answer) {
+  Check(answer.message_response_case() !=
+        reflection::ServerReflectionResponse::MESSAGE_RESPONSE_NOT_SET);
+  Check(!answer.has_error_response() || !answer.error_response().error_message().empty());
+  for (const std::string& file : answer.file_descriptor_response().file_descriptor_proto())
+    Check(google::protobuf::FileDescriptorProto().ParseFromString(file));
+}
+
 // A finding unless the figures of an answer fit together.
 void CheckAnswer(const std::string& request, const Message& answer) {
   if (const auto* const learned = DynamicCastToGenerated<v1::LearnResponse>(&answer))
@@ -292,6 +314,9 @@ void CheckAnswer(const std::string& request, const Message& answer) {
     for (const v1::LearnResult& result : stream->results()) CheckFigures(result);
   if (const auto* const predicted = DynamicCastToGenerated<v1::PredictResponse>(&answer))
     CheckFigures(*predicted);
+  if (const auto* const told =
+          DynamicCastToGenerated<reflection::ServerReflectionResponse>(&answer))
+    CheckReflection(*told);
   oip::ModelInferRequest asked;
   if (const auto* const inferred = DynamicCastToGenerated<oip::ModelInferResponse>(&answer))
     if (asked.ParseFromString(request)) CheckRaw(asked, *inferred);
@@ -302,9 +327,27 @@ class Program {
  public:
   Program()
       : seen_{"models/a", "models/b", "models/c", "aliases/x"}, mutator_(seen_, kMostMessageBytes) {
-    for (const char* text :
-         {"", "models/none", "models/", "a", "x", "new", "models/new", "k", "1.2", "*",
-          "description", "values", "indices", "FP32", "BYTES", "no", "yes"})
+    for (const char* text : {"",
+                             "models/none",
+                             "models/",
+                             "a",
+                             "x",
+                             "new",
+                             "models/new",
+                             "k",
+                             "1.2",
+                             "*",
+                             "description",
+                             "values",
+                             "indices",
+                             "FP32",
+                             "BYTES",
+                             "no",
+                             "yes",
+                             "perceptron.v1.LearningService",
+                             "perceptron/v1/model.proto",
+                             "perceptron.v1.figure",
+                             "google.protobuf.FieldOptions"})
       seen_.emplace_back(text);
     seen_.emplace_back(1 << 16, 'x');
     mutator_.SetMakeBytes([this](FuzzInput& input) { return MakeBytes(input); });
@@ -443,7 +486,10 @@ class Program {
   }
 
   void CallOne(FuzzInput& input) {
-    const ApiMethod& method = kApiMethods[input.Below(std::size(kApiMethods))];
+    const size_t chosen = input.Below(std::size(kApiMethods) + std::size(kOtherMethods));
+    const ApiMethod& method = chosen < std::size(kApiMethods)
+                                  ? kApiMethods[chosen]
+                                  : kOtherMethods[chosen - std::size(kApiMethods)];
     const MethodDescriptor& type = Find(method);
     const std::string token = input.Below(8) == 7 ? kReader : kAdmin;
     constexpr const char* kNames[] = {"models/a", "models/b", "models/c", "models/new"};
