@@ -454,8 +454,18 @@ uint64_t PostgresTable::AwaitCommit(uint64_t seen, absl::Duration timeout) {
     return commits_ > seen || stopping_;
   };
   MutexLock lock(&mutex_);
-  mutex_.AwaitWithTimeout(absl::Condition(&has_more), timeout);
-  return commits_;
+  const absl::Time deadline = absl::Now() + timeout;
+  while (true) {
+    const absl::Time now = absl::Now();
+    // The notice of a commit may be lost, or the thread that hears it be waiting for the database.
+    if (now - looked_ >= options_.poll_interval) {
+      ++commits_;
+      looked_ = now;
+    }
+    if (has_more() || now >= deadline) return commits_;
+    mutex_.AwaitWithTimeout(absl::Condition(&has_more),
+                            std::min(deadline, looked_ + options_.poll_interval) - now);
+  }
 }
 
 void PostgresTable::Close() {
@@ -498,16 +508,10 @@ void PostgresTable::Link() {
     }
     if (std::exchange(lost, why) != why && options_.on_lost != nullptr) options_.on_lost(why);
   };
-  absl::Time looked = absl::InfinitePast();
   while (true) {
     {
       MutexLock lock(&mutex_);
       if (stopping_) return;
-      // The notice of a commit may be lost, so whoever waits looks for itself now and then.
-      if (const absl::Time now = absl::Now(); now - looked >= options_.poll_interval) {
-        ++commits_;
-        looked = now;
-      }
     }
     if (connection == nullptr) {
       absl::StatusOr<std::unique_ptr<Connection>> made = Connect();
@@ -527,9 +531,8 @@ void PostgresTable::Link() {
       if (status.ok() && connection->broken()) status = absl::UnavailableError("it broke");
       if (!status.ok()) lose(status);
     }
-    const absl::Duration wait = connection == nullptr
-                                    ? WithJitter(kReconnect)
-                                    : looked + options_.poll_interval - absl::Now();
+    const absl::Duration wait =
+        connection == nullptr ? WithJitter(kReconnect) : options_.poll_interval;
     pollfd waits[] = {{wake_link_, POLLIN, 0},
                       {connection == nullptr ? -1 : connection->socket(), POLLIN, 0}};
     poll(waits, 2, std::max<int>(1, static_cast<int>(absl::ToInt64Milliseconds(wait))));

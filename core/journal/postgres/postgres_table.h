@@ -121,6 +121,8 @@ class PostgresTable final : public Table {
   Pool frozen_pool_;
   Mutex mutex_;
   uint64_t commits_ ABSL_GUARDED_BY(mutex_) = 0;
+  // When one was last counted that nobody announced.
+  absl::Time looked_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
   bool has_committed_ ABSL_GUARDED_BY(mutex_) = false;
   std::deque<std::string> outgoing_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;

@@ -1,5 +1,6 @@
 // The journal in PostgreSQL: what every home must do, and that several servers may open it.
 #include "absl/strings/match.h"
+#include "absl/synchronization/notification.h"
 #include "core/journal/postgres/postgres_table.h"
 #include "core/journal/table_journal.h"
 #include "core/journal/table_keys.h"
@@ -159,7 +160,8 @@ TEST(PostgresTableTest, ADatabaseThatTakesNoMoreConnectionsIsLostForThatReasonAn
   options.on_found = [&] { hear("found"); };
   const auto table = PostgresTable::Open(options);
   ASSERT_OK(table.status());
-  const TableChange change{.puts = {{"m/a", ""}}};
+  TableChange change;
+  change.puts.push_back({"m/a", ""});
   ASSERT_OK((*table)->Commit(change, true).status());
   ASSERT_OK((*connection)->Run("ALTER ROLE fleet CONNECTION LIMIT 0").status());
   testing::WaitUntil([&] {
@@ -178,6 +180,31 @@ TEST(PostgresTableTest, ADatabaseThatTakesNoMoreConnectionsIsLostForThatReasonAn
   ASSERT_OK((*connection)->Run("ALTER ROLE fleet CONNECTION LIMIT -1").status());
   testing::WaitUntil([&] { return has_heard("found"); });
   testing::WaitUntil([&] { return (*table)->Commit(change, true).ok(); });
+}
+
+TEST(PostgresTableTest, WhoFollowsItLooksForCommitsAlsoWhileItsThreadWaits) {
+  PostgresTable::Options options;
+  options.connection = Server().connection();
+  options.schema = NewSchema();
+  const auto table = PostgresTable::Open(options);
+  ASSERT_OK(table.status());
+  const auto other = PostgresTable::Open(options);
+  ASSERT_OK(other.status());
+  absl::Notification waits;
+  absl::Notification ends;
+  (*table)->Listen([&](absl::string_view) {
+    if (waits.HasBeenNotified()) return;
+    waits.Notify();
+    ends.WaitForNotification();
+  });
+  // One that nobody listens to yet is lost.
+  testing::WaitUntil([&] { return (*other)->Announce("x").ok() && waits.HasBeenNotified(); });
+  uint64_t seen = (*table)->AwaitCommit(0, absl::ZeroDuration());
+  for (int i = 0; i < 3; ++i) {
+    const uint64_t last = seen;
+    testing::WaitUntil([&] { return (seen = (*table)->AwaitCommit(last, absl::Hours(1))) > last; });
+  }
+  ends.Notify();
 }
 
 TEST(PostgresTableTest, NothingWaitsOnceItIsClosed) {
