@@ -269,18 +269,55 @@ absl::StatusOr<uint64_t> TableJournal::LastSequence(uint32_t number) {
   return head->sequence();
 }
 
+absl::StatusOr<storage::PartitionHead> TableJournal::HeadAfter(uint64_t commits,
+                                                               uint64_t reads_before,
+                                                               uint32_t number) {
+  const uint64_t reads = head_reads_;
+  MutexLock lock(&heads_mutex_);
+  // An error is that of those alone who waited for the read.
+  if (commits > heads_after_ || head_reads_ == reads_before ||
+      (!heads_.ok() && reads == head_reads_)) {
+    heads_after_ = table_->AwaitCommit(0, absl::ZeroDuration());
+    std::vector<storage::PartitionHead> heads(partition_count_ + 1);
+    const std::string begin = table_keys::Head(0);
+    absl::Status parsed;
+    absl::Status status =
+        table_->Scan({begin, table_keys::Head(partition_count_ + 1)},
+                     [&](absl::string_view key, absl::string_view value) {
+                       const uint64_t read = table_keys::ReadNumber(key.substr(begin.size() - 8));
+                       parsed = ParseStored(value, heads.at(read), "the end of a partition");
+                       return parsed.ok();
+                     });
+    if (status.ok()) status = parsed;
+    if (status.ok()) {
+      heads_ = std::move(heads);
+    } else {
+      heads_ = status;
+    }
+    ++head_reads_;
+  }
+  if (!heads_.ok()) return heads_.status();
+  return heads_->at(number);
+}
+
 class TableJournal::PartitionTail final : public JournalTail {
  public:
-  PartitionTail(Table& table, uint32_t number, uint64_t after, std::optional<std::string> hash,
-                int64_t epoch)
-      : table_(table), number_(number), read_(after), hash_(std::move(hash)), epoch_(epoch) {}
+  PartitionTail(TableJournal& journal, uint32_t number, uint64_t after,
+                std::optional<std::string> hash, int64_t epoch)
+      : journal_(journal),
+        table_(*journal.table_),
+        number_(number),
+        read_(after),
+        hash_(std::move(hash)),
+        epoch_(epoch),
+        opened_after_(journal.HeadReads()) {}
 
   absl::StatusOr<std::vector<SequencedEntry>> Next(absl::Duration timeout) override {
     const absl::Time deadline = absl::Now() + timeout;
     while (true) {
       const uint64_t commits = table_.AwaitCommit(0, absl::ZeroDuration());
       if (commits > seen_) {
-        absl::StatusOr<std::vector<SequencedEntry>> entries = Read();
+        absl::StatusOr<std::vector<SequencedEntry>> entries = Read(commits);
         if (!entries.ok() || !entries->empty()) return entries;
         // What was committed while it was read is looked for again.
         seen_ = commits;
@@ -294,21 +331,29 @@ class TableJournal::PartitionTail final : public JournalTail {
   uint64_t pending() const override { return pending_; }
 
  private:
-  absl::StatusOr<std::vector<SequencedEntry>> Read() {
+  absl::StatusOr<std::vector<SequencedEntry>> Read(uint64_t commits) {
+    const absl::StatusOr<storage::PartitionHead> head =
+        journal_.HeadAfter(commits, opened_after_, number_);
+    if (!head.ok()) return head.status();
+    pending_ = 0;
     std::vector<SequencedEntry> entries;
+    if (head->sequence() < read_ ||
+        (head->sequence() == read_ && hash_.has_value() && *hash_ != head->hash()))
+      return OfAnotherLog();
+    if (head->sequence() == read_) return entries;
+    const absl::Status dropped =
+        absl::OutOfRangeError(absl::StrCat("entries after ", read_, " are no longer held"));
     absl::Status failed;
     size_t bytes = 0;
     std::optional<std::string> hash = hash_;
     const std::string begin = table_keys::Entry(number_, read_ + 1);
-    const KeyRange range{begin, table_keys::Entry(number_, UINT64_MAX)};
+    // Not beyond that end: the next one that is asked for may have been read before.
+    const KeyRange range{begin, table_keys::Entry(number_, head->sequence() + 1)};
     absl::Status status = table_.Scan(range, [&](absl::string_view key, absl::string_view value) {
       storage::LogEntry held;
       const uint64_t sequence = table_keys::ReadNumber(key.substr(begin.size() - 8));
-      failed = sequence == read_ + entries.size() + 1
-                   ? table_rows::ParseEntry(value, held, hash)
-                   : absl::OutOfRangeError(absl::StrCat("entries after ", read_ + entries.size(),
-                                                        " are no longer held, that of ", sequence,
-                                                        " is"));
+      failed = sequence == read_ + entries.size() + 1 ? table_rows::ParseEntry(value, held, hash)
+                                                      : dropped;
       if (!failed.ok()) return false;
       bytes += value.size();
       entries.push_back(ToEntry(sequence, std::move(held)));
@@ -316,30 +361,13 @@ class TableJournal::PartitionTail final : public JournalTail {
     });
     if (status.ok()) status = failed;
     if (!status.ok()) return status;
-    if (entries.empty()) {
-      status = CheckHeld();
-      if (!status.ok()) return status;
-    } else {
-      read_ = entries.back().sequence;
-      hash_ = std::move(hash);
-      epoch_ = entries.back().epoch;
-    }
-    pending_ = 0;
-    if (bytes >= kMostEntryBytesAtOnce) {
-      const absl::StatusOr<storage::PartitionHead> head = ReadHead(table_, number_);
-      if (head.ok() && head->sequence() > read_) pending_ = head->sequence() - read_;
-    }
+    // All may have been dropped.
+    if (entries.empty()) return dropped;
+    read_ = entries.back().sequence;
+    hash_ = std::move(hash);
+    epoch_ = entries.back().epoch;
+    if (head->sequence() > read_) pending_ = head->sequence() - read_;
     return entries;
-  }
-  // All entries may have been dropped; or the log is another one, whose entry of this number was not read.
-  absl::Status CheckHeld() {
-    const absl::StatusOr<storage::PartitionHead> head = ReadHead(table_, number_);
-    if (!head.ok()) return head.status();
-    if (head->sequence() < read_ ||
-        (head->sequence() == read_ && hash_.has_value() && *hash_ != head->hash()))
-      return OfAnotherLog();
-    if (head->sequence() == read_ || head->first_held() <= read_ + 1) return absl::OkStatus();
-    return absl::OutOfRangeError(absl::StrCat("entries after ", read_, " are no longer held"));
   }
   static SequencedEntry ToEntry(uint64_t sequence, storage::LogEntry held) {
     SequencedEntry entry;
@@ -357,6 +385,7 @@ class TableJournal::PartitionTail final : public JournalTail {
     return entry;
   }
 
+  TableJournal& journal_;
   Table& table_;
   const uint32_t number_;
   uint64_t read_;
@@ -365,6 +394,8 @@ class TableJournal::PartitionTail final : public JournalTail {
   // The table's commits before the last read that found nothing.
   uint64_t seen_ = 0;
   int64_t epoch_;
+  // The reads of ends before it was opened, which may be older than where it began.
+  const uint64_t opened_after_;
   uint64_t pending_ = 0;
 };
 
@@ -383,7 +414,7 @@ absl::StatusOr<std::unique_ptr<JournalTail>> TableJournal::Tail(uint32_t number,
     if (!last.ok()) return last.status();
     if (last->has_value()) hash = (*last)->substr(0, kHashBytes);
   }
-  return std::make_unique<PartitionTail>(*table_, number, after, std::move(hash), head->epoch());
+  return std::make_unique<PartitionTail>(*this, number, after, std::move(hash), head->epoch());
 }
 
 absl::Status TableJournal::Verify() {

@@ -194,6 +194,16 @@ class TableJournal : public Journal {
                         TableChange& change);
   absl::Status HoldEntry(uint32_t number, const google::protobuf::MessageLite& entry,
                          storage::PartitionHead& next, TableChange& change);
+  // A partition's head after so many of the table's commits, or more, and after the reads of heads that there were before:
+  // of all that ask, one reads all heads.
+  absl::StatusOr<storage::PartitionHead> HeadAfter(uint64_t commits, uint64_t reads_before,
+                                                   uint32_t number)
+      ABSL_LOCKS_EXCLUDED(heads_mutex_);
+  // Waits for one that is being made.
+  uint64_t HeadReads() ABSL_LOCKS_EXCLUDED(heads_mutex_) {
+    MutexLock lock(&heads_mutex_);
+    return head_reads_;
+  }
   // Drops the oldest entries that are too many.
   absl::Status DropEntries(uint32_t number, storage::PartitionHead& next, TableChange& change);
   // Of the entries, those of models that exist.
@@ -245,6 +255,13 @@ class TableJournal : public Journal {
   std::string history_id_;
   // By number; the last is of the names.
   std::vector<std::unique_ptr<Partition>> partitions_;
+
+  // Held while heads are read, which others wait for.
+  Mutex heads_mutex_;
+  uint64_t heads_after_ ABSL_GUARDED_BY(heads_mutex_) = 0;
+  absl::StatusOr<std::vector<storage::PartitionHead>> heads_ ABSL_GUARDED_BY(heads_mutex_);
+  // Changed under heads_mutex_.
+  std::atomic<uint64_t> head_reads_ = 0;
 
   // Held by each change of names. Before Partition::mutex.
   Mutex names_mutex_;

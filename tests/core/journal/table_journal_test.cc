@@ -46,6 +46,7 @@ class TestTable final : public Table {
     // Waits for commits without end.
     std::atomic<bool> is_patient = false;
     std::atomic<int> waits = 0;
+    std::atomic<int> scans = 0;
     std::shared_ptr<Table> base() {
       MutexLock lock(&mutex);
       return table;
@@ -68,6 +69,7 @@ class TestTable final : public Table {
     return control_->base()->Get(key);
   }
   absl::Status Scan(const KeyRange& range, OnRow on_row) override {
+    ++control_->scans;
     if (control_->is_away) return absl::Status(control_->away, "away");
     return control_->base()->Scan(range, on_row);
   }
@@ -609,6 +611,32 @@ TEST(MemoryTableTest, NothingWaitsOnceItIsClosed) {
   std::thread waits([&] { table.AwaitCommit(UINT64_MAX, absl::InfiniteDuration()); });
   table.Close();
   waits.join();
+}
+
+TEST_F(TableJournalTest, OneReadTellsAllTailsThatTheyAreAtTheEndAndNoErrorStays) {
+  TableJournal::Options options = MakeOptions();
+  options.partitions = 8;
+  control_->FailOver(table_.OpenAgain());
+  const auto journal = *TableJournal::Open(std::make_unique<TestTable>(control_), options);
+  std::vector<std::unique_ptr<JournalTail>> tails;
+  for (uint32_t i = 0; i < options.partitions; ++i)
+    tails.push_back(*journal->Tail(i, journal->LastSequence(i).value()));
+  const auto all_are_at_the_end = [&] {
+    return std::all_of(tails.begin(), tails.end(), [](const auto& tail) {
+      const auto entries = tail->Next(absl::ZeroDuration());
+      return entries.ok() && entries->empty();
+    });
+  };
+  CreateModel(*journal, "a");
+  const int scans = control_->scans;
+  EXPECT_TRUE(all_are_at_the_end());
+  EXPECT_EQ(control_->scans, scans + 1);
+  CreateModel(*journal, "b");
+  control_->is_away = true;
+  for (const auto& tail : tails)
+    EXPECT_TRUE(absl::IsUnavailable(tail->Next(absl::ZeroDuration()).status()));
+  control_->is_away = false;
+  EXPECT_TRUE(all_are_at_the_end());
 }
 
 }  // namespace
