@@ -2,7 +2,7 @@
 # Everything that a release must pass and that is too long for each change. As root. Takes hours.
 #   sh tests/nightly.sh [PART...]
 # The parts, all of them unless some are named: tests (the tests labelled nightly), asan, tsan, fuzz (each fuzzer for two minutes), replay
-# (each rule through twenty scripts of events), faults (a fault at each write to disk; a thousand damages to its files), fleet (each fault of a fleet ten times), soak (ten
+# (each rule through twenty scripts of events), faults (a fault at each write to disk; a thousand damages to its files), fleet (each fault of a fleet ten times, and three with networks that lose packets), soak (ten
 # minutes), aarch64 (the same bits under qemu), container, install, mutation (how many of a hundred planted faults the tests catch; others each day). Replay, faults, fleet and aarch64 need what tests builds in build/. A part
 # that fails does not stop the others; the last lines say which passed.
 set -u
@@ -31,7 +31,10 @@ part() {
       PERCEPTROND_ALL_FAULTS=1 build/bin/storage_faults_test || return
       PERCEPTROND_DAMAGES=1000 build/bin/damage_test
       ;;
-    fleet) sh tests/integration/fleet/run.sh 10 ;;
+    fleet)
+      sh tests/integration/fleet/run.sh 10 || return
+      sh tests/integration/fleet/run.sh 3 --namespaces
+      ;;
     soak) sh tests/soak/run.sh 600 ;;
     aarch64) sh tests/replay/aarch64.sh ;;
     container) python3 tests/deploy/container_test.py ;;

@@ -2,7 +2,7 @@
 (or is refused, or waits), and ends. Then a checker finds that nothing that was acknowledged is lost, nothing is learned twice, and all
 servers have the same bits; after the last one again from the log alone.
 
-    python3 faults_test.py PERCEPTROND [--rounds N] [--only FAULT]...        # needs PostgreSQL 15; as root also a full disk is tried
+    python3 faults_test.py PERCEPTROND [--rounds N] [--namespaces] [--only FAULT]...   # needs PostgreSQL 15; as root also a full disk is tried
 """
 
 import argparse
@@ -15,10 +15,14 @@ import grpc
 
 import checker
 import cluster
+import namespaces
 from clients import ROWS, Load, create, failure_of, learn, learn_once, rows_of
+from postgres import COMMIT_ASKED, COMMIT_DONE, USER
 from processes import logs_on_failure, wait_for
 
 SIZE = cluster.SIZE
+# What PostgreSQL says.
+LIMIT_OF_ROLE, LIMIT_OF_ALL = "too many connections for role", "(too many clients already|remaining connection slots are reserved)"
 
 
 def others(i):
@@ -120,6 +124,69 @@ def database_full(fleet, load):
 
 
 @contextlib.contextmanager
+def starts_without_connection(fleet, load, server, limit, why):
+    """Servers that have connections go on; one that gets none when it starts says so, and serves once it gets some."""
+    fleet.signal(server, signal.SIGKILL)
+    fleet.programs[server].process.wait(60)
+    # Its connections have ended then.
+    load.await_progress()
+    with limit():
+        yield
+        await_reason = fleet.next_line(server, f"the journal cannot be opened yet.*{why}")
+        fleet.launch(server)
+        await_reason()
+    fleet.await_serving(server)
+
+
+@contextlib.contextmanager
+def connections_ended(fleet, load):
+    """All servers lose their connections, and get no others: they say why."""
+    primary = fleet.database.primary
+    reasons = [fleet.next_line(i, f"the database cannot be reached.*{LIMIT_OF_ROLE}") for i in range(SIZE)]
+    with primary.limited():
+        ended = f"SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE usename = '{USER}'"
+        wait_for("no server is connected", lambda: primary.ask(ended) == "0")
+        yield
+        for await_reason in reasons:
+            await_reason()
+
+
+@contextlib.contextmanager
+def commits_broken(fleet, load, **end):
+    """The connection of a COMMIT breaks, and then also those of the commits by which the writer finds out what became of it."""
+    for count in (1, 1, 3):
+        for _ in range(count):
+            for way in fleet.database_ways:
+                way.end_before(**end)
+            wait_for("a connection breaks", lambda: any(way.has_ended for way in fleet.database_ways))
+        fleet.heal()
+        load.await_progress()
+    yield
+
+
+@contextlib.contextmanager
+def waits_ended(fleet, load):
+    """No standby has what is committed, and backends end, or give up, while they wait for one."""
+    for standby in fleet.database.standbys:
+        standby.pause()
+    try:
+        for end in 2 * ("pg_terminate_backend", "pg_cancel_backend"):
+            waiting = f"SELECT bool_or({end}(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+            wait_for("a COMMIT waits for a standby", lambda: fleet.database.primary.ask(waiting) == "t")
+        yield
+    finally:
+        for standby in fleet.database.standbys:
+            standby.resume()
+
+
+@contextlib.contextmanager
+def disconnected(fleet, load, host):
+    host.disconnect()
+    yield
+    host.connect()
+
+
+@contextlib.contextmanager
 def primary_killed(fleet, load):
     fleet.database.primary.kill()
     old = fleet.database.promote()
@@ -136,6 +203,18 @@ def primary_isolated(fleet, load):
     load.await_reads()
     old.kill()
     yield
+    fleet.database.join(old)
+
+
+@contextlib.contextmanager
+def primary_disconnected(fleet, load):
+    """Nothing tells the servers that their connections have no other end, until it is back."""
+    fleet.database.primary.host.disconnect()
+    old = fleet.database.promote()
+    yield
+    old.host.connect()
+    load.await_reads()
+    old.kill()
     fleet.database.join(old)
 
 
@@ -187,6 +266,11 @@ FAULTS = {
     "PostgreSQL is killed": (is_refused, lambda fleet, load, writer: database_killed(fleet, load)),
     "PostgreSQL is killed and starts again": (goes_on, lambda fleet, load, writer: database_restarted(fleet, load)),
     "PostgreSQL stands still": (waits, lambda fleet, load, writer: database_paused(fleet, load)),
+    "PostgreSQL takes no more connections of the role": (
+        goes_on, lambda fleet, load, writer: starts_without_connection(fleet, load, others(writer)[0], fleet.database.primary.limited, LIMIT_OF_ROLE)),
+    "PostgreSQL takes no more connections": (
+        goes_on, lambda fleet, load, writer: starts_without_connection(fleet, load, writer, fleet.database.primary.occupied, LIMIT_OF_ALL)),
+    "PostgreSQL ends all connections and takes none": (is_refused, lambda fleet, load, writer: connections_ended(fleet, load)),
     "PostgreSQL has no space": (is_refused, lambda fleet, load, writer: database_full(fleet, load)),
 }
 # With two standbys, of which one must have each commit.
@@ -195,6 +279,21 @@ REPLICATED_FAULTS = {
     "all standbys are killed": (waits, lambda fleet, load, writer: standbys_killed(fleet, load, 2)),
     "the primary is killed and a standby promoted": (goes_on, lambda fleet, load, writer: primary_killed(fleet, load)),
     "the primary is isolated and a standby promoted": (goes_on, lambda fleet, load, writer: primary_isolated(fleet, load)),
+    "backends end while COMMIT waits for a standby": (waits, lambda fleet, load, writer: waits_ended(fleet, load)),
+}
+# Where ways are proxies, which know what they carry.
+PROXY_FAULTS = {
+    "the answers to COMMITs are lost": (goes_on, lambda fleet, load, writer: commits_broken(fleet, load, back=COMMIT_DONE)),
+    "COMMITs are lost": (goes_on, lambda fleet, load, writer: commits_broken(fleet, load, to=COMMIT_ASKED)),
+}
+# Where hosts have networks of their own.
+HOST_FAULTS = {
+    "the writer has no network": (goes_on, lambda fleet, load, writer: disconnected(fleet, load, fleet.hosts[writer])),
+    "a follower has no network": (goes_on, lambda fleet, load, writer: disconnected(fleet, load, fleet.hosts[others(writer)[0]])),
+}
+REPLICATED_HOST_FAULTS = {
+    "a standby has no network": (goes_on, lambda fleet, load, writer: disconnected(fleet, load, fleet.database.standbys[0].host)),
+    "the primary has no network and a standby is promoted": (goes_on, lambda fleet, load, writer: primary_disconnected(fleet, load)),
 }
 
 
@@ -304,15 +403,23 @@ def main():
     arguments = argparse.ArgumentParser()
     arguments.add_argument("perceptrond")
     arguments.add_argument("--rounds", type=int, default=1)
-    arguments.add_argument("--only", action="append", choices=[*FAULTS, *REPLICATED_FAULTS, *CHECKS])
+    arguments.add_argument("--namespaces", action="store_true", help="each host has a network of its own; as root")
+    arguments.add_argument("--only", action="append", choices=[*FAULTS, *REPLICATED_FAULTS, *PROXY_FAULTS, *HOST_FAULTS, *REPLICATED_HOST_FAULTS, *CHECKS])
     options = arguments.parse_args()
-    for faults, standbys in ((REPLICATED_FAULTS, 2), (FAULTS, 0)):
+    # What is begun is ended and removed then, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("it was ended"))
+    if options.namespaces:
+        namespaces.enter()
+        network, single, replicated = namespaces.Network, FAULTS | HOST_FAULTS, REPLICATED_FAULTS | REPLICATED_HOST_FAULTS
+    else:
+        network, single, replicated = cluster.Loopback, FAULTS | PROXY_FAULTS, REPLICATED_FAULTS
+    for faults, standbys in ((replicated, 2), (single, 0)):
         chosen = {fault: what for fault, what in faults.items() if not options.only or fault in options.only}
         checks = [check for name, check in CHECKS.items() if standbys == 0 and (not options.only or name in options.only)]
         if not chosen and not checks:
             continue
         with (tempfile.TemporaryDirectory(prefix="perceptrond-faults.") as directory,
-              cluster.Fleet(options.perceptrond, directory, standbys) as fleet, logs_on_failure(directory)):
+              cluster.Fleet(options.perceptrond, directory, network(), standbys) as fleet, logs_on_failure(directory)):
             if chosen:
                 run_all(fleet, chosen, options.rounds)
             for check in checks:

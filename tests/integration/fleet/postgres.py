@@ -1,27 +1,38 @@
 """PostgreSQL as a fleet's journal: a primary, and standbys of which at least one has each commit on its disk before it is acknowledged."""
 
+import contextlib
 import os
 import pathlib
 import shutil
 import signal
+import socket
+import struct
 import subprocess
 import urllib.parse
 
 from processes import Program, wait_for
 
 PROGRAMS = pathlib.Path("/usr/lib/postgresql/15/bin")
+# The role of the fleet's servers, which may do no more than they need.
+USER = "perceptrond"
+# What its protocol has where a client asks for a COMMIT, and where that is done.
+COMMIT_ASKED, COMMIT_DONE = b"P\0\0\0\x0e\0COMMIT\0", b"C\0\0\0\x0bCOMMIT\0"
 # No more than what a test fills, and the fleet's data many times.
 DISK_BYTES = 256 << 20
 
 
 class Server:
-    """One PostgreSQL server, which listens at a Unix socket in a directory of its own."""
+    """One PostgreSQL server, which listens at a Unix socket in a directory of its own, and at its host's address if it has one."""
 
-    def __init__(self, directory, settings):
+    def __init__(self, directory, settings, host=None):
         self.directory, self.data, self.name = directory, directory / "data", directory.name
-        # A killed one leaves no shared memory: it is in files of its own.
-        self._settings = {"cluster_name": self.name, "listen_addresses": "", "unix_socket_directories": directory, "max_connections": 200,
+        # Where others connect.
+        self.host, self.address, self._enter = host, host.address if host else directory, host.enter if host else []
+        # A killed one leaves no shared memory that is large: it is in files of its own.
+        self._settings = {"cluster_name": self.name, "listen_addresses": host.address if host else "", "unix_socket_directories": directory,
                           "shared_buffers": "16MB", "dynamic_shared_memory_type": "mmap", "max_wal_size": "32MB",
+                          # Of connections that break before their clients have set their own.
+                          "tcp_keepalives_idle": 10, "tcp_keepalives_interval": 5, "tcp_keepalives_count": 4,
                           # A standby that is copied anew, or follows another primary, finds what it lacks.
                           "wal_keep_size": "64MB", **settings}
         # In the fleet's directory, where logs are looked for.
@@ -41,7 +52,7 @@ class Server:
 
     def _command(self, program, *arguments):
         user = ["--reuid=postgres", "--regid=postgres", "--clear-groups"] if os.geteuid() == 0 else []
-        return ["setpriv", *user, "--pdeathsig=KILL", PROGRAMS / program, *arguments]
+        return [*self._enter, "setpriv", *user, "--pdeathsig=KILL", PROGRAMS / program, *arguments]
 
     def _run(self, program, *arguments):
         with open(self.log, "ab") as log:
@@ -55,11 +66,13 @@ class Server:
 
     def create(self):
         self._run("initdb", "--no-sync", "--auth=trust", "--username=test", "--encoding=UTF8", "--locale=C", "--wal-segsize=1", "-D", self.data)
+        with open(self.data / "pg_hba.conf", "a", encoding="utf-8") as access:
+            access.write("host all,replication all all trust\n")
 
     def copy(self, primary):
         """Becomes a standby with what this one has, whatever it had before."""
         shutil.rmtree(self.data, ignore_errors=True)
-        self._run("pg_basebackup", "--no-sync", "--checkpoint=fast", "-h", primary.directory, "-p", "5432", "-U", "test", "-D", self.data)
+        self._run("pg_basebackup", "--no-sync", "--checkpoint=fast", "-h", primary.address, "-p", "5432", "-U", "test", "-D", self.data)
         (self.data / "standby.signal").touch()
 
     def launch(self):
@@ -85,7 +98,7 @@ class Server:
 
     def receive_from(self, primary):
         """Of a standby: where its commits come from; None: no more come once it returns."""
-        source = f"host={primary.directory} port=5432 user=test" if primary else ""
+        source = f"host={primary.address} port=5432 user=test" if primary else ""
         self.ask(f"ALTER SYSTEM SET primary_conninfo = '{source}'")
         self.ask("SELECT pg_reload_conf()")
         if primary is None:
@@ -123,17 +136,47 @@ class Server:
                 os.kill(child, signal.SIGKILL)
             self.program.kill()
             wait_for(f"all of {self.name} is gone", lambda: all(state(child) in "Z" for child in children))
+            # The segment that shows that its data is in use outlives its processes. The seventh line of the file has its number.
+            for line in (self.data / "postmaster.pid").read_text().splitlines()[6:7]:
+                subprocess.run(["ipcrm", "-m", line.split()[1]], check=True)
+
+    @contextlib.contextmanager
+    def limited(self):
+        """The fleet's role may have no more connections."""
+        self.ask(f"ALTER ROLE {USER} CONNECTION LIMIT 0")
+        yield
+        self.ask(f"ALTER ROLE {USER} CONNECTION LIMIT -1")
+
+    @contextlib.contextmanager
+    def occupied(self):
+        """Others have all connections that are left, but for those of administrators."""
+        with contextlib.ExitStack() as taken:
+            while self._connect(taken):
+                pass
+            yield
+
+    def _connect(self, taken):
+        """Connects as the fleet's role. Returns whether that may."""
+        connection = taken.enter_context(socket.socket(socket.AF_UNIX))
+        connection.connect(str(self.socket))
+        words = f"user\0{USER}\0database\0postgres\0\0".encode()
+        connection.sendall(struct.pack("!ii", 8 + len(words), 3 << 16) + words)
+        with connection.makefile("rb") as messages:
+            # Each has a letter and its length. Z: it is ready; E: an error.
+            while (kind := messages.read(1)) not in (b"Z", b"E"):
+                messages.read(struct.unpack("!i", messages.read(4))[0] - 4)
+        return kind == b"Z"
 
 
 class Database:
-    """A primary and its standbys. A context manager."""
+    """A primary and its standbys."""
 
-    def __init__(self, directory, standbys):
-        names = [f"postgres{i}" for i in range(1 + standbys)]
+    def __init__(self, directory, hosts):
+        names = [f"postgres{i}" for i in range(len(hosts))]
         settings = {}
-        if standbys:
+        if len(hosts) > 1:
             settings = {"synchronous_standby_names": f"ANY 1 ({', '.join(names)})", "wal_retrieve_retry_interval": "100ms"}
-        self.servers = [Server(directory / name, settings) for name in names]
+        self.servers = [Server(directory / name, settings, host) for name, host in zip(names, hosts)]
         self.primary = self.servers[0]
         self.is_limited = False
 
@@ -142,9 +185,9 @@ class Database:
         return [server for server in self.servers if server is not self.primary]
 
     def uri(self):
-        """For those who reach all of them directly."""
-        hosts = ",".join(urllib.parse.quote(str(server.directory), safe="") for server in self.servers)
-        return f"postgres://test@/postgres?host={hosts}"
+        """For the fleet's servers, if they reach all of them directly."""
+        hosts = ",".join(urllib.parse.quote(str(server.address), safe="") for server in self.servers)
+        return f"postgres://{USER}@/postgres?host={hosts}"
 
     def start(self):
         if not self.standbys:
@@ -153,6 +196,7 @@ class Database:
         self.primary.start()
         for standby in self.standbys:
             self.join(standby)
+        self.primary.ask(f"CREATE ROLE {USER} LOGIN; GRANT CREATE ON DATABASE postgres TO {USER}")
 
     def close(self):
         for server in self.servers:

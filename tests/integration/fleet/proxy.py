@@ -53,6 +53,8 @@ class Proxy:
         self.address, self.server, self._delay = "", None, 0
         # Set while bytes to the target, and those from it, are forwarded.
         self._ways = asyncio.Event(), asyncio.Event()
+        # The next bytes of each way that end their connection.
+        self._ends = [None, None]
         self._connections = set()
         for way in self._ways:
             way.set()
@@ -61,13 +63,21 @@ class Proxy:
         """Forwards nothing to the target, or back, nor an end, until it is healed: as if packets were lost."""
         self._proxies.run(self._set(not to, not back))
 
+    def end_before(self, to=None, back=None):
+        """The next connection with these bytes on their way to the target, or back, is reset before they arrive."""
+        self._ends = [to, back]
+
+    @property
+    def has_ended(self):
+        return self._ends == [None, None]
+
     def delay(self, seconds):
         """Each chunk of bytes arrives later by this, in both directions."""
         self._delay = seconds
 
     def heal(self, broken=False):
         """What was held back arrives, or with `broken` is lost with all connections, as if they had been given up."""
-        self._delay = 0
+        self._delay, self._ends = 0, [None, None]
         self._proxies.run(self._heal(broken))
 
     async def _heal(self, broken):
@@ -85,19 +95,21 @@ class Proxy:
     async def serve(self, reader, writer):
         task = asyncio.current_task()
         self._connections.add(task)
-        writers, ends = [writer], []
+        writers, tasks = [writer], []
         try:
             await self._ways[0].wait()
             far_reader, far_writer = await self._connect()
             writers.append(far_writer)
-            ends = [asyncio.ensure_future(self._pump(*end)) for end in zip((reader, far_reader), (far_writer, writer), self._ways)]
-            await asyncio.wait(ends, return_when=asyncio.FIRST_EXCEPTION)
+            for way, (source, target) in enumerate(((reader, far_writer), (far_reader, writer))):
+                chunks = asyncio.Queue(MOST_CHUNKS)
+                tasks += [asyncio.ensure_future(self._receive(source, chunks)), asyncio.ensure_future(self._send(chunks, target, way))]
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
         except (OSError, asyncio.CancelledError):
             pass
         finally:
             self._connections.remove(task)
-            for end in ends:
-                end.cancel()
+            for one in tasks:
+                one.cancel()
             for one in writers:
                 reset(one)
 
@@ -106,31 +118,28 @@ class Proxy:
             return asyncio.open_connection("127.0.0.1", self._target)
         return asyncio.open_unix_connection(self._target)
 
-    async def _pump(self, reader, writer, way):
-        """Passes on what comes, each chunk at its time, and the end last."""
-        chunks = asyncio.Queue(MOST_CHUNKS)
-        sender = asyncio.ensure_future(self._send(chunks, writer, way))
-        try:
-            while True:
-                data = await reader.read(CHUNK)
-                await chunks.put((self._proxies.loop.time() + self._delay, data))
-                if not data:
-                    return await sender
-        finally:
-            sender.cancel()
+    async def _receive(self, reader, chunks):
+        data = True
+        while data:
+            data = await reader.read(CHUNK)
+            await chunks.put((self._proxies.loop.time() + self._delay, data))
 
     async def _send(self, chunks, writer, way):
+        """Passes on what comes, each chunk at its time, and the end last."""
         while True:
             due, data = await chunks.get()
             left = due - self._proxies.loop.time()
             if left > 0:
                 await asyncio.sleep(left)
-            await way.wait()
-            if not data:
+            await self._ways[way].wait()
+            end = data.find(self._ends[way]) if self._ends[way] is not None else -1
+            if end >= 0:
+                self._ends[way] = None
+            writer.write(data if end < 0 else data[:end])
+            await writer.drain()
+            if end >= 0 or not data:
                 # Either end is done: the protocols here have no half-closed connections.
                 raise ConnectionResetError
-            writer.write(data)
-            await writer.drain()
 
 
 def reset(writer):
