@@ -9,9 +9,11 @@
 #include <memory>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "core/journal/rocksdb/rocksdb_journal.h"
 #include "core/sync/cancellation.h"
 
@@ -70,6 +72,13 @@ std::string Metadata(const std::string& journal_id, uint64_t sequence) {
   return absl::StrCat(journal_id, " ", sequence);
 }
 
+// Whether a file that backups do not share is another backup's.
+bool IsOfAnother(const rocksdb::BackupFileInfo& file, uint32_t number) {
+  absl::string_view name = file.relative_filename;
+  return absl::ConsumePrefix(&name, "private/") &&
+         !absl::StartsWith(name, absl::StrCat(number, "/"));
+}
+
 // RocksDB keeps no checksum of the metadata: what Create does not write is damage.
 Backup FromInfo(const rocksdb::BackupInfo& info) {
   // The last second that a google.protobuf.Timestamp can have.
@@ -81,7 +90,10 @@ Backup FromInfo(const rocksdb::BackupInfo& info) {
   backup.damaged = !absl::SimpleAtoi(words.second, &sequence) ||
                    Metadata(words.first, sequence) != info.app_metadata || words.first.empty() ||
                    !std::ranges::all_of(words.first, absl::ascii_isgraph) || info.timestamp < 0 ||
-                   info.timestamp > kMostSeconds;
+                   info.timestamp > kMostSeconds ||
+                   std::ranges::any_of(info.file_details, [&](const auto& file) {
+                     return IsOfAnother(file, info.backup_id);
+                   });
   if (backup.damaged) return backup;
   backup.time = absl::FromUnixSeconds(info.timestamp);
   backup.bytes = info.size;
@@ -94,8 +106,8 @@ Backup FromInfo(const rocksdb::BackupInfo& info) {
 absl::StatusOr<Backup> Find(const rocksdb::BackupEngineReadOnlyBase& engine, uint32_t number,
                             const std::string& directory) {
   rocksdb::BackupInfo info;
-  if (const rocksdb::Status status = engine.GetBackupInfo(number, &info); !status.ok())
-    return ToAbsl(status, directory);
+  const rocksdb::Status status = engine.GetBackupInfo(number, &info, /*include_file_details=*/true);
+  if (!status.ok()) return ToAbsl(status, directory);
   Backup backup = FromInfo(info);
   if (!backup.damaged) return backup;
   return absl::DataLossError(
@@ -104,7 +116,7 @@ absl::StatusOr<Backup> Find(const rocksdb::BackupEngineReadOnlyBase& engine, uin
 
 std::vector<Backup> WholeOnes(const rocksdb::BackupEngineReadOnlyBase& engine) {
   std::vector<rocksdb::BackupInfo> infos;
-  engine.GetBackupInfo(&infos);
+  engine.GetBackupInfo(&infos, /*include_file_details=*/true);
   std::vector<Backup> backups;
   backups.reserve(infos.size());
   for (const rocksdb::BackupInfo& info : infos) backups.push_back(FromInfo(info));

@@ -1,6 +1,7 @@
 // Backups whose metadata, of which RocksDB keeps no checksum, was changed.
 #include "core/journal/rocksdb/backups.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -111,6 +112,23 @@ TEST_F(BackupMetadata, ABackupThatLacksWhatItsJournalHadIsNotRestored) {
     EXPECT_THAT(std::string(refused.message()), HasSubstr("backup 1")) << kind;
     EXPECT_FALSE(fs::exists(restored_ + "/CURRENT")) << kind;
   }
+}
+
+// Its log would be read as one of this backup.
+TEST_F(BackupMetadata, ABackupThatListsAFileOfAnotherIsDamaged) {
+  ASSERT_OK(Open(home()).value()->BackUp(backups_, /*keep=*/0).status());
+  ASSERT_TRUE(fs::exists(directory_ + "/private/2/CURRENT"));
+  std::vector<std::string> lines = whole_;
+  const auto current = std::ranges::find_if(
+      lines, [](const std::string& line) { return absl::StartsWith(line, "private/1/CURRENT "); });
+  ASSERT_NE(current, lines.end());
+  std::ifstream meta(directory_ + "/meta/2");
+  for (std::string line; std::getline(meta, line);)
+    if (absl::StartsWith(line, "private/2/CURRENT ")) *current = line;
+  Write(lines);
+  EXPECT_TRUE(backups_.List()->at(0).damaged);
+  EXPECT_TRUE(absl::IsDataLoss(Restore()));
+  EXPECT_FALSE(backups_.List()->at(1).damaged);
 }
 
 TEST_F(BackupMetadata, ABackupOfAnotherJournalThanItSaysIsNotRestored) {
