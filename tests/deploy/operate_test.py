@@ -83,9 +83,10 @@ class NamesTest(unittest.TestCase):
         known = help_of(sys.argv[1]) + help_of(sys.argv[2])
         for command in re.findall(r"^  (\w+) {2,}", known.split("Subcommands:")[1], re.MULTILINE):
             known += help_of(sys.argv[2], command)
+        known += (ROOT / "client/python/perceptrond/plot.py").read_text()
         # Flags of docker, cmake, npm, pkg-config, PostgreSQL's tools and the programs in tests/.
         others = {"--build", "--profile", "--wait", "--stop-timeout", "--preset", "--install", "--prefix", "--component", "--workflow", "--cflags", "--libs",
-                  "--variable", "--label", "--nightly", "--release", "--rm", "--filter", "--num", "--owner", "--schema", "--file", "--dbname", "--exit-on-error"}
+                  "--variable", "--label", "--nightly", "--release", "--rm", "--filter", "--num", "--owner", "--schema", "--file", "--dbname", "--exit-on-error", "--namespaces"}
         # Nor of other programs.
         pages = re.sub(r"^```sh needs=.*?^```$", "", PAGES, flags=re.MULTILINE | re.DOTALL)
         named = set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]+", pages)) - others
