@@ -149,19 +149,20 @@ class Factory final : public grpc::experimental::ClientInterceptorFactoryInterfa
 
 bool IsLocalAddress(const std::string& address) {
   absl::string_view host = address;
-  if (absl::StartsWith(host, "unix:") || absl::StartsWith(host, "unix-abstract:")) return true;
-  for (const absl::string_view scheme : {"dns:///", "dns:", "ipv4:", "ipv6:"}) {
-    if (absl::ConsumePrefix(&host, scheme)) break;
-  }
+  if (absl::StartsWith(host, "unix:")) return true;
+  for (const absl::string_view scheme : {"dns:///", "ipv4:"}) absl::ConsumePrefix(&host, scheme);
   // A list of addresses may lead anywhere.
   if (absl::StrContains(host, ',')) return false;
   host = host.substr(0, host.rfind(':'));
   if (absl::ConsumePrefix(&host, "[")) absl::ConsumeSuffix(&host, "]");
+  absl::ConsumeSuffix(&host, ".");
   const std::string bare(host);
   in_addr v4;
   in6_addr v6;
-  if (inet_pton(AF_INET, bare.c_str(), &v4) == 1) return ntohl(v4.s_addr) >> 24 == 127;
-  if (inet_pton(AF_INET6, bare.c_str(), &v6) == 1) return IN6_IS_ADDR_LOOPBACK(&v6);
+  // As resolvers read it: 127.1 is 127.0.0.1.
+  if (inet_aton(bare.c_str(), &v4) == 1) return ntohl(v4.s_addr) >> 24 == 127;
+  if (inet_pton(AF_INET6, bare.c_str(), &v6) == 1)
+    return IN6_IS_ADDR_LOOPBACK(&v6) || (IN6_IS_ADDR_V4MAPPED(&v6) && v6.s6_addr[12] == 127);
   return absl::EqualsIgnoreCase(host, "localhost");
 }
 

@@ -69,6 +69,7 @@ HostAndPort Split(absl::string_view address) {
 
 constexpr char kFour[] = "ipv4:";
 constexpr char kSix[] = "ipv6:";
+constexpr char kDns[] = "dns:///";
 constexpr absl::string_view kDefaultPort = "7600";
 
 // Whether it has a character that neither a host's name nor a zone has.
@@ -86,12 +87,14 @@ bool IsIpv6(absl::string_view host) {
          inet_pton(AF_INET6, bare.c_str(), &address) == 1;
 }
 
-// A form of gRPC's own.
-bool IsGrpcTarget(absl::string_view address) {
-  for (const absl::string_view scheme : {"unix:", "unix-abstract:", "dns:", kFour, kSix}) {
-    if (absl::StartsWith(address, scheme)) return true;
-  }
-  return absl::StrContains(address, "//");
+constexpr absl::string_view kAccepted =
+    "give HOST, HOST:PORT, unix:PATH, dns:///HOST:PORT or ipv4:ADDRESS:PORT,...";
+
+// Names that gRPC takes for the scheme of what follows their colon.
+bool IsScheme(absl::string_view host) {
+  return absl::c_linear_search(std::array<absl::string_view, 7>{"dns", "ipv4", "ipv6", "unix",
+                                                                "unix-abstract", "vsock", "xds"},
+                               host);
 }
 
 absl::Status CheckScheme(absl::string_view address) {
@@ -106,15 +109,12 @@ absl::Status CheckScheme(absl::string_view address) {
   return absl::OkStatus();
 }
 
+// HOST or HOST:PORT, with the default port where there is none.
 absl::StatusOr<std::string> ReadAddress(absl::string_view address) {
   if (absl::Status status = CheckScheme(address); !status.ok()) return status;
   const auto refuse = [&](absl::string_view what) {
     return absl::InvalidArgumentError(absl::StrCat(address, ": ", what));
   };
-  for (const absl::string_view without_path : {"unix:", "unix://", "unix-abstract:"}) {
-    if (address == without_path) return refuse("there is no path of a socket; give unix:PATH");
-  }
-  if (IsGrpcTarget(address)) return std::string(address);
   absl::string_view host = address;
   absl::string_view port = kDefaultPort;
   if (absl::ConsumePrefix(&host, "[")) {
@@ -129,16 +129,17 @@ absl::StatusOr<std::string> ReadAddress(absl::string_view address) {
       return refuse("give [HOST]:PORT");
   } else if (!IsIpv6(host)) {
     const size_t colon = host.rfind(':');
-    if (colon != host.find(':'))
-      return refuse("this is no IPv6 address; give HOST:PORT, as localhost:7600 or [::1]:7600");
     if (colon != absl::string_view::npos) {
       port = host.substr(colon + 1);
       host = host.substr(0, colon);
     }
+    // gRPC takes a scheme for a host's name, and the other way round.
+    if (absl::StrContains(host, ':') || IsScheme(host))
+      return refuse(absl::StrCat("this is no address; ", kAccepted));
   }
   // Digits alone, which a resolver takes for the number of an address, are a port.
   if (host.find_first_not_of("0123456789") == absl::string_view::npos || HasOtherCharacter(host))
-    return refuse("there is no host's name; give HOST:PORT, as localhost:7600");
+    return refuse(absl::StrCat("there is no host's name; ", kAccepted));
   uint32_t number = 0;
   if (port.find_first_not_of("0123456789") != absl::string_view::npos ||
       !absl::SimpleAtoi(port, &number) || number < 1 || number > 65535) {
@@ -151,21 +152,42 @@ absl::StatusOr<std::string> ReadAddress(absl::string_view address) {
 }  // namespace
 
 absl::StatusOr<std::string> ReadAddresses(const std::string& addresses) {
+  absl::string_view list = absl::StripAsciiWhitespace(addresses);
+  if (absl::ConsumePrefix(&list, "unix:")) {
+    // Behind "//" gRPC expects an empty authority.
+    if (list.empty() || absl::StrContains(list, ',') ||
+        (absl::StartsWith(list, "//") && !absl::StartsWith(list, "///")))
+      return absl::InvalidArgumentError(
+          absl::StrCat(addresses, ": give one path of a socket, without a comma: unix:PATH"));
+    return absl::StrCat("unix:", list);
+  }
+  absl::string_view scheme;
+  for (const absl::string_view one : {absl::string_view(kDns), absl::string_view(kFour)}) {
+    if (absl::ConsumePrefix(&list, one)) scheme = one;
+  }
   std::vector<std::string> read;
-  for (const absl::string_view one : absl::StrSplit(addresses, ',')) {
+  for (const absl::string_view one : absl::StrSplit(list, ',')) {
     const absl::string_view address = absl::StripAsciiWhitespace(one);
     if (address.empty()) continue;
     absl::StatusOr<std::string> each = ReadAddress(address);
     if (!each.ok()) return each.status();
+    in_addr number;
+    if (scheme == kFour && inet_pton(AF_INET, Split(*each).host.c_str(), &number) != 1)
+      return absl::InvalidArgumentError(
+          absl::StrCat(addresses, ": ipv4: is for numeric addresses, as ipv4:127.0.0.1:7600"));
     read.push_back(*std::move(each));
   }
-  if (read.empty())
-    return absl::InvalidArgumentError("the address is empty; give HOST, HOST:PORT or unix:PATH");
-  return absl::StrJoin(read, ",");
+  if (read.empty() || (scheme == kDns && read.size() > 1))
+    return absl::InvalidArgumentError(absl::StrCat(addresses.empty() ? "an empty text" : addresses,
+                                                   " is no address; ", kAccepted));
+  return absl::StrCat(scheme, absl::StrJoin(read, ","));
 }
 
 bool GoesDirect(const std::string& addresses) {
-  return absl::StrContains(addresses, ',') || IsLocalAddress(addresses);
+  if (absl::StrContains(addresses, ',') || IsLocalAddress(addresses)) return true;
+  // Debian's /etc/hosts has these. A token takes the way of other names: elsewhere a resolver would be asked for them.
+  const std::string host = absl::AsciiStrToLower(Split(absl::StripPrefix(addresses, kDns)).host);
+  return host == "ip6-localhost" || host == "ip6-loopback";
 }
 
 std::string ProxyVariable() {

@@ -20,8 +20,8 @@ struct Target {
 };
 
 // The addresses as gRPC takes them, of which people write HOST, HOST:PORT, several between commas, IPv6 addresses with
-// brackets or without, and space around; the default port is 7600. Targets of gRPC's own (unix:PATH, dns:///HOST:PORT)
-// stay. INVALID_ARGUMENT: what is wrong with one, such as its port.
+// brackets or without, and space around; the default port is 7600. Of gRPC's own forms unix:PATH, dns:///HOST:PORT and
+// ipv4:ADDRESS:PORT,... are taken, whose hosts and ports are read alike. INVALID_ARGUMENT: what is wrong with one, such as its port.
 absl::StatusOr<std::string> ReadAddresses(const std::string& addresses);
 
 // The target for an address, or for several of the form "host:port,host:port", of which the channel

@@ -128,14 +128,14 @@ TEST_F(CallMetadataTest, TheCallersTraceIsPassedOn) {
 }
 
 TEST(IsLocalAddress, OnlyAddressesOfThisMachineAre) {
-  for (const char* address :
-       {"127.0.0.1:1", "localhost:1", "LOCALHOST:1", "[::1]:1", "unix:/s", "unix-abstract:s",
-        "ipv4:127.9.9.9:1", "dns:///localhost:1", "ipv6:[::1]:1"}) {
+  for (const char* address : {"127.0.0.1:1", "localhost:1", "LOCALHOST:1", "[::1]:1", "unix:/s",
+                              "127.1:1", "localhost.:1", "[0:0:0:0:0:0:0:1]:1",
+                              "[::ffff:127.0.0.1]:1", "ipv4:127.9.9.9:1", "dns:///localhost:1"}) {
     EXPECT_TRUE(IsLocalAddress(address)) << address;
   }
   for (const char* address : {"10.0.0.1:1", "0.0.0.0:1", "127.0.0.1.example:1", "example:1",
                               "[::]:1", "ipv4:127.0.0.1:1,10.0.0.1:1", "dns://8.8.8.8/localhost:1",
-                              "localhost.example:1", "xds:///localhost", ""}) {
+                              "localhost.example:1", "xds:///localhost", "ip6-localhost:1", ""}) {
     EXPECT_FALSE(IsLocalAddress(address)) << address;
   }
 }

@@ -5,7 +5,7 @@
 
 import { lookup } from 'node:dns/promises';
 import fs from 'node:fs';
-import { isIPv6 } from 'node:net';
+import { isIPv4, isIPv6 } from 'node:net';
 import grpc from '@grpc/grpc-js';
 
 /** Settings that must not be used. */
@@ -70,33 +70,83 @@ async function target(servers) {
   return found.length > 0 ? `ipv${found[0].startsWith('[') ? 6 : 4}:${found.join(',')}` : servers[0];
 }
 
+const ACCEPTED = 'give HOST, HOST:PORT, unix:PATH, dns:///HOST:PORT or ipv4:ADDRESS:PORT,...';
+const SCHEMES = ['dns', 'ipv4', 'ipv6', 'unix', 'unix-abstract', 'vsock', 'xds'];
+
+const refused = (address, said) => new ConnectionError(`server ${JSON.stringify(address)} ${said}`);
+
 /** An address as gRPC takes it: '::1' is '[::1]:7600'. Throws ConnectionError for what is no address, or one that gRPC would read as another. */
 function readAddress(address) {
-  const refuse = (said) => new ConnectionError(`server ${JSON.stringify(address)} ${said}`);
-  if (/^(https?|grpcs?|tcp):\/\//.test(address)) throw refuse('is a URL; give host:port of gRPC (perceptrond serves gRPC on port 7600, its web page on 7601)');
-  if (/^(unix:(\/\/)?|unix-abstract:)$/.test(address)) throw refuse('has no path of a socket; give unix:PATH');
-  if (/^(unix|unix-abstract|dns):/.test(address) || address.includes('//')) return address;
+  if (/^(https?|grpcs?|tcp):\/\//.test(address)) throw refused(address, 'is a URL; give host:port of gRPC (perceptrond serves gRPC on port 7600, its web page on 7601)');
   if (isIPv6(address)) return `[${address}]:7600`;
-  // gRPC's own default is port 443.
+  // gRPC's own default is port 443, and it takes a scheme for a host's name and the other way round.
   const [, host, port = '7600'] = address.match(/^(\[.*\]|[^:]*)(?::(.*))?$/) ?? ['', ''];
-  const isHost = host.startsWith('[') ? isIPv6(host.slice(1, -1)) : !/^\d*$|[\0-\x20\x7f*/\]]/.test(host);
-  if (!isHost) throw refuse('has no host; give HOST:PORT, as localhost:7600 or [::1]:7600');
-  if (!/^\d+$/.test(port) || Number(port) < 1 || Number(port) > 65535) throw refuse(`has the port ${JSON.stringify(port)}; ports are 1 to 65535, 7600 by default`);
+  const isHost = host.startsWith('[') ? isIPv6(host.slice(1, -1)) : !SCHEMES.includes(host) && !/^\d*$|[\0-\x20\x7f*/\]]/.test(host);
+  if (!isHost) throw refused(address, `has no host; ${ACCEPTED}`);
+  if (!/^\d+$/.test(port) || Number(port) < 1 || Number(port) > 65535) throw refused(address, `has the port ${JSON.stringify(port)}; ports are 1 to 65535, 7600 by default`);
   return `${host}:${port}`;
 }
 
-/** The addresses of these settings' servers. gRPC's own lists are one address. Throws ConnectionError. */
+/** The addresses of these settings' servers, as gRPC takes them; its own list (ipv4:) is one. Throws ConnectionError. */
 export function serversOf({ server }) {
-  if (/^ipv[46]:/.test(server)) return [server];
-  const addresses = server.split(',').map((address) => address.trim()).filter(Boolean);
-  return (addresses.length > 0 ? addresses : ['']).map(readAddress);
+  const given = server.trim();
+  if (given.startsWith('unix:')) {
+    // Behind "//" gRPC expects an empty authority.
+    if (!/^unix:(\/\/\/|(?!\/\/)).+$/.test(given) || given.includes(',')) throw refused(server, 'has not one path of a socket, without a comma; give unix:PATH');
+    return [given];
+  }
+  const [, scheme = '', listed] = given.match(/^(dns:\/\/\/|ipv4:)?(.*)$/s);
+  const addresses = listed.split(',').map((address) => address.trim()).filter(Boolean).map(readAddress);
+  if (addresses.length === 0 || (scheme === 'dns:///' && addresses.length > 1)) throw refused(server, `is no address; ${ACCEPTED}`);
+  if (scheme === 'ipv4:' && !addresses.every((address) => isIPv4(hostOf(address)))) throw refused(server, 'has a name behind ipv4:, which is for numeric addresses, as ipv4:127.0.0.1:7600');
+  return scheme ? [`${scheme}${addresses.join(',')}`] : addresses;
 }
 
-const LOCAL = /^(unix(-abstract)?:|(localhost|127\.\d+\.\d+\.\d+|\[::1\]):)/;
+/** The host of an address that was read. */
+function hostOf(server) {
+  return server.replace(/^(dns:\/\/\/|ipv4:)/, '').replace(/:\d+$/, '');
+}
+
+/** Whether the address is one of this machine for certain. */
+function isLocal(server) {
+  if (server.startsWith('unix:')) return true;
+  // As resolvers read it: 127.1 is 127.0.0.1.
+  const url = `http://${hostOf(server).replace(/\.$/, '')}`;
+  try {
+    return /^(localhost|127\.[\d.]+|\[::1\]|\[::ffff:7f..:[\da-f]+\])$/.test(new URL(url).hostname);
+  } catch {
+    return false;
+  }
+}
 
 /** Whether these settings' servers are called without a proxy: those of this machine, and of a fleet. */
 export function goesDirect(settings) {
-  return settings.server.includes(',') || serversOf(settings).every((server) => LOCAL.test(server));
+  const [server] = serversOf(settings);
+  // Debian's /etc/hosts has these names. A token is not sent to them: elsewhere a resolver would be asked for them.
+  return settings.server.includes(',') || isLocal(server) || /^ip6-(localhost|loopback)$/i.test(hostOf(server));
+}
+
+/** What to say of a server that was not reached through the proxy that the environment names; undefined: there is none. */
+function proxyHint(settings) {
+  // gRPC's order.
+  const variable = ['grpc_proxy', 'https_proxy', 'http_proxy'].find((name) => process.env[name]);
+  if (variable === undefined || goesDirect(settings)) return undefined;
+  return `${variable} is set, so the server is called through a proxy; no_proxy=HOST leaves it out`;
+}
+
+/** An interceptor that adds this hint to the messages of calls that reached no server. */
+function sayOfProxy(hint) {
+  return (options, nextCall) => new grpc.InterceptingCall(nextCall(options), {
+    start(metadata, listener, next) {
+      next(metadata, {
+        onReceiveStatus(status, pass) {
+          const isReached = status.code !== grpc.status.UNAVAILABLE || status.metadata.get('grpc-status-details-bin').length > 0;
+          // grpc-js ends its own messages so, without an error and a note.
+          pass(isReached ? status : { ...status, details: `${status.details.replace(/( Last error: undefined\.?)? Resolution note: $/, '')}; ${hint}` });
+        },
+      });
+    },
+  });
 }
 
 /** Returns a client of this service at that one of several servers which has this address; undefined if none has. */
@@ -109,19 +159,21 @@ export async function connectTo(Service, settings, address) {
 /** Returns a client of this service. */
 export async function connect(Service, settings, servers = serversOf(settings)) {
   const { tlsCa: tls, tokenFile: token } = settings;
-  if (token && !tls && !servers.every((server) => LOCAL.test(server))) {
+  if (token && !tls && !servers.every(isLocal)) {
     throw new ConnectionError('a token file: others could read the token on its way to another machine; trust a certificate authority for TLS');
   }
   const trace = process.env.TRACEPARENT ?? '';
+  const hint = proxyHint(settings);
   const interceptors = [
     ...(token ? [sendToken(token)] : []),
     // Other characters no header may hold.
     ...(/^[!-~]+$/.test(trace) ? [sendTrace(trace)] : []),
+    ...(hint ? [sayOfProxy(hint)] : []),
   ];
   const credentials = tls ? grpc.credentials.createSsl(contentOf(tls, MOST_PEM_BYTES)) : grpc.credentials.createInsecure();
   return new Service(await target(servers), credentials, {
     // With several servers their certificates are for the first one's name.
-    ...(tls && serversOf(settings).length > 1 ? { 'grpc.ssl_target_name_override': serversOf(settings)[0].replace(/:\d+$/, '').replace(/^\[|\]$/g, '') } : {}),
+    ...(tls && serversOf(settings).length > 1 ? { 'grpc.ssl_target_name_override': hostOf(serversOf(settings)[0]).replace(/^\[|\]$/g, '') } : {}),
     'grpc.enable_http_proxy': goesDirect(settings) ? 0 : 1,
     // Reconnect quickly; the default backoff of gRPC grows to two minutes.
     'grpc.initial_reconnect_backoff_ms': 100,

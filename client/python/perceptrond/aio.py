@@ -7,7 +7,7 @@ from typing import Any, AsyncIterator, Callable, Deque, Iterable, Optional, Sequ
 import grpc
 
 from . import calls
-from .channels import Path, Target, aio_channel, default_server, default_token_file, known_server
+from .channels import Path, Target, aio_channel, default_server, default_token_file, known_server, proxy_hint
 from .columns import copy, packed_parts
 from .datasets import Dataset
 from .durations import Duration
@@ -36,6 +36,7 @@ class AsyncClient:
         """As Client(). Within a running loop."""
         self._target = Target(server or default_server(), tls_ca, token_file if token_file is not None else default_token_file())
         self._give_up_after, self._timeout, self._on_reconnect = give_up_after, timeout, on_reconnect
+        self._proxy = proxy_hint(self._target)
         self._channel = aio_channel(self._target)
         self._models = model_service_pb2_grpc.ModelServiceStub(self._channel)
         self._learning = learning_service_pb2_grpc.LearningServiceStub(self._channel)
@@ -124,7 +125,7 @@ class AsyncClient:
 
     def learn_stream(self, model: str, producer: str, *, window: int = 8192, name_table_size: int = NAME_TABLE_SIZE) -> LearnStream:
         return LearnStream(self._learning, calls.name_of(model), producer, window=window, name_table_size=name_table_size,
-                           give_up_after=self._give_up_after, on_reconnect=self._on_reconnect, writer_stub=self._writer_stub)
+                           give_up_after=self._give_up_after, on_reconnect=self._on_reconnect, writer_stub=self._writer_stub, proxy=self._proxy)
 
     # ---- Predictions ----
 
@@ -190,8 +191,8 @@ class AsyncClient:
             except grpc.RpcError as error:
                 wait = backoff.next_wait(error)
                 if wait is None or not is_transient(error):
-                    raise PerceptrondError.of(error) from None
-                self._on_reconnect(PerceptrondError.of(error))
+                    raise PerceptrondError.of(error, self._proxy) from None
+                self._on_reconnect(PerceptrondError.of(error, self._proxy))
                 await asyncio.sleep(wait)
 
     async def analyze(self, model: str, *, replace_weights: bool = False, expected_revision: Optional[int] = None, time_limit: Optional[Duration] = None,
@@ -203,7 +204,7 @@ class AsyncClient:
                     return answer.result
                 progress(answer.progress)
         except grpc.RpcError as error:
-            raise PerceptrondError.of(error) from None
+            raise PerceptrondError.of(error, self._proxy) from None
         finally:
             call.cancel()
         raise calls.ended_early()
@@ -228,7 +229,7 @@ class AsyncClient:
         return found if answering in ("", found.name) else await self.get(answering)
 
     async def _call(self, method: Callable[..., Any], request: Any, *, repeat: bool = True, timeout: float = 0) -> Any:
-        return await with_retries_async(lambda: method(request, timeout=max(self._timeout, timeout)), self._give_up_after if repeat else 0)
+        return await with_retries_async(lambda: method(request, timeout=max(self._timeout, timeout)), self._give_up_after if repeat else 0, self._proxy)
 
     def _writer_stub(self, address: str) -> Optional[learning_service_pb2_grpc.LearningServiceStub]:
         server = known_server(self._target, address)

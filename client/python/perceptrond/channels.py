@@ -41,30 +41,44 @@ class Target:
 
     def __post_init__(self) -> None:
         """Raises ValueError for what is no address."""
-        # gRPC's own lists have commas too.
-        if not self.server.startswith(("ipv4:", "ipv6:")):
-            addresses = [address.strip() for address in self.server.split(",") if address.strip()] or [""]
-            object.__setattr__(self, "server", ",".join(map(read_address, addresses)))
+        object.__setattr__(self, "server", read_addresses(self.server))
+
+
+_ACCEPTED = "give HOST, HOST:PORT, unix:PATH, dns:///HOST:PORT or ipv4:ADDRESS:PORT,..."
+
+
+def read_addresses(server: str) -> str:
+    """As gRPC takes them: "::1" is "[::1]:7600". Raises ValueError for what is no address, or one that gRPC would read as another."""
+    if server.strip().startswith("unix:"):
+        # Behind "//" gRPC expects an empty authority.
+        if not re.fullmatch(r"unix:(///|(?!//)).+", server.strip()) or "," in server:
+            raise ValueError(f"server {server!r}: give one path of a socket, without a comma: unix:PATH")
+        return server.strip()
+    scheme, listed = re.fullmatch(r"\s*(dns:///|ipv4:)?(.*)", server, re.DOTALL).groups("")  # type: ignore[union-attr]  # anything matches
+    addresses = [read_address(address.strip()) for address in listed.split(",") if address.strip()]
+    if not addresses or scheme == "dns:///" and len(addresses) > 1:
+        raise ValueError(f"server {server!r} is no address; {_ACCEPTED}")
+    if scheme == "ipv4:" and not all(re.match(r"\d+\.\d+\.\d+\.\d+:", address) for address in addresses):
+        raise ValueError(f"server {server!r}: ipv4: is for numeric addresses, as ipv4:127.0.0.1:7600")
+    return scheme + ",".join(addresses)
 
 
 def read_address(address: str) -> str:
-    """As gRPC takes it: "::1" is "[::1]:7600". Raises ValueError for what is no address, or one that gRPC would read as another."""
     if address.startswith(("http://", "https://", "grpc://", "grpcs://", "tcp://")):
         raise ValueError(f"server {address!r} is a URL; give host:port of gRPC (perceptrond serves gRPC on port 7600, its web page on 7601)")
-    if address in ("unix:", "unix://", "unix-abstract:"):
-        raise ValueError(f"server {address!r} has no path of a socket; give unix:PATH")
-    if address.startswith(("unix:", "unix-abstract:", "dns:")) or "//" in address:
-        return address
     if _is_ipv6(address):
         return f"[{address}]:7600"
     found = re.fullmatch(r"(\[.*\]|[^:]*)(?::(.*))?", address)
-    # gRPC's own default is 443.
+    # gRPC's own default is 443, and it takes a scheme for a host's name and the other way round.
     host, port = found.groups("7600") if found else ("", "")
-    if not (_is_ipv6(host[1:-1]) if host.startswith("[") else host and not host.isdecimal() and not re.search(r"[\x00-\x20\x7f*/\]]", host)):
-        raise ValueError(f"server {address!r} has no host; give HOST:PORT, as localhost:7600 or [::1]:7600")
+    if not (_is_ipv6(host[1:-1]) if host.startswith("[") else host and host not in _SCHEMES and not host.isdecimal() and not re.search(r"[\x00-\x20\x7f*/\]]", host)):
+        raise ValueError(f"server {address!r} has no host; {_ACCEPTED}")
     if not re.fullmatch(r"[0-9]+", port) or not 1 <= int(port) <= 65535:
         raise ValueError(f"server {address!r}: {port or 'an empty text'} is no port; ports are 1 to 65535, 7600 by default")
     return f"{host}:{port}"
+
+
+_SCHEMES = ("dns", "ipv4", "ipv6", "unix", "unix-abstract", "vsock", "xds")
 
 
 def _is_ipv6(host: str) -> bool:
@@ -182,7 +196,31 @@ def _address(servers: str) -> str:
 
 def goes_direct(target: Target) -> bool:
     """Servers of this machine, and the servers of a fleet, are called without a proxy."""
-    return "," in target.server or re.match(r"unix(-abstract)?:|(localhost|127\.\d+\.\d+\.\d+|\[::1\]):", target.server) is not None
+    return "," in target.server or target.server.startswith("unix:") or _is_loopback(
+        target.server.removeprefix("dns:///").removeprefix("ipv4:").rpartition(":")[0].strip("[]").lower().removesuffix("."))
+
+
+def _is_loopback(host: str) -> bool:
+    # Debian's /etc/hosts has the last two.
+    if host in ("localhost", "ip6-localhost", "ip6-loopback"):
+        return True
+    if _is_ipv6(host):
+        address = ipaddress.IPv6Address(host)
+        return (address.ipv4_mapped or address).is_loopback
+    try:
+        # As resolvers read it: 127.1 is 127.0.0.1.
+        return socket.inet_aton(host)[0] == 127
+    except OSError:
+        return False
+
+
+def proxy_hint(target: Target) -> str:
+    """What to say of a server that was not reached through the proxy that the environment names; empty: there is none."""
+    # gRPC's order.
+    variable = next((name for name in ("grpc_proxy", "https_proxy", "http_proxy") if os.environ.get(name)), None)
+    if variable is None or goes_direct(target):
+        return ""
+    return f"{variable} is set, so the server is called through a proxy; no_proxy=HOST leaves it out"
 
 
 def _options(target: Target) -> list[tuple[str, object]]:

@@ -7,7 +7,7 @@ from typing import Any, Callable, Iterable, Iterator, Optional, Sequence, Union
 import grpc
 
 from . import calls
-from .channels import Path, Target, channel, default_server, default_token_file, known_server
+from .channels import Path, Target, channel, default_server, default_token_file, known_server, proxy_hint
 from .datasets import Dataset
 from .durations import Duration
 from .errors import Backoff, PerceptrondError, is_transient, with_retries
@@ -49,6 +49,7 @@ class Client:
         on_reconnect: called when a stream lost its connection, in a thread of its own."""
         self._target = Target(server or default_server(), tls_ca, token_file if token_file is not None else default_token_file())
         self._give_up_after, self._timeout, self._on_reconnect = give_up_after, timeout, on_reconnect
+        self._proxy = proxy_hint(self._target)
         self._channel = channel(self._target)
         self._models = model_service_pb2_grpc.ModelServiceStub(self._channel)
         self._learning = learning_service_pb2_grpc.LearningServiceStub(self._channel)
@@ -167,7 +168,7 @@ class Client:
     def learn_stream(self, model: str, producer: str, *, window: int = 8192, name_table_size: int = NAME_TABLE_SIZE) -> LearnStream:
         """Opens a stream of a producer, for examples as they come. A context manager; it ends at finish() or with its block."""
         return LearnStream(self._learning, calls.name_of(model), producer, window=window, name_table_size=name_table_size,
-                           give_up_after=self._give_up_after, on_reconnect=self._on_reconnect, writer_stub=self._writer_stub)
+                           give_up_after=self._give_up_after, on_reconnect=self._on_reconnect, writer_stub=self._writer_stub, proxy=self._proxy)
 
     # ---- Predictions ----
 
@@ -197,7 +198,7 @@ class Client:
             # A server of a fleet waits for this state here; on a stream it does not.
             self._call(self._predictions.Predict, prediction_service_pb2.PredictRequest(model=calls.name_of(model), min_revision=min_revision))
         stream = PredictStream(self._predictions, calls.name_of(model), window=window, name_table_size=name_table_size, class_scores=class_scores,
-                               ids=ids, min_revision=min_revision, give_up_after=self._give_up_after, on_reconnect=self._on_reconnect)
+                               ids=ids, min_revision=min_revision, give_up_after=self._give_up_after, on_reconnect=self._on_reconnect, proxy=self._proxy)
         yield from stream.predict(messages)
 
     def explain(self, model: str, examples: Any, *, max_features: int = 20) -> prediction_service_pb2.ExplainResponse:
@@ -232,8 +233,8 @@ class Client:
             except grpc.RpcError as error:
                 wait = backoff.next_wait(error)
                 if wait is None or not is_transient(error):
-                    raise PerceptrondError.of(error) from None
-                self._on_reconnect(PerceptrondError.of(error))
+                    raise PerceptrondError.of(error, self._proxy) from None
+                self._on_reconnect(PerceptrondError.of(error, self._proxy))
                 time.sleep(wait)
 
     def analyze(self, model: str, *, replace_weights: bool = False, expected_revision: Optional[int] = None, time_limit: Optional[Duration] = None,
@@ -255,7 +256,7 @@ class Client:
                     return answer.result
                 progress(answer.progress)
         except grpc.RpcError as error:
-            raise PerceptrondError.of(error) from None
+            raise PerceptrondError.of(error, self._proxy) from None
         finally:
             call.cancel()
         raise calls.ended_early()
@@ -283,7 +284,7 @@ class Client:
 
     def _call(self, method: Callable[..., Any], request: Any, *, repeat: bool = True, timeout: float = 0) -> Any:
         """repeat: while it fails for a reason that may pass. timeout: the least that an attempt has."""
-        return with_retries(lambda: method(request, timeout=max(self._timeout, timeout)), self._give_up_after if repeat else 0)
+        return with_retries(lambda: method(request, timeout=max(self._timeout, timeout)), self._give_up_after if repeat else 0, self._proxy)
 
     def _writer_stub(self, address: str) -> Optional[learning_service_pb2_grpc.LearningServiceStub]:
         server = known_server(self._target, address)

@@ -42,13 +42,14 @@ class PerceptrondError(Exception):
     """A call or a stream failed. The one exception that this package raises for what a server answers or does not answer;
     wrong arguments are ValueError and TypeError."""
 
-    def __init__(self, status: status_pb2.Status):
-        super().__init__(describe_status(status) + _hint(status))
-        self.status = status
+    def __init__(self, status: status_pb2.Status, proxy: str = ""):
+        """proxy: what to say of the proxy that the server is called through, if it was not reached."""
+        super().__init__(describe_status(status) + _hint(status, proxy))
+        self.status, self._proxy = status, proxy
 
     @classmethod
-    def of(cls, error: grpc.RpcError) -> "PerceptrondError":
-        return cls(status_of(error))
+    def of(cls, error: grpc.RpcError, proxy: str = "") -> "PerceptrondError":
+        return cls(status_of(error), proxy)
 
     @classmethod
     def at(cls, position: str, status: status_pb2.Status) -> "PerceptrondError":
@@ -86,13 +87,13 @@ class PerceptrondError(Exception):
         return [Violation(violation.field, violation.description) for detail in self.status.details if detail.Unpack(bad)
                 for violation in bad.field_violations]
 
-    def __reduce__(self) -> tuple[Callable[[bytes], "PerceptrondError"], tuple[bytes]]:
+    def __reduce__(self) -> tuple[Callable[[bytes, str], "PerceptrondError"], tuple[bytes, str]]:
         # Messages cannot be pickled.
-        return _from_bytes, (self.status.SerializeToString(),)
+        return _from_bytes, (self.status.SerializeToString(), self._proxy)
 
 
-def _from_bytes(status: bytes) -> PerceptrondError:
-    return PerceptrondError(status_pb2.Status.FromString(status))
+def _from_bytes(status: bytes, proxy: str) -> PerceptrondError:
+    return PerceptrondError(status_pb2.Status.FromString(status), proxy)
 
 
 def status_of(error: grpc.RpcError) -> status_pb2.Status:
@@ -132,10 +133,10 @@ def describe_status(status: status_pb2.Status) -> str:
     return text
 
 
-def _hint(status: status_pb2.Status) -> str:
+def _hint(status: status_pb2.Status, proxy: str) -> str:
     if status.code != grpc.StatusCode.UNAVAILABLE.value[0] or status.details:
         return ""
-    return "; " + next(hint for words, hint in _HINTS if words in status.message)
+    return "; ".join(["", next(hint for words, hint in _HINTS if words in status.message), *([proxy] if proxy else [])])
 
 
 Answer = TypeVar("Answer")
@@ -187,7 +188,7 @@ class Backoff:
         return wait
 
 
-def with_retries(call: Callable[[], Answer], give_up_after: float = 60) -> Answer:
+def with_retries(call: Callable[[], Answer], give_up_after: float = 60, proxy: str = "") -> Answer:
     """Makes a unary call that is safe to repeat, until it succeeds, fails permanently, or the timeout is over. Raises
     PerceptrondError."""
     backoff = Backoff(give_up_after)
@@ -197,11 +198,11 @@ def with_retries(call: Callable[[], Answer], give_up_after: float = 60) -> Answe
         except grpc.RpcError as error:
             wait = backoff.next_wait(error)
             if not is_transient(error) or wait is None:
-                raise PerceptrondError.of(error) from None
+                raise PerceptrondError.of(error, proxy) from None
         time.sleep(wait)
 
 
-async def with_retries_async(call: Callable[[], Awaitable[Answer]], give_up_after: float = 60) -> Answer:
+async def with_retries_async(call: Callable[[], Awaitable[Answer]], give_up_after: float = 60, proxy: str = "") -> Answer:
     """The same for asyncio."""
     backoff = Backoff(give_up_after)
     while True:
@@ -210,5 +211,5 @@ async def with_retries_async(call: Callable[[], Awaitable[Answer]], give_up_afte
         except grpc.RpcError as error:
             wait = backoff.next_wait(error)
             if not is_transient(error) or wait is None:
-                raise PerceptrondError.of(error) from None
+                raise PerceptrondError.of(error, proxy) from None
         await asyncio.sleep(wait)

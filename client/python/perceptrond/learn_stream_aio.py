@@ -29,10 +29,10 @@ class LearnStream:
     def __init__(self, stub: learning_service_pb2_grpc.LearningServiceStub, model: str, producer: str, *, window: int = 8192,
                  name_table_size: int = NAME_TABLE_SIZE, give_up_after: float = 60,
                  on_reconnect: Callable[[PerceptrondError], None] = lambda error: None,
-                 writer_stub: Callable[[str], Optional[learning_service_pb2_grpc.LearningServiceStub]] = lambda address: None):
+                 writer_stub: Callable[[str], Optional[learning_service_pb2_grpc.LearningServiceStub]] = lambda address: None, proxy: str = ""):
         """window: most unanswered examples. name_table_size: most names in the stream's table, which sends each name once;
-        0: each message has its names. give_up_after: seconds without progress before giving up. writer_stub: as Servers has it."""
-        self._servers, self._on_reconnect = Servers(stub, writer_stub), on_reconnect
+        0: each message has its names. give_up_after: seconds without progress before giving up. writer_stub: as Servers has it. proxy: as PerceptrondError has it."""
+        self._servers, self._on_reconnect, self._proxy = Servers(stub, writer_stub), on_reconnect, proxy
         self._backoff = Backoff(give_up_after)
         self._window = Window(model, producer, window, name_table_size)
         self._changed = asyncio.Condition()
@@ -135,9 +135,9 @@ class LearnStream:
             return
         wait = self._backoff.next_wait(error)
         if wait is None or not is_transient(error):
-            raise PerceptrondError.of(error) from None
+            raise PerceptrondError.of(error, self._proxy) from None
         self._servers.reset()
-        self._on_reconnect(PerceptrondError.of(error))
+        self._on_reconnect(PerceptrondError.of(error, self._proxy))
         await asyncio.sleep(wait)
 
     async def _connect(self) -> bool:

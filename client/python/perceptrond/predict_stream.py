@@ -30,13 +30,14 @@ class PredictStream:
 
     def __init__(self, stub: prediction_service_pb2_grpc.PredictionServiceStub, model: str, *, window: int = 4,
                  name_table_size: int = NAME_TABLE_SIZE, class_scores: bool = False, ids: bool = False, min_revision: int = 0, give_up_after: float = 60,
-                 on_reconnect: Callable[[PerceptrondError], None] = lambda error: None):
+                 on_reconnect: Callable[[PerceptrondError], None] = lambda error: None, proxy: str = ""):
         """window: most unanswered messages. name_table_size: most names in the stream's table, which sends each name once; 0:
         each message has its names. class_scores: answers have the score of each class. ids: answers have
         prediction_ids, by which the labels are learned later. min_revision: no answer is from an
-        older state. give_up_after: seconds without progress before giving up."""
+        older state. give_up_after: seconds without progress before giving up. proxy: as PerceptrondError has it."""
         self._stub, self._model, self._window, self._name_table_size = stub, model, window, name_table_size
         self._class_scores, self._ids, self._on_reconnect = class_scores, ids, on_reconnect
+        self._proxy = proxy
         self._backoff = Backoff(give_up_after)
         self._revision = min_revision
         # The rows that are answered.
@@ -62,8 +63,8 @@ class PredictStream:
             return
         wait = self._backoff.next_wait(error)
         if wait is None or not is_transient(error):
-            raise PerceptrondError.of(error) from None
-        self._on_reconnect(PerceptrondError.of(error))
+            raise PerceptrondError.of(error, self._proxy) from None
+        self._on_reconnect(PerceptrondError.of(error, self._proxy))
         time.sleep(wait)
 
     def _connect(self, unanswered: Deque[Examples], remaining: Iterator[Examples]) -> Iterator[tuple[Examples, Response]]:

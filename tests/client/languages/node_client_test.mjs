@@ -18,6 +18,7 @@ const source = fileURLToPath(new URL('../../../client/node', import.meta.url));
 const work = fs.mkdtempSync(path.join(os.tmpdir(), 'perceptrond-node-'));
 const grpc = createRequire(path.join(source, 'lib/'))('@grpc/grpc-js');
 const load = (name) => import(pathToFileURL(path.join(source, 'lib', name)));
+const { Client } = await load('client.mjs');
 const { goesDirect, serversOf } = await load('connection.mjs');
 const { Backoff, isTransient } = await load('rpc.mjs');
 const { pack } = await load('columns.mjs');
@@ -82,6 +83,23 @@ describe('parts', () => {
     const cases = casesOf('addresses.json');
     for (const server of cases.direct) assert.ok(goesDirect({ server }), server);
     for (const server of cases.through_a_proxy) assert.ok(!goesDirect({ server }), server);
+  });
+
+  it('name the proxy through which a server was not reached', async (test) => {
+    const set = { http_proxy: 'http://127.0.0.1:9', https_proxy: '', grpc_proxy: '', no_proxy: '' };
+    const before = Object.keys(set).map((name) => [name, process.env[name] ?? '']);
+    test.after(() => Object.assign(process.env, Object.fromEntries(before)));
+    Object.assign(process.env, set);
+    const said = async (server) => {
+      const client = new Client(server, { giveUpAfter: 0.1 });
+      try {
+        return await client.get('m').then(() => '', ({ message }) => message);
+      } finally {
+        client.close();
+      }
+    };
+    assert.match(await said('192.0.2.2:1'), /^UNAVAILABLE: .*http_proxy is set, so/);
+    assert.doesNotMatch(await said('LOCALHOST:9'), /proxy/);
   });
 
   it('read labels as the names or numbers that the model has', () => {

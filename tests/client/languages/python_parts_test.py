@@ -4,6 +4,7 @@
     PYTHONPATH=tests/client/conformance:BUILT python3 python_parts_test.py
 """
 
+import asyncio
 import datetime
 import json
 import os
@@ -22,7 +23,7 @@ import numpy
 import pandas
 import scipy.sparse
 
-from perceptrond import columns, errors, matrices
+from perceptrond import AsyncClient, Client, columns, errors, matrices
 from perceptrond.channels import MOST_PEM_BYTES, Target, credentials, goes_direct
 from perceptrond.datasets import Dataset
 from perceptrond.durations import duration
@@ -125,6 +126,22 @@ class ReadingTest(unittest.TestCase):
         cases = json.loads((CASES / "addresses.json").read_text())
         self.assertTrue(all(goes_direct(Target(server)) for server in cases["direct"]))
         self.assertFalse(any(goes_direct(Target(server)) for server in cases["through_a_proxy"]))
+
+    def test_a_server_that_is_not_reached_through_a_proxy_is_an_error_that_names_the_proxy(self):
+        with mock.patch.dict(os.environ, {"http_proxy": "http://127.0.0.1:9", "https_proxy": "", "grpc_proxy": "", "no_proxy": ""}):
+            with Client("192.0.2.2:1", give_up_after=0.1) as client, self.assertRaisesRegex(errors.PerceptrondError, "http_proxy is set") as raised:
+                client.get("m")
+            self.assertEqual(str(pickle.loads(pickle.dumps(raised.exception))), str(raised.exception))
+            with Client("LOCALHOST:9", give_up_after=0.1) as client, self.assertRaises(errors.PerceptrondError) as raised:
+                client.get("m")
+            self.assertNotIn("proxy", str(raised.exception))
+            self.assertIn("http_proxy is set", asyncio.run(self._error_of_learning()))
+
+    async def _error_of_learning(self):
+        async with AsyncClient("192.0.2.2:1", give_up_after=0.1) as client:
+            with self.assertRaises(errors.PerceptrondError) as raised:
+                await client.learn_stream("m", "p").__aenter__()
+            return str(raised.exception)
 
     def test_a_file_that_is_too_long_is_refused_by_its_name(self):
         with tempfile.NamedTemporaryFile() as file:
