@@ -67,14 +67,13 @@ bool ParseWholeFloat(std::string_view text, float* value) {
   return ParseFloat(text.data(), end, value) == end && !text.empty();
 }
 
-bool IsTooLarge(std::string_view text) {
+bool IsTooLarge(std::string_view text, double largest) {
   if (text.find_first_not_of("+-.0123456789eE") != std::string_view::npos) return false;
   double value = 0;
   const char* const begin = text.data() + (text.starts_with('+') ? 1 : 0);
   const char* const end = text.data() + text.size();
   // Where a double does not hold the number either, from_chars has set the largest one.
-  return absl::from_chars(begin, end, value).ptr == end &&
-         std::fabs(value) > std::numeric_limits<float>::max();
+  return absl::from_chars(begin, end, value).ptr == end && std::fabs(value) > largest;
 }
 
 std::string NumberProblem(std::string_view text) {

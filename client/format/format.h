@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -25,8 +26,8 @@ const char* ParseFloat(const char* p, const char* end, float* value);
 // Parses a text that is a number as a whole; false if it is not.
 bool ParseWholeFloat(std::string_view text, float* value);
 
-// True if a text is a number as a whole, but larger than a float holds.
-bool IsTooLarge(std::string_view text);
+// True if a text is a number as a whole, but larger than this, or than a float holds.
+bool IsTooLarge(std::string_view text, double largest = std::numeric_limits<float>::max());
 
 // Says why ParseWholeFloat() refuses a text, to follow its quotation: it "is not a finite number", or is too large.
 std::string NumberProblem(std::string_view text);

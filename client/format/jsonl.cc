@@ -4,6 +4,7 @@
 // {"price": 2.5, "colour": "red", "label": 1}, of which a text is the feature "colour=red" and true and false are 1 and 0.
 // A label may be a number or a name. Null is an error wherever it stands.
 #include <charconv>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -346,7 +347,7 @@ class ObjectReader {
     p_ = begin;
     const std::string_view text = NumberText();
     return Fail(absl::StrCat(field(), ": ", std::string(text.substr(0, 40)),
-                             problem == std::errc::result_out_of_range
+                             *begin != '-' && IsTooLarge(text, std::numeric_limits<uint32_t>::max())
                                  ? " is too large; the largest index is 4294967295"
                                  : " is not an index, a whole number from 0"));
   }

@@ -108,7 +108,15 @@ export function checkName(name) {
 
 function checkValue(feature, value) {
   if (typeof value !== 'number') throw new RangeError(`the value of ${JSON.stringify(feature)} is ${shown(value)}; expected a number`);
+  checkFloat32(`value of ${JSON.stringify(feature)}`, value);
   return value;
+}
+
+/** Throws RangeError for a finite number beyond float32; what is infinite or NaN is the server's to refuse. */
+function checkFloat32(what, number) {
+  if (Number.isFinite(number) && !Number.isFinite(Math.fround(number))) {
+    throw new RangeError(`the ${what}, ${number}, is too large; numbers are from -3.4028235e38 to 3.4028235e38`);
+  }
 }
 
 const shown = (value) => (typeof value === 'bigint' ? `${value}n` : JSON.stringify(value) ?? String(value));
@@ -152,6 +160,7 @@ export function nameColumn(names) {
 function packTargets(rows) {
   const weights = rows.map(({ weight = 1 }) => {
     if (typeof weight !== 'number') throw new RangeError(`the weight is ${shown(weight)}; expected a number`);
+    checkFloat32('weight', weight);
     return weight;
   });
   return { ...packLabels(rows.map(({ label }) => label)), weights: weights.every((weight) => weight === 1) ? [] : weights };

@@ -3,12 +3,13 @@ matrices."""
 
 import collections
 import itertools
+import math
 import operator
 import sys
 from array import array
 from typing import Any, Callable, Collection, Iterable, Iterator, Mapping, NamedTuple, Optional, Sequence, Union
 
-from .rows import Label, Row, check_all_real, check_real, position_of
+from .rows import BEYOND_FLOAT32, Label, Row, check_all_real, check_real, position_of, too_large
 from .v1 import example_pb2
 
 MOST_UINT32 = 2**32 - 1
@@ -226,8 +227,7 @@ def assemble(rows: Sequence[Row], numbered: Numbered) -> example_pb2.ExampleColu
     merge_packed(columns, _Columns.INDICES_FIELD_NUMBER, _little_endian(array("I", numbered.indices)))
     # Absent values are 1.
     if numbered.values.count(1.0) != len(numbered.values):
-        check_all_real(numbered.values, "value", None)
-        merge_packed(columns, _Columns.VALUES_FIELD_NUMBER, _little_endian(array("f", numbered.values)))
+        merge_packed(columns, _Columns.VALUES_FIELD_NUMBER, _floats(numbered.values, "value"))
     _pack_targets(rows, columns)
     return columns
 
@@ -253,6 +253,18 @@ def merge_packed(columns: example_pb2.ExampleColumns, field: int, numbers: bytes
     columns.MergeFromString(bytes([field << 3 | 2]) + _varint(len(numbers)) + numbers)
 
 
+def _floats(numbers: Sequence[float], what: str) -> bytes:
+    """Raises ValueError for a finite number beyond float32; what is infinite or NaN is the server's to refuse."""
+    check_all_real(numbers, what, None)
+    encoded = _little_endian(array("f", numbers))
+    # Hardly ever: bytes of an infinite one.
+    if b"\x00\x00\x80\x7f" in encoded or b"\x00\x00\x80\xff" in encoded:
+        for number in numbers:
+            if BEYOND_FLOAT32 <= abs(number) < math.inf:
+                raise too_large(what, number)
+    return encoded
+
+
 def _little_endian(numbers: "array[Any]") -> bytes:
     if sys.byteorder == "big":
         numbers.byteswap()
@@ -271,8 +283,7 @@ def _varint(number: int) -> bytes:
 def _pack_targets(rows: Sequence[Row], columns: example_pb2.ExampleColumns) -> None:
     weights = [row.weight for row in rows]
     if weights.count(1) != len(weights):
-        check_all_real(weights, "weight", None)
-        merge_packed(columns, _Columns.WEIGHTS_FIELD_NUMBER, _little_endian(array("f", weights)))
+        merge_packed(columns, _Columns.WEIGHTS_FIELD_NUMBER, _floats(weights, "weight"))
     labels = [row.label for row in rows]
     if None not in labels:
         pack_labels(labels, columns)

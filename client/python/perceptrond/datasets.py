@@ -27,8 +27,8 @@ class Dataset:
     weights: one each, above 0. Default: 1.
     batch: the most rows of a message, 1 to 65,536.
 
-    Raises ValueError if the lengths differ, batch is out of range or an array has masked values, TypeError for other examples and for
-    times and complex numbers in arrays."""
+    Raises ValueError if the lengths differ, batch is out of range or an array has masked values or finite ones beyond float32,
+    TypeError for other examples and for times and complex numbers in arrays."""
 
     def __init__(self, examples: Any, labels: Optional[Sequence[Any]] = None, weights: Optional[Sequence[float]] = None, batch: int = 1000):
         check_batch(batch)
@@ -90,10 +90,14 @@ def _as_matrix(examples: Any, learned: bool) -> Any:
     if hasattr(examples, "columns") and hasattr(examples, "dtypes"):
         from .frames import as_matrix
         return as_matrix(examples, learned)
+    from .matrices import as_array, check_float32
     if hasattr(examples, "tocsr") or hasattr(examples, "names"):
         check_all_real(getattr(examples, "matrix", examples), "value")
-        return examples if hasattr(examples, "names") else examples.tocsr()
-    from .matrices import as_array
+        if hasattr(examples, "names"):
+            return examples
+        matrix = examples.tocsr()
+        check_float32(matrix)
+        return matrix
     return as_array(examples)
 
 

@@ -1,12 +1,13 @@
 """Packed columns of matrices, without a loop over their rows: NumPy arrays, scipy.sparse matrices, and matrices whose
 columns have names. Needs NumPy; scipy only for its own matrices."""
 
+import numbers
 from typing import Any, Iterator, NamedTuple, Optional, Sequence
 
 import numpy
 
 from .columns import MOST_NAME_BYTES, MOST_UINT32, append_names, merge_packed, pack_labels
-from .rows import check_all_real, is_missing
+from .rows import BEYOND_FLOAT32, check_all_real, is_missing, too_large
 from .v1 import example_pb2
 
 # Of one message, so that it stays far below the server's limit (--max-message-bytes, 16 MiB).
@@ -31,8 +32,8 @@ def pack_matrix(matrix: Any, labels: Optional[Sequence[Any]] = None, batch: int 
     scipy.sparse matrix, or what numpy.asarray() takes. Labels are -1 and +1, the numbers of
     classes, or names; weights above 0.
 
-    Raises TypeError for times and complex numbers, ValueError for masked values, missing labels and more than 2^32 columns. None among
-    the values of an array of objects is NaN, and texts are the numbers that they are. Values that are not finite float32 are the server's to refuse."""
+    Raises TypeError for times and complex numbers, ValueError for masked values, missing labels, more than 2^32 columns and finite numbers beyond float32. None among
+    the values of an array of objects is NaN, and texts are the numbers that they are. Infinite values and NaN are the server's to refuse."""
     check_all_real(labels, "label")
     check_all_real(weights, "weight")
     if isinstance(matrix, NamedMatrix):
@@ -59,12 +60,41 @@ def pack_matrix(matrix: Any, labels: Optional[Sequence[Any]] = None, batch: int 
 
 
 def as_array(matrix: Any) -> Any:
-    """A dense matrix as an array. Raises TypeError for times and complex numbers, ValueError for masked values."""
+    """A dense matrix as an array. Raises TypeError for times and complex numbers, ValueError for masked values and finite ones beyond
+    float32."""
     # Also before, since an array that is no masked one has masked values as they were.
     check_all_real(matrix, "value")
     array = numpy.asarray(matrix)
     check_all_real(array, "value")
+    check_float32(array)
     return array
+
+
+def check_float32(matrix: Any) -> None:
+    """Raises ValueError for a finite number beyond float32 in an array or a scipy.sparse matrix in CSR form, with its row."""
+    values = matrix.data if hasattr(matrix, "indptr") else matrix
+    if values.dtype.kind not in "fO" or values.dtype.itemsize <= 4 or values.size == 0:
+        return
+    if values.dtype == object:
+        # Texts and None are read when they are packed.
+        values = numpy.array([_double(value) for value in values.flat]).reshape(values.shape)
+    # fmax() and fmin() skip NaN, and need no copy.
+    if numpy.fmax.reduce(values, axis=None) < BEYOND_FLOAT32 and numpy.fmin.reduce(values, axis=None) > -BEYOND_FLOAT32:
+        return
+    wrong = (abs(values) >= BEYOND_FLOAT32) & numpy.isfinite(values)
+    if not wrong.any():
+        return
+    first = int(wrong.argmax())
+    row = int((matrix.indptr <= first).sum()) - 1 if hasattr(matrix, "indptr") else numpy.unravel_index(first, values.shape)[0]
+    raise ValueError(f"row {row}: {too_large('value', values.flat[first])}")
+
+
+def _double(value: Any) -> float:
+    """0 for what is no number."""
+    try:
+        return float(value) if isinstance(value, numbers.Real) else 0.0
+    except OverflowError:
+        return 1e308 if value > 0 else -1e308
 
 
 def _labels(labels: Sequence[Any]) -> Any:
@@ -87,6 +117,7 @@ def _canonical(matrix: Any) -> Any:
     if not matrix.has_canonical_format:
         matrix = matrix.copy()
         matrix.sum_duplicates()
+    check_float32(matrix)
     return matrix
 
 
@@ -136,7 +167,7 @@ def _pack_dense(matrix: Any, batch: int) -> Iterator[tuple[example_pb2.ExampleCo
 
 
 def _float32(values: Any) -> Any:
-    # Numbers beyond float32 become infinite, which the server refuses with their place.
+    # Integers that are long, and texts of such.
     with numpy.errstate(over="ignore"):
         return values.astype("<f4")
 

@@ -65,6 +65,14 @@ def check_real(value: Any, what: str, place: Optional[tuple[int, ...]] = None) -
         raise ValueError(f"{where}the {what} is masked; fill it, as by numpy.ma.filled(), or leave such rows out")
 
 
+# Rounds to infinity, as numbers above do.
+BEYOND_FLOAT32 = 3.4028235677973366e38
+
+
+def too_large(what: str, number: Any) -> ValueError:
+    return ValueError(f"the {what} {number:g} is too large; numbers are from -3.4028235e38 to 3.4028235e38")
+
+
 def check_all_real(given: Any, what: str, place: Optional[tuple[int, ...]] = ()) -> None:
     """The same for an array, a scipy.sparse matrix or a sequence, and for what an array of objects or a sequence holds. place: None if
     errors shall not name one."""

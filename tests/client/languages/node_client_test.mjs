@@ -21,7 +21,7 @@ const load = (name) => import(pathToFileURL(path.join(source, 'lib', name)));
 const { Client } = await load('client.mjs');
 const { goesDirect, serversOf } = await load('connection.mjs');
 const { Backoff, isTransient } = await load('rpc.mjs');
-const { pack } = await load('columns.mjs');
+const { pack, packNaming } = await load('columns.mjs');
 const { LabelReader } = await load('label_reader.mjs');
 const { Labels, asRow } = await load('rows.mjs');
 const { NameTable } = await load('name_table.mjs');
@@ -137,6 +137,16 @@ describe('parts', () => {
       [{ features: { a: 1 }, text: null }, /^row 3: text is null: leave out what is missing/], [{ features: null, text: 'a', line: 9 }, /^line 9: features is null/],
       [{ text: 'a', predictionId: null }, /predictionId is null/], [{ features: { a: 1 }, predictionId: 7 }, /predictionId is a number/]];
     for (const [example, said] of refused) assert.throws(() => asRow(example, 3), { name: 'RangeError', message: said });
+  });
+
+  it('refuse a finite number beyond float32, with its row and the limit', () => {
+    for (const wrong of [1e39, -1e39]) {
+      for (const row of [{ features: { a: wrong } }, { features: { a: 1 }, weight: wrong }]) {
+        assert.throws(() => packNaming([{ features: { a: 1 } }, row].map(asRow), (index) => index), /^RangeError: row 1: the (value|weight).*1e\+39, is too large; numbers are from -3.4028235e38 to 3.4028235e38$/);
+      }
+    }
+    // The largest as it is printed is rounded to the largest, and what is infinite is the server's to refuse.
+    for (const kept of [3.4028235e38, -Infinity]) assert.deepEqual(pack([asRow({ features: { a: kept } })]).values, [kept]);
   });
 
   it('pack rows into columns, and refuse an index beyond uint32', () => {

@@ -248,6 +248,20 @@ class ColumnsTest(unittest.TestCase):
             with self.subTest(index=index), self.assertRaises((OverflowError, TypeError)):
                 columns.pack([Row({index: 1.0}, 1)])
 
+    def test_a_finite_number_beyond_float32_is_refused_with_its_row_and_the_limit(self):
+        said = r"^row 1: the (value|weight) -?1e\+39 is too large; numbers are from -3.4028235e38 to 3.4028235e38$"
+        for wrong in (1e39, -1e39):
+            for examples, weights in (([{"a": 1.0}, {"a": wrong, "b": 2.0}], None), ([{0: 1.0}, {0: wrong}], None), (["a", "b"], [1, wrong]),
+                                      ([[1, 2], [2, wrong]], None), (numpy.array([[1, 2], [wrong, numpy.nan]]), None),
+                                      ([[1, 2], [int(wrong), None]], None), (scipy.sparse.csr_matrix([[0, 2], [0, wrong]]), None)):
+                with self.subTest(examples=examples), self.assertRaisesRegex(ValueError, said):
+                    for _ in columns.packed_parts(Dataset(examples, weights=weights).messages()):
+                        pass
+        # The largest as it is printed is rounded to the largest, and what is infinite is the server's to refuse.
+        for kept in (3.4028235e38, -3.4028235e38, float("inf")):
+            (packed,) = Dataset([[1, kept]]).messages()
+            self.assertEqual(columns.pack([Row({0: 1.0, 1: kept})]).values, packed.values)
+
     def test_texts_are_a_column_of_their_own(self):
         rows = [Row("free now", 1, 2.0), Row("lunch?", -1)]
         for packed in (columns.pack(rows), NameTable(8).pack(rows)[0]):
