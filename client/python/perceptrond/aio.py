@@ -16,6 +16,7 @@ from .labels import AnswerLabels
 from .later_labels import examples_of
 from .learn_stream_aio import LearnStream
 from .management_aio import Aliases, History
+from .model_check import ModelCheck
 from .producers import Producers
 from .progress import OnProgress
 from .results import Learned, Predictions, learned
@@ -134,8 +135,9 @@ class AsyncClient:
         found = await self.get(model)
         predictions = Predictions()
         names = AnswerLabels(found)
-        messages = Dataset(examples, batch=calls.most_rows(batch, found, class_scores)).messages()
-        async for message, answer in self.predict_stream(model, messages, class_scores=class_scores, ids=ids, min_revision=min_revision):
+        data = Dataset(examples, batch=calls.most_rows(batch, found, class_scores))
+        data.check_names(ModelCheck(found))
+        async for message, answer in self.predict_stream(model, data.messages(), class_scores=class_scores, ids=ids, min_revision=min_revision):
             if names.lack(answer):
                 names.read(await self._answering(model, answer.model))
             predictions.add(answer, names.labels, message)

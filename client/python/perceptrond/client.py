@@ -15,6 +15,7 @@ from .labels import AnswerLabels
 from .later_labels import examples_of
 from .learn_stream import LearnStream
 from .management import Aliases, History
+from .model_check import ModelCheck
 from .predict_stream import PredictStream
 from .producers import Producers
 from .progress import OnProgress
@@ -182,8 +183,9 @@ class Client:
         found = self.get(model)
         predictions = Predictions()
         names = AnswerLabels(found)
-        messages = Dataset(examples, batch=calls.most_rows(batch, found, class_scores)).messages()
-        for message, answer in self.predict_stream(model, messages, class_scores=class_scores, ids=ids, min_revision=min_revision):
+        data = Dataset(examples, batch=calls.most_rows(batch, found, class_scores))
+        data.check_names(ModelCheck(found))
+        for message, answer in self.predict_stream(model, data.messages(), class_scores=class_scores, ids=ids, min_revision=min_revision):
             if names.lack(answer):
                 names.read(self._answering(model, answer.model))
             predictions.add(answer, names.labels, message)

@@ -21,8 +21,9 @@ def check_batch(batch: int, name: str = "batch") -> None:
 class Dataset:
     """Examples with their labels and weights.
 
-    examples: a NumPy array or scipy.sparse matrix, a NamedMatrix or a pandas frame; or an iterable of dicts {name: value} or
-      {index: value}, of texts, or of Rows, which have their own labels and weights.
+    examples: a NumPy array or scipy.sparse matrix, a NamedMatrix or a pandas frame, whose columns are features by their names and which a
+      dense model refuses; or an iterable of dicts {name: value} or {index: value}, of texts, or of Rows, which have their own labels and
+      weights.
     labels: one each: names, or numbers as the model has them. None: Rows have theirs, or there are none.
     weights: one each, above 0. Default: 1.
     batch: the most rows of a message, 1 to 65,536.
@@ -63,6 +64,11 @@ class Dataset:
         else:
             self._rows, self._check = check.rows(self._rows), check
 
+    def check_names(self, check: ModelCheck) -> None:
+        """Raises ValueError for a frame if the model keeps no names."""
+        if self._matrix is not None:
+            check.names(self._matrix)
+
     @property
     def refused(self) -> Optional[ValueError]:
         return None if self._check is None else self._check.error
@@ -88,8 +94,8 @@ def _is_matrix(examples: Any) -> bool:
 
 def _as_matrix(examples: Any, learned: bool) -> Any:
     if hasattr(examples, "columns") and hasattr(examples, "dtypes"):
-        from .frames import as_matrix
-        return as_matrix(examples, learned)
+        from .frames import as_named
+        return as_named(examples, learned)
     from .matrices import as_array, check_float32
     if hasattr(examples, "tocsr") or hasattr(examples, "names"):
         check_all_real(getattr(examples, "matrix", examples), "value")

@@ -7,7 +7,7 @@ from typing import Any, Iterable, Iterator, Mapping, NamedTuple, Optional
 
 import numpy
 
-from .frames import as_matrix, numeric_columns, warn_of_texts
+from .frames import as_named, numeric_columns, warn_of_texts
 from .matrices import NamedMatrix, pack_matrix
 from .rows import Row, check_real, is_missing, row_batches
 from .window import Examples
@@ -59,8 +59,7 @@ def kind_of(X: Any) -> str:
 def read(X: Any, kind: str, learned: bool = False) -> Input:
     """Reads what is no matrix. learned: X is not only predicted; warns of texts among its features. Raises TypeError or ValueError for a row of another kind, with its number."""
     if kind == FRAME:
-        matrix = as_matrix(X, learned)
-        named = matrix if isinstance(matrix, NamedMatrix) else _named(X, matrix)
+        named = as_named(X, learned)
         finite = numpy.isfinite(named.matrix.data)
         if not finite.all():
             raise ValueError(f"Input X contains NaN or infinity in the column {named.names[named.matrix.indices[~finite][0]]!r}.")
@@ -78,12 +77,6 @@ def read(X: Any, kind: str, learned: bool = False) -> Input:
         for name, values in texts.items():
             warn_of_texts(name, len(set(values)), len(values))
     return Input(kind, rows)
-
-
-def _named(X: Any, matrix: Any) -> NamedMatrix:
-    """Of a frame that has numbers alone, unlike the one before."""
-    import scipy.sparse
-    return NamedMatrix(scipy.sparse.csr_matrix(matrix), [str(name) for name in X.columns])
 
 
 def _checked(rows: Iterable[Any], kind: Any, what: str) -> Iterator[Any]:

@@ -59,14 +59,28 @@ def as_matrix(frame: Any, learned: bool = False) -> Union[Any, NamedMatrix]:
             of_uniques = [_float(value) if is_number else 1.0 for value, is_number in zip(uniques, as_number)]
             values.append(_checked(name, numpy.array(of_uniques, numpy.float64)[codes[present]], everything[present]))
             names += position_of
-    if len(set(names)) < len(names):
-        twice = next(name for number, name in enumerate(names) if name in names[:number])
-        raise ValueError(f"two features of the frame have the name {twice!r}: rename a column")
+    _check_names(names)
     data, ij = numpy.concatenate(values), (numpy.concatenate(rows), numpy.concatenate(columns))
     # Zeros add nothing to a score, and would take a weight.
     kept = data != 0
     matrix = scipy.sparse.coo_matrix((data[kept], (ij[0][kept], ij[1][kept])), shape=(len(frame), len(names)))
     return NamedMatrix(matrix.tocsr(), names)
+
+
+def as_named(frame: Any, learned: bool = False) -> NamedMatrix:
+    """The same, with the names also if all columns are numbers."""
+    matrix = as_matrix(frame, learned)
+    if isinstance(matrix, NamedMatrix):
+        return matrix
+    names = [str(column) for column in frame.columns]
+    _check_names(names)
+    return NamedMatrix(scipy.sparse.csr_matrix(matrix), names)
+
+
+def _check_names(names: list[str]) -> None:
+    if len(set(names)) < len(names):
+        twice = next(name for number, name in enumerate(names) if name in names[:number])
+        raise ValueError(f"two features of the frame have the name {twice!r}: rename a column")
 
 
 def warn_of_texts(name: str, different: int, values: int) -> None:

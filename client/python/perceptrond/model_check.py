@@ -13,6 +13,7 @@ class ModelCheck:
     def __init__(self, model: model_pb2.Model):
         self._labels = LabelReader(model)
         self._dimension, self._model = _dimension(model.feature_space), model.name
+        self._is_dense = _is_dense(model.feature_space)
         # What ended rows().
         self.error: Optional[ValueError] = None
 
@@ -29,6 +30,7 @@ class ModelCheck:
 
     def matrix(self, matrix: Any) -> None:
         """Raises ValueError for a NumPy array or scipy.sparse matrix that is not of the dimension."""
+        self.names(matrix)
         if not self._dimension or hasattr(matrix, "names"):
             return
         width = matrix.shape[1] if matrix.ndim == 2 else 0
@@ -39,6 +41,12 @@ class ModelCheck:
             first = int(wide.argmax())
             row = int((matrix.indptr <= first).sum()) - 1
             raise ValueError(f"row {row}: {self._beyond(matrix.indices[first])}")
+
+    def names(self, matrix: Any) -> None:
+        """Raises ValueError for a NamedMatrix, which a frame is, of a dense model: nothing would tell that later columns are others."""
+        if self._is_dense and hasattr(matrix, "names"):
+            raise ValueError(f"the columns have names, and {self._model} is dense, which keeps none: pass frame.to_numpy(), or create the model "
+                             f"with features=\"named\" (--named)")
 
     def rows(self, rows: Iterable[Row]) -> Iterator[Row]:
         """Yields rows with the labels to send; ends before the first that the model does not take, and keeps the error of it."""
@@ -69,6 +77,10 @@ class ModelCheck:
 
 
 _ADVICE = "create a model of the dimension of the data, or give it the features that the model has"
+
+
+def _is_dense(space: feature_space_pb2.FeatureSpace) -> bool:
+    return _is_dense(space.composition.example_space) if space.HasField("composition") else space.HasField("dense")
 
 
 def _dimension(space: feature_space_pb2.FeatureSpace) -> int:

@@ -792,11 +792,8 @@ def _factors(name: str) -> list[str]:
 def _dicts(examples: Any, by_name: bool) -> tuple[list[dict[Feature, float]], list[Any]]:
     """Returns examples as dicts, and the labels that are in them."""
     if hasattr(examples, "columns") and hasattr(examples, "dtypes"):
-        from .frames import as_matrix
-        names = [str(column) for column in examples.columns]
-        examples = as_matrix(examples)
-        if by_name and not isinstance(examples, NamedMatrix):
-            examples = NamedMatrix(scipy.sparse.csr_matrix(examples), names)
+        from .frames import as_matrix, as_named
+        examples = as_named(examples) if by_name else as_matrix(examples)
     if hasattr(examples, "tocsr") or isinstance(examples, NamedMatrix):
         columns: Any = getattr(examples, "names", None) or range(examples.shape[1])
         # In a row by name a number that is missing is no feature.

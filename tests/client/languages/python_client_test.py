@@ -155,10 +155,23 @@ class LearnTest(ServedTest):
         self.assertEqual(learned["iterator"], learned["dicts"])
         expected = [learned["dicts"][0].get(name, 0) for name in names]
         self.assertEqual([learned["frame"][0].get(name, 0) for name in names], expected)
-        for name, examples in (("array", matrix), ("csr", scipy.sparse.csr_matrix(matrix)), ("coo", scipy.sparse.coo_matrix(matrix)), ("lists", matrix.tolist()), ("numbers", frame)):
+        for name, examples in (("array", matrix), ("csr", scipy.sparse.csr_matrix(matrix)), ("coo", scipy.sparse.coo_matrix(matrix)), ("lists", matrix.tolist()), ("numbers", frame.to_numpy())):
             self.create(name, features=4)
             self.tested.learn(name, examples, numpy.array([1, -1, 1, -1]))
             self.assertEqual([weights_of(self.client, name)[0].get(i, 0) for i in range(4)], expected, name)
+
+    def test_a_frame_of_numbers_goes_by_the_names_of_its_columns_and_a_dense_model_refuses_it(self):
+        frame = pandas.DataFrame({"a": [5.0, 1.0], "b": [1.0, 5.0]})
+        self.create("spam", **SPAM)
+        self.tested.learn("spam", frame, ["spam", "ham"], until_converged=True)
+        self.assertEqual(self.tested.predict("spam", frame[["b", "a"]]).labels, ["spam", "ham"])
+        self.create("dense", features=2)
+        for call in (lambda: self.tested.learn("dense", frame, [1, -1]), lambda: self.tested.predict("dense", frame[["b", "a"]])):
+            with self.assertRaisesRegex(ValueError, r"frame\.to_numpy\(\)"):
+                call()
+        self.assertEqual(self.examples("dense"), 0)
+        self.tested.learn("dense", frame.to_numpy(), [1, -1], until_converged=True)
+        self.assertEqual(self.tested.predict("dense", frame.to_numpy()).labels, [1, -1])
 
     def test_learning_goes_on_until_a_pass_changes_nothing_and_shows_how_far_it_is(self):
         self.create("spam", **SPAM)
