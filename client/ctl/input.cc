@@ -16,6 +16,7 @@
 #include "client/ctl/dimension.h"
 #include "client/ctl/interrupt.h"
 #include "client/ctl/output.h"
+#include "client/ctl/prediction.h"
 #include "client/ctl/report.h"
 #include "client/error.h"
 
@@ -250,11 +251,8 @@ absl::Status Input::AddFormat(FormatKind kind, const perceptron::v1::Model& mode
   }
   format.dense = space.has_dense();
   if (options_.index_base >= 0) format.index_base = options_.index_base;
+  format.labels = LabelRuleOf(model);
   format.labels.zero_is_negative = options_.zero_is_negative;
-  format.labels.names.assign(model.label_names().begin(), model.label_names().end());
-  const perceptron::v1::Classes& classes = model.learner().classes();
-  format.labels.max_classes = classes.max_classes();
-  format.labels.new_names = classes.new_classes() == perceptron::v1::Classes::NEW_CLASSES_NAMED;
   format.labels.keep_zero = options_.keep_zero_labels;
   format.labels.seen = &labels_;
   absl::StatusOr<std::unique_ptr<Format>> made = MakeFormat(format);

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "client/ctl/output.h"
 
@@ -128,11 +127,23 @@ std::string ClassName(int number, const std::vector<std::string>& names) {
   return index < names.size() ? names[index] : absl::StrCat(number);
 }
 
-absl::StatusOr<int32_t> FindClass(const std::string& text, const std::vector<std::string>& names) {
-  const auto name = std::find(names.begin(), names.end(), text);
-  if (name != names.end()) return static_cast<int32_t>(name - names.begin());
-  int32_t number = 0;
-  if (names.empty() && absl::SimpleAtoi(text, &number) && number >= 0) return number;
+LabelRule LabelRuleOf(const v1::Model& model) {
+  const v1::Classes& classes = model.learner().classes();
+  LabelRule rule;
+  rule.names.assign(model.label_names().begin(), model.label_names().end());
+  rule.max_classes = classes.max_classes();
+  rule.new_names = classes.new_classes() == v1::Classes::NEW_CLASSES_NAMED;
+  return rule;
+}
+
+absl::StatusOr<int32_t> FindClass(const std::string& text, const v1::Model& model) {
+  const std::vector<std::string> names(model.label_names().begin(), model.label_names().end());
+  Row row;
+  if (Labels(LabelRuleOf(model)).Read(text, &row).ok()) {
+    const auto name = std::find(names.begin(), names.end(), row.label_name);
+    if (name != names.end()) return static_cast<int32_t>(name - names.begin());
+    if (row.label_name.empty()) return row.label;
+  }
   return absl::InvalidArgumentError(absl::StrCat(
       "the model has no class \"", PrintableInLine(text), "\"; ",
       names.empty() ? "its classes are numbers from 0"

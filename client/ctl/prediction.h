@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "client/format/format.h"
 #include "perceptron/v1/learning_service.pb.h"
 #include "perceptron/v1/model.pb.h"
 #include "perceptron/v1/prediction_service.pb.h"
@@ -41,9 +42,12 @@ inline constexpr int kUnknownClass = 10'000;
 // The name of the class, else its number.
 std::string ClassName(int number, const std::vector<std::string>& names);
 
-// The number of the class with this name, or of this number if classes have no names.
+// How labels of examples are read for the model.
+LabelRule LabelRuleOf(const perceptron::v1::Model& model);
+
+// The number of the class of the model that this is as a label of an example.
 // INVALID_ARGUMENT: there is none; the message names it.
-absl::StatusOr<int32_t> FindClass(const std::string& text, const std::vector<std::string>& names);
+absl::StatusOr<int32_t> FindClass(const std::string& text, const perceptron::v1::Model& model);
 
 // "3: setosa, versicolor, virginica", or the maximum and how new classes are added.
 std::string DescribeClasses(const perceptron::v1::Model& model);

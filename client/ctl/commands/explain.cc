@@ -44,7 +44,7 @@ class ExplainRun {
  private:
   std::string ErrorPrefix() const;
   Outcome Open();
-  Outcome ReadLabel();
+  Outcome ReadLabel(const perceptron::v1::Model& model);
   Outcome ExplainAll();
   // A row with a validation error is counted and does not end the run.
   Outcome ExplainRow(const Row& row);
@@ -199,7 +199,7 @@ Outcome ExplainRun::Open() {
   if (!model.ok()) return Failed(ErrorPrefix(), model.status());
   label_names_.assign(model->label_names().begin(), model->label_names().end());
   multiclass_ = model->learner().has_classes();
-  if (Outcome outcome = ReadLabel(); !outcome.ok()) return outcome;
+  if (Outcome outcome = ReadLabel(*model); !outcome.ok()) return outcome;
   absl::StatusOr<std::unique_ptr<Input>> input =
       Input::Make(options_.input, *model, false, false, &client_);
   if (!input.ok()) {
@@ -222,13 +222,13 @@ Outcome ExplainRun::ExplainAll() {
   return {};
 }
 
-Outcome ExplainRun::ReadLabel() {
+Outcome ExplainRun::ReadLabel(const v1::Model& model) {
   if (options_.label.empty()) return {};
   if (!multiclass_)
     return UsageError(absl::StrCat(ErrorPrefix(),
                                    ": --label chooses a class, and the model has "
                                    "two labels with one score"));
-  const absl::StatusOr<int32_t> number = FindClass(options_.label, label_names_);
+  const absl::StatusOr<int32_t> number = FindClass(options_.label, model);
   if (!number.ok())
     return UsageError(absl::StrCat(ErrorPrefix(), ": ", std::string(number.status().message())));
   label_ = *number;
