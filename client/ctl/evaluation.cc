@@ -148,7 +148,9 @@ void ClassConfusion::AddTo(JsonObject& json, const std::vector<std::string>& nam
 
 void Confusion::Add(int actual, int predicted) {
   const bool positive = actual > 0;
-  if (predicted == 0) {
+  if (actual == kUnknownClass) {
+    ++(predicted > 0 ? unknown_positive : predicted < 0 ? unknown_negative : unknown_undecided);
+  } else if (predicted == 0) {
     ++(positive ? undecided_positive : undecided_negative);
   } else if (positive) {
     ++(predicted > 0 ? true_positive : false_negative);
@@ -165,21 +167,25 @@ void Confusion::Merge(const Confusion& other) {
   undecided_positive += other.undecided_positive;
   undecided_negative += other.undecided_negative;
   zero_scores += other.zero_scores;
-  unknown_labels += other.unknown_labels;
+  unknown_positive += other.unknown_positive;
+  unknown_negative += other.unknown_negative;
+  unknown_undecided += other.unknown_undecided;
 }
 
 uint64_t Confusion::errors() const {
   const uint64_t undecided = undecided_positive + undecided_negative;
-  return false_positive + false_negative + unknown_labels + (undecided_are_errors ? undecided : 0);
+  return false_positive + false_negative + unknown_labels() +
+         (undecided_are_errors ? undecided : 0);
 }
 
 double Confusion::majority_error() const {
-  return static_cast<double>(std::min(positives(), negatives()) + unknown_labels) /
+  return static_cast<double>(std::min(positives(), negatives()) + unknown_labels()) /
          static_cast<double>(total());
 }
 
 Retrieval Confusion::retrieval() const {
-  return MakeRetrieval(true_positive, positives(), true_positive + false_positive);
+  return MakeRetrieval(true_positive, positives(),
+                       true_positive + false_positive + unknown_positive);
 }
 
 void DataMargin::Add(int actual, std::optional<float> distance) {
@@ -217,6 +223,7 @@ void TwoLabelEvaluation::Add(const LabelledPrediction& row, v1::TieRule tie_rule
   const bool undecided = row.score == 0 && tie_rule != v1::TIE_RULE_POSITIVE;
   confusion.Add(row.actual, undecided ? 0 : row.predicted);
   if (row.score == 0) ++confusion.zero_scores;
+  if (row.actual == kUnknownClass) return;
   margin.Add(row.actual, row.distance);
   roc.Add(row.actual > 0, row.score);
   if (row.probability.has_value()) calibration.Add(*row.probability, row.actual > 0);
@@ -232,31 +239,36 @@ void TwoLabelEvaluation::Merge(const TwoLabelEvaluation& other) {
 namespace {
 
 std::string ZeroScoresText(const Confusion& confusion) {
-  const bool decided = confusion.undecided_positive + confusion.undecided_negative == 0;
+  const bool decided = confusion.undecided() == 0;
   return absl::StrCat("score 0: ", Counted(confusion.zero_scores, "times"), ", ",
                       decided                          ? "predicted as +1"
                       : confusion.undecided_are_errors ? "each an error"
-                                                       : "each correct",
+                      : confusion.unknown_undecided == 0
+                          ? "each correct"
+                          : "each correct if the model has the label",
                       ", as in learning (create --tie)\n");
 }
 
 std::string MatrixText(const Confusion& confusion, const std::vector<std::string>& names) {
   const std::string negative = PrintableInLine(LabelName(-1, names));
   const std::string positive = PrintableInLine(LabelName(1, names));
-  const bool undecided = confusion.undecided_positive + confusion.undecided_negative > 0;
+  const bool undecided = confusion.undecided() > 0;
   std::vector<std::vector<std::string>> rows = {
       {"label", "predicted " + negative, "predicted " + positive, "score 0"},
       {negative, Grouped(confusion.true_negative), Grouped(confusion.false_positive),
        Grouped(confusion.undecided_negative)},
       {positive, Grouped(confusion.false_negative), Grouped(confusion.true_positive),
        Grouped(confusion.undecided_positive)}};
+  if (confusion.unknown_labels() > 0)
+    rows.push_back({"others", Grouped(confusion.unknown_negative),
+                    Grouped(confusion.unknown_positive), Grouped(confusion.unknown_undecided)});
   std::string text;
   for (std::vector<std::string>& row : rows) {
     if (!undecided) row.pop_back();
     absl::StrAppend(&text, " ");
     for (size_t i = 0; i < row.size(); ++i) {
-      const size_t width =
-          std::max({ColumnsOf(rows[0][i]), ColumnsOf(rows[1][i]), ColumnsOf(rows[2][i])});
+      size_t width = 0;
+      for (const std::vector<std::string>& each : rows) width = std::max(width, ColumnsOf(each[i]));
       const std::string blanks(width - ColumnsOf(row[i]), ' ');
       absl::StrAppend(&text, i == 0 ? " " : "  ", i == 0 ? row[i] + blanks : blanks + row[i]);
     }
@@ -271,9 +283,9 @@ std::string TwoLabelEvaluation::Text(const std::vector<std::string>& names) cons
   std::string text = absl::StrCat(
       "errors: ", confusion.errors(), " of ", confusion.total(), " (", Percent(confusion.error()),
       "); always predicting the more frequent label: ", Percent(confusion.majority_error()), "\n");
-  if (confusion.unknown_labels > 0)
+  if (confusion.unknown_labels() > 0)
     absl::StrAppend(&text,
-                    "labels that the model does not have: ", Grouped(confusion.unknown_labels),
+                    "labels that the model does not have: ", Grouped(confusion.unknown_labels()),
                     ", each an error\n");
   absl::StrAppend(&text, MatrixText(confusion, names));
   if (confusion.zero_scores > 0) absl::StrAppend(&text, ZeroScoresText(confusion));
@@ -323,11 +335,7 @@ void TwoLabelEvaluation::AddTo(JsonObject& json) const {
 }
 
 void PredictSummary::AddTwoLabels(const LabelledPrediction& row) {
-  if (row.actual == kUnknownClass) {
-    ++unknown_labels;
-    ++labelled.confusion.unknown_labels;
-    return;
-  }
+  if (row.actual == kUnknownClass) ++unknown_labels;
   if (row.actual != 0) {
     labelled.Add(row, tie_rule);
     return;

@@ -76,15 +76,21 @@ struct Confusion {
   bool undecided_are_errors = true;
   // All rows with a score of 0.
   uint64_t zero_scores = 0;
-  // Rows whose label is none of the model's: errors.
-  uint64_t unknown_labels = 0;
+  // Rows whose label is none of the model's, by their prediction: errors.
+  uint64_t unknown_positive = 0;
+  uint64_t unknown_negative = 0;
+  uint64_t unknown_undecided = 0;
 
-  // `predicted` is 0 for a row that is undecided.
+  // `actual` may be kUnknownClass; `predicted` is 0 for a row that is undecided.
   void Add(int actual, int predicted);
   void Merge(const Confusion& other);
   uint64_t positives() const { return true_positive + false_negative + undecided_positive; }
   uint64_t negatives() const { return true_negative + false_positive + undecided_negative; }
-  uint64_t total() const { return positives() + negatives() + unknown_labels; }
+  uint64_t total() const { return positives() + negatives() + unknown_labels(); }
+  uint64_t undecided() const { return undecided_positive + undecided_negative + unknown_undecided; }
+  uint64_t unknown_labels() const {
+    return unknown_positive + unknown_negative + unknown_undecided;
+  }
   uint64_t errors() const;
   double error() const { return static_cast<double>(errors()) / static_cast<double>(total()); }
   // Error rate of always predicting the more frequent label.

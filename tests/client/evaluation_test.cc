@@ -8,6 +8,8 @@
 #include <limits>
 #include <random>
 
+#include "client/ctl/prediction.h"
+
 namespace perceptrond::client {
 namespace {
 
@@ -88,6 +90,25 @@ TEST(TwoLabelEvaluation, AScoreOfZeroCountsAsInLearning) {
   EXPECT_EQ(evaluate(v1::TIE_RULE_POSITIVE, 1).errors(), 1U);
   EXPECT_EQ(evaluate(v1::TIE_RULE_POSITIVE, 1).false_positive, 1U);
   EXPECT_EQ(evaluate(v1::TIE_RULE_CORRECT, -1).errors(), 0U);
+}
+
+TEST(TwoLabelEvaluation, APredictionForALabelThatTheModelDoesNotHaveIsOneTooMany) {
+  PredictSummary summary;
+  summary.label_names = {"ham", "spam"};
+  summary.examples = 5;
+  for (const auto& [actual, predicted] :
+       {std::pair(1, 1), std::pair(-1, -1), std::pair(kUnknownClass, 1),
+        std::pair(kUnknownClass, 1), std::pair(kUnknownClass, -1)})
+    summary.AddTwoLabels({actual, predicted, static_cast<float>(predicted), {}, {}});
+  EXPECT_EQ(summary.unknown_labels, 3U);
+  const Confusion& confusion = summary.labelled.confusion;
+  EXPECT_EQ(confusion.errors(), 3U);
+  EXPECT_EQ(confusion.total(), 5U);
+  // As scikit-learn has it for three classes.
+  EXPECT_DOUBLE_EQ(*confusion.retrieval().precision, 1.0 / 3);
+  EXPECT_DOUBLE_EQ(*confusion.retrieval().recall, 1);
+  EXPECT_DOUBLE_EQ(*confusion.retrieval().f1, 0.5);
+  EXPECT_THAT(summary.Text(), HasSubstr("\n  others              1               2\n"));
 }
 
 TEST(TwoLabelEvaluation, WithoutADenominatorAFigureIsAbsent) {
