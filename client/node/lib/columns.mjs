@@ -39,6 +39,12 @@ export function packNaming(rows, numberOf, packRows = pack) {
   }
 }
 
+/** The bytes that a message takes, or a few less. */
+export function leastBytes({ texts = [], indices = [], values = [], featureNames, streamNames }) {
+  const named = (featureNames ?? streamNames)?.text ?? '';
+  return [...texts, named].reduce((sum, text) => sum + Buffer.byteLength(text), 0) + 4 * (indices.length + values.length);
+}
+
 function atItsRow(rows, error, numberOf) {
   const named = (index, message) => `${positionOf(rows[index], numberOf(index))}: ${message}`;
   const mixed = findMixed(rows);

@@ -3,10 +3,11 @@
 //   for await (const [rows, answer] of predict(stub, 'models/spam', batches)) console.log(answer.predictedLabels);
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { packNaming } from './columns.mjs';
+import grpc from '@grpc/grpc-js';
+import { leastBytes, packNaming } from './columns.mjs';
 import { NAME_TABLE_SIZE, NameTable } from './name_table.mjs';
-import { toPredict } from './rows.mjs';
-import { Backoff, ProtocolError, StatusError, isTransient, readable, reason } from './rpc.mjs';
+import { positionOf, toPredict } from './rows.mjs';
+import { Backoff, ProtocolError, StatusError, isTransient, readable, reason, rowTooLarge } from './rpc.mjs';
 
 /**
  * Yields rows with their answer (PredictResponse), in order: those of a batch, or of a part of one with many new names.
@@ -67,21 +68,27 @@ async function* connect(stub, first, include, least, window, rows) {
   let minRevision = least;
   let next = await take();
   if (next === undefined) return;
+  let mostBytes = 0;
+  // Of the last message; with one row it is not to be split.
+  let tooLarge;
   const call = readable(stub.predictStream());
   const write = (settings) => {
     const begin = rows.answered + sent.reduce((sum, { length }) => sum + length, 0);
     const [columns, count] = packNaming(next.map(toPredict), (index) => begin + index, (chosen) => names.pack(chosen));
     sent.push(next.slice(0, count));
+    const size = leastBytes(columns);
+    tooLarge = count === 1 ? () => rowTooLarge(positionOf(next[0], begin), size, mostBytes) : undefined;
+    if (mostBytes > 0 && size > mostBytes && tooLarge) throw tooLarge();
     if (count < next.length) rows.unanswered.unshift(next.slice(count));
     call.write({ ...settings, ...include, columns, minRevision });
   };
+  let isFirst = true;
   try {
-    // The first answer tells the size of the table; the message before it has its own names.
+    // The first answer tells the size of the table and of messages; the message before it has its own names.
     write(first);
-    let isFirst = true;
     for await (const answer of call) {
       if (answer.error) throw new StatusError(answer.error);
-      if (isFirst) names = new NameTable(answer.nameTableSize);
+      if (isFirst) [names, mostBytes] = [new NameTable(answer.nameTableSize), answer.maxMessageBytes ?? 0];
       isFirst = false;
       minRevision = answer.revision;
       rows.answered += sent[0].length;
@@ -90,6 +97,10 @@ async function* connect(stub, first, include, least, window, rows) {
       if (sent.length === 0) return;
     }
     throw new ProtocolError('the server ended the stream before everything was answered');
+  } catch (error) {
+    // One that gRPC itself refuses has no reason.
+    if (isFirst && tooLarge && error.code === grpc.status.RESOURCE_EXHAUSTED && ['', 'MESSAGE_TOO_LARGE'].includes(reason(error))) throw tooLarge();
+    throw error;
   } finally {
     rows.unanswered.unshift(...sent);
     call.cancel();

@@ -64,6 +64,12 @@ export class PerceptrondError extends Error {
   }
 }
 
+/** Of a message with one row, which is not to be split. most: of bytes; 0: the server has not said it. */
+export function rowTooLarge(position, size, most = 0) {
+  const message = `${position}: this row alone is too large: it takes ${size} bytes of a message, of which the server accepts ${most > 0 ? `at most ${most}` : 'less'} (its --max-message-bytes)`;
+  return new PerceptrondError({ code: grpc.status.RESOURCE_EXHAUSTED, message, details: [] }, 'MESSAGE_TOO_LARGE');
+}
+
 /** Returns the PerceptrondError of an error of a call or a stream; other errors as they are. */
 export function toError(error) {
   if (isCallError(error)) return new PerceptrondError(statusOf(error));

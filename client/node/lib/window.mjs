@@ -1,9 +1,9 @@
 // The unanswered messages of a learn stream, which LearnStream sends.
 
-import { packNaming } from './columns.mjs';
+import { leastBytes, packNaming } from './columns.mjs';
 import { NAME_TABLE_SIZE, NameTable } from './name_table.mjs';
 import { positionOf } from './rows.mjs';
-import { ProtocolError, StatusError, describeStatus } from './rpc.mjs';
+import { ProtocolError, StatusError, describeStatus, rowTooLarge } from './rpc.mjs';
 
 /**
  * The unanswered messages of a stream, for exactly-once learning. It has no connection; LearnStream sends the messages.
@@ -27,6 +27,8 @@ export class Window {
   // The first StreamOpened's; undefined before it.
   #uid;
   #historyId = '';
+  // Of a message, as the server accepts; 0: it does not say.
+  #mostBytes = 0;
   #acknowledged = -1;
   #revision = 0;
   // The latest PassSummary received.
@@ -78,7 +80,7 @@ export class Window {
   }
 
   /** Handles the first response (StreamOpened): the producer's position. */
-  opened({ model = '', modelUid, nextOffset, passes, revision, historyId = '', nameTableSize }) {
+  opened({ model = '', modelUid, nextOffset, passes, revision, historyId = '', nameTableSize, maxMessageBytes = 0 }) {
     if (this.#uid === undefined) [this.nextOffset, this.passes] = [nextOffset, passes];
     else this.#checkSame(modelUid, nextOffset);
     this.#settle(nextOffset);
@@ -87,6 +89,7 @@ export class Window {
     [this.#uid, this.#historyId] = [modelUid, historyId];
     this.#acknowledge(nextOffset - 1, revision);
     this.#names = new NameTable(nameTableSize);
+    this.#mostBytes = maxMessageBytes;
     this.#ready = true;
   }
 
@@ -102,6 +105,9 @@ export class Window {
     if (!this.#ready || this.#sent === this.#messages.length) return undefined;
     const message = this.#messages[this.#sent];
     const columns = message.rows.length > 0 ? this.#pack(message) : undefined;
+    if (message.rows.length === 1 && this.#mostBytes > 0 && leastBytes(columns) > this.#mostBytes) {
+      throw rowTooLarge(positionOf(message.rows[0], this.rowOf(message.firstOffset)), leastBytes(columns), this.#mostBytes);
+    }
     this.#sent += 1;
     return { columns, firstOffset: message.firstOffset, completedPass: message.completedPass };
   }

@@ -8,10 +8,10 @@ import grpc
 
 from . import calls
 from .channels import Path, Target, aio_channel, default_server, default_token_file, known_server, proxy_hint
-from .columns import copy, packed_parts
+from .columns import copy, count, packed, packed_parts
 from .datasets import Dataset
 from .durations import Duration
-from .errors import Backoff, PerceptrondError, is_transient, with_retries_async
+from .errors import Backoff, PerceptrondError, is_too_large, is_transient, with_retries_async
 from .labels import AnswerLabels
 from .later_labels import examples_of
 from .learn_stream_aio import LearnStream
@@ -20,6 +20,7 @@ from .model_check import ModelCheck
 from .producers import Producers
 from .progress import OnProgress
 from .results import Learned, Predictions, learned
+from .rows import position_of
 from .v1 import (alias_service_pb2_grpc, analysis_service_pb2, analysis_service_pb2_grpc, history_service_pb2_grpc, learner_pb2, learning_service_pb2_grpc,
                  model_pb2, model_service_pb2, model_service_pb2_grpc, prediction_service_pb2, prediction_service_pb2_grpc, report_pb2)
 from .window import NAME_TABLE_SIZE, Examples, as_messages
@@ -150,6 +151,7 @@ class AsyncClient:
         name = calls.name_of(model)
         pending: Deque[tuple[Examples, asyncio.Task[Any]]] = collections.deque()
         parts = packed_parts(as_messages(messages))
+        answered = 0
         try:
             while True:
                 while len(pending) < window and (part := next(parts, None)) is not None:
@@ -160,11 +162,18 @@ class AsyncClient:
                     pending.append((message, asyncio.create_task(self._call(self._predictions.Predict, request))))
                 if not pending:
                     return
-                message, answer = pending.popleft()
-                yield message, await answer
+                message, call = pending.popleft()
+                try:
+                    answer = await call
+                except PerceptrondError as error:
+                    if is_too_large(error) and count(message) == 1:
+                        raise PerceptrondError.row_too_large(position_of(message, 0, answered), packed(message).ByteSize(), 0) from None
+                    raise
+                yield message, answer
+                answered += count(message)
         finally:
-            for _, answer in pending:
-                answer.cancel()
+            for _, call in pending:
+                call.cancel()
 
     async def explain(self, model: str, examples: Any, *, max_features: int = 20) -> prediction_service_pb2.ExplainResponse:
         return await self._call(self._predictions.Explain, calls.explain_request(model, examples, max_features))

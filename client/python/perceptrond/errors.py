@@ -66,6 +66,13 @@ class PerceptrondError(Exception):
         status.details.add().Pack(error_details_pb2.ErrorInfo(reason=reason, domain="perceptrond"))
         return cls(status)
 
+    @classmethod
+    def row_too_large(cls, position: str, size: int, most: int) -> "PerceptrondError":
+        """Of a message with one row, which is not to be split. most: 0, if the server has not said it."""
+        limit = f"at most {most}" if most else "less"
+        return cls.from_parts(grpc.StatusCode.RESOURCE_EXHAUSTED, "MESSAGE_TOO_LARGE", f"{position}: this row alone is too large: it takes {size} bytes "
+                              f"of a message, of which the server accepts {limit} (its --max-message-bytes)")
+
     @property
     def code(self) -> grpc.StatusCode:
         return CODES.get(self.status.code, grpc.StatusCode.UNKNOWN)
@@ -140,6 +147,11 @@ def _hint(status: status_pb2.Status, proxy: str) -> str:
 
 
 Answer = TypeVar("Answer")
+
+
+def is_too_large(error: PerceptrondError) -> bool:
+    """Whether the message was longer than the server takes. One that gRPC itself refuses has no reason."""
+    return error.code is grpc.StatusCode.RESOURCE_EXHAUSTED and error.reason in ("", "MESSAGE_TOO_LARGE")
 
 
 def is_transient(error: grpc.RpcError) -> bool:

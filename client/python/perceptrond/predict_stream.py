@@ -12,9 +12,9 @@ from typing import Any, Callable, Deque, Iterable, Iterator, Optional, Sequence
 import grpc
 
 from .columns import PACKING_ERRORS, at_its_row, copy, count
-from .errors import Backoff, PerceptrondError, is_transient, reason
+from .errors import Backoff, PerceptrondError, is_too_large, is_transient, reason
 from .name_table import NameTable
-from .rows import Row
+from .rows import Row, position_of
 from .v1 import example_pb2, prediction_service_pb2, prediction_service_pb2_grpc
 from .window import NAME_TABLE_SIZE, OUT_OF_ORDER, Examples, as_messages
 
@@ -78,6 +78,7 @@ class PredictStream:
         requests: queue.SimpleQueue[Optional[Request]] = queue.SimpleQueue()
         call = self._stub.PredictStream(iter(requests.get, None))
         names: Optional[NameTable] = None
+        most_bytes = 0
         sent: Deque[Examples] = collections.deque()
         try:
             while True:
@@ -99,17 +100,31 @@ class PredictStream:
                             unanswered.appendleft(batch[packed:])
                     if names is None:
                         request.name_table_size = self._name_table_size
+                    if 0 < most_bytes < request.ByteSize() and count(sent[-1]) == 1:
+                        self._raise_too_large(sent, request, most_bytes)
                     requests.put(request)
                 if not sent:
                     return
-                answer = self._next(call)
-                names = names or NameTable(answer.name_table_size)
+                try:
+                    answer = self._next(call)
+                except grpc.RpcError as error:
+                    # The first message was sent alone.
+                    if names is None and count(sent[0]) == 1 and is_too_large(PerceptrondError.of(error)):
+                        self._raise_too_large(sent, request, 0)
+                    raise
+                if names is None:
+                    names, most_bytes = NameTable(answer.name_table_size), answer.max_message_bytes
                 self._answered += count(sent[0])
                 yield sent.popleft(), answer
         finally:
             unanswered.extendleft(reversed(sent))
             requests.put(None)
             call.cancel()
+
+    def _raise_too_large(self, sent: Deque[Examples], request: Request, most_bytes: int) -> None:
+        """Of the last message, a row that is not to be split."""
+        number = self._answered + sum(map(count, sent)) - 1
+        raise PerceptrondError.row_too_large(position_of(sent[-1], 0, number), request.ByteSize(), most_bytes) from None
 
     def _pack(self, rows: Sequence[Row], names: NameTable, first: int) -> tuple[example_pb2.ExampleColumns, int]:
         """As the table does. first: the number of the first row, for errors."""

@@ -92,6 +92,8 @@ class Window:
         self._opened: Optional[learning_service_pb2.StreamOpened] = None
         self._acknowledged = -1
         self._ready = False
+        # Of a message, as the server accepts; 0: it does not say.
+        self._most_bytes = 0
         self._last_pass = report_pb2.PassSummary()
         # The server's error of the first row that it refused.
         self.first_refused: Optional[status_pb2.Status] = None
@@ -152,6 +154,7 @@ class Window:
         self.revision = max(self.revision, opened.revision)
         self._acknowledged = max(self._acknowledged, opened.next_offset - 1)
         self._names = NameTable(opened.name_table_size)
+        self._most_bytes = opened.max_message_bytes
         self._ready = True
 
     def do_without_table(self, reason: str) -> bool:
@@ -170,6 +173,9 @@ class Window:
         request = learning_service_pb2.LearnStreamRequest(first_offset=message.first_offset, completed_pass=message.completed_pass)
         if columns is not None:
             copy(columns, request.columns)
+            if message.rows == 1 and 0 < self._most_bytes < request.ByteSize():
+                offset = message.first_offset or 0
+                raise PerceptrondError.row_too_large(position_of(message.examples, 0, self.row_of(offset)), request.ByteSize(), self._most_bytes)
         return request
 
     def answered(self, result: learning_service_pb2.LearnResult) -> bool:

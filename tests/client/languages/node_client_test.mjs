@@ -299,6 +299,17 @@ describe('the package', () => {
     assert.match(ended.message, /its state is learning/);
   });
 
+  it('name a row that is too large for a message', async () => {
+    await client.create('long', { featureSpace: { text: {} }, labelNames: ['ham', 'spam'] });
+    const long = { text: 'x '.repeat(12_500_000), label: 'spam' };
+    const short = { text: 'a', label: 'ham' };
+    for (const [rows, number] of [[[short, long, short], 1], [[long, short], 0]]) {
+      const refused = { reason: 'MESSAGE_TOO_LARGE', message: new RegExp(`row ${number}: this row alone is too large: it takes 25`) };
+      await assert.rejects(client.learn('long', rows), refused);
+      await assert.rejects(client.predict('long', rows), refused);
+    }
+  });
+
   it('learns texts, weights, several classes, labels 0 and 1, and labels that come later', async () => {
     await client.create('texts', { featureSpace: { text: {} }, labelNames: ['ham', 'spam'] });
     await client.learn('texts', [{ text: 'WIN a free prize!', label: 'spam', weight: 2 }, { text: 'See you at home', label: 'ham' }], { passes: 3 });

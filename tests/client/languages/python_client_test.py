@@ -173,6 +173,15 @@ class LearnTest(ServedTest):
         self.tested.learn("dense", frame.to_numpy(), [1, -1], until_converged=True)
         self.assertEqual(self.tested.predict("dense", frame.to_numpy()).labels, [1, -1])
 
+    def test_a_row_that_is_too_large_for_a_message_is_named_as_such(self):
+        self.create("texts", features="text", labels=["ham", "spam"])
+        long = "x " * 12_500_000
+        for rows, number in ((["a", long, "b"], 1), ([long, "b"], 0)):
+            for call in (lambda: self.tested.learn("texts", rows, ["ham", "spam", "ham"][:len(rows)]), lambda: self.tested.predict("texts", rows)):
+                with self.subTest(number=number), self.assertRaisesRegex(PerceptrondError, f"row {number}: this row alone is too large: it takes 25") as raised:
+                    call()
+                self.assertEqual(raised.exception.reason, "MESSAGE_TOO_LARGE")
+
     def test_learning_goes_on_until_a_pass_changes_nothing_and_shows_how_far_it_is(self):
         self.create("spam", **SPAM)
         seen = []
