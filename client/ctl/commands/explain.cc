@@ -18,6 +18,7 @@
 #include "client/ctl/output.h"
 #include "client/ctl/prediction.h"
 #include "client/ctl/terminal.h"
+#include "client/error.h"
 #include "perceptron/v1/learning_service.pb.h"
 #include "perceptron/v1/prediction_service.pb.h"
 
@@ -243,7 +244,8 @@ Outcome ExplainRun::ExplainRow(const Row& row) {
   batch.Build(&columns);
   const absl::StatusOr<v1::ExplainResponse> response =
       client_.Explain(options_.name, std::move(columns), options_.top, label_);
-  if (absl::IsInvalidArgument(response.status())) {
+  if (absl::IsInvalidArgument(response.status()) ||
+      ErrorReason(response.status()) == "MESSAGE_TOO_COSTLY") {
     row_errors_.AddValidationError(*input_, input_->tag(), response.status());
     return {};
   }
