@@ -79,8 +79,8 @@ class Fleet {
   Followers& FollowersOf(uint64_t model_id) { return RoleOf(model_id).followers(); }
   // Whether this server writes the model.
   bool Writes(uint64_t model_id) { return RoleOf(model_id).writes(); }
-  // Whether it writes the model as far as is known now: it has read the log to its end so lately that no other server can
-  // have taken over since, where it would have found an earlier take-over.
+  // Returns true if it writes the model as far as is known now: it has read the log to its end so lately that no other
+  // server can have taken over since, and there it would have found an earlier take-over.
   bool WritesNow(uint64_t model_id) { return WritesNow(RoleOf(model_id).stats()); }
   // Whether it writes any.
   bool WritesAny() const;

@@ -37,7 +37,7 @@ class Followers {
   absl::Status EndLoad(const std::shared_ptr<Model>& model) ABSL_LOCKS_EXCLUDED(mutex_);
   // It could not be read.
   void CancelLoad(uint64_t model_id) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Of all models that are being loaded: EndLoad refuses them, since they may be of another log.
+  // EndLoad refuses all models that are being loaded now, since they may be of another log.
   void CancelLoads() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // From now on entries are of the writer of this epoch; the models in memory that follow have all

@@ -65,7 +65,7 @@ class Members {
   // This server wrote the partition in this epoch until now.
   void OnWritten(uint32_t partition, int64_t epoch, Clock::time_point now)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // Who was taken for the writer is none, as far as the log tells.
+  // Forgets who is taken for the writer: the log has no such take-over.
   void ForgetWriter(uint32_t partition) ABSL_LOCKS_EXCLUDED(mutex_);
 
   Writer WriterOf(uint32_t partition) const ABSL_LOCKS_EXCLUDED(mutex_);

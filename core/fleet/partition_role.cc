@@ -176,7 +176,8 @@ void PartitionRole::Reload(const absl::Status& why) {
   begun_ = settings_.now();
   StopWriting(false, WriterChangedError());
   followers_.CancelLoads();
-  hooks_.drop(followers_.All(), false, ReloadedError("", why));
+  for (const std::shared_ptr<Model>& model : followers_.All())
+    hooks_.drop({model}, false, ReloadedError(model->name(), why));
 }
 
 void PartitionRole::Take(const SequencedEntry& entry) {

@@ -53,8 +53,8 @@ class PartitionRole {
     std::function<void(const std::vector<std::shared_ptr<Model>>& models)> before_hand_over;
     // The role has changed: others should know.
     std::function<void()> on_change;
-    // What was read of the log cannot be followed: it has become another one, as after the restore of an older copy, or
-    // entries are gone that were not read. The models are loaded again. May be null.
+    // The log has become another one, as after the restore of an older copy, or entries are gone that were not read. The
+    // models are loaded again. May be null.
     std::function<void(uint32_t partition, const absl::Status& why)> on_reload;
   };
   struct Stats {

@@ -82,7 +82,7 @@ class Store {
     ErrorCallback on_snapshot_failure;
     // A model was deleted that was not used for its Model.expire_after.
     std::function<void(const std::string& model)> on_expired;
-    // As PartitionRole::Hooks.
+    // It is that of PartitionRole::Hooks.
     std::function<void(uint32_t partition, const absl::Status& why)> on_reload;
     // Another server of the fleet has this one's address: whether this one does not learn for it, and where
     // clients reach the other.

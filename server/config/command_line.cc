@@ -172,7 +172,7 @@ class CommandLine {
   explicit CommandLine(Options* options);
 
   CLI::App* app() { return &app_; }
-  // Whether --print-config was given.
+  // Returns true if --print-config was given.
   bool print_config() const { return print_config_; }
   // The file of --new-token; empty if it was not given.
   const std::string& new_token() const { return new_token_; }
@@ -326,7 +326,7 @@ ParseResult NewToken(const std::string& path) {
   return Exit(0, absl::StrCat("token_sha256: \"", FormatDigest(digest), "\"\n"));
 }
 
-// Whether Kubernetes sets the variable for a Service. The names are NAME_SERVICE_HOST,
+// Returns true if Kubernetes sets the variable for a Service. The names are NAME_SERVICE_HOST,
 // NAME_SERVICE_PORT[_PORTNAME], and those of Docker links, whose values are the service's URL or a
 // part of it: NAME_PORT, NAME_PORT_7600_TCP, NAME_PORT_7600_TCP_ADDR, ..._PORT and ..._PROTO.
 bool IsKubernetesVariable(absl::string_view name, absl::string_view value) {

@@ -23,7 +23,7 @@ namespace v1 = ::perceptron::v1;
 constexpr absl::Duration kFlushDelay = absl::Milliseconds(250);
 // The same for names.
 constexpr size_t kMostPendingNames = 1 << 20;
-// The same for rows, of which a message has fewer.
+// As many rows may be pending; a message has fewer.
 constexpr int64_t kMostPendingRows = kMostEvaluatedRows / 2;
 
 std::optional<int64_t> StatedOffset(const v1::LearnStreamRequest& message) {

@@ -51,7 +51,7 @@ bool ReadErrors(const fleet::CorrectRows& proto, uint64_t most, Tally& tally) {
   return true;
 }
 
-// Whether the sums and bounds can be those of its examples. A number that is none would stay in the model's figures.
+// Returns true if the sums and bounds can be those of its examples. A NaN would stay in the model's figures.
 bool IsPossible(const Tally& tally) {
   if (tally.examples == 0) {
     const Tally none;
@@ -68,7 +68,7 @@ bool ReadRows(const fleet::EvaluatedRows& evaluated, std::vector<UnchangedRows>&
       evaluated.first_offset() < 0 || evaluated.first_offset() > kMostOffset ||
       evaluated.request_offset() < 0)
     return false;
-  // Of those that no tally has counted yet.
+  // The rows that no tally has counted yet.
   auto left = static_cast<uint64_t>(evaluated.rows());
   for (const fleet::CorrectRows& proto : evaluated.correct_rows()) {
     UnchangedRows rows{static_cast<uint64_t>(proto.revision()), {}};

@@ -37,6 +37,12 @@ class FullDiskTest : public StorageTest {
     while (file.write(block.data(), static_cast<std::streamsize>(block.size())).flush()) {
     }
   }
+  // Another program leaves 40 MiB, less than the reserve.
+  void FillButSome() {
+    std::ofstream file(disk() + "/other", std::ios::binary);
+    const std::string block(1 << 20, 'x');
+    while (fs::space(disk()).available > (40U << 20)) file.write(block.data(), 1 << 20).flush();
+  }
   void Free() { fs::remove(disk() + "/other"); }
   bool Remount(unsigned long flags) {
     return mount("tmpfs", disk().c_str(), "tmpfs", MS_REMOUNT | flags, "size=100m") == 0;
@@ -109,18 +115,35 @@ TEST_F(FullDiskTest, ADeletionIsCarriedOutInTheReserve) {
   LearnSome();
   const std::string snapshot = "model: 'models/m' snapshot_id: 'kept'";
   ASSERT_EQ(Call("HistoryService/CreateSnapshot", snapshot), "OK");
-  {
-    // 40 MiB stay: less than the reserve.
-    std::ofstream file(disk() + "/other", std::ios::binary);
-    const std::string block(1 << 20, 'x');
-    while (fs::space(disk()).available > (40U << 20)) file.write(block.data(), 1 << 20).flush();
-  }
+  FillButSome();
   server_->Terminate();
   StartOn(home());
   ExpectReads();
   EXPECT_EQ(Reason(Change()), "JOURNAL_UNAVAILABLE");
   EXPECT_EQ(Call("HistoryService/DeleteSnapshot", snapshot), "OK");
   EXPECT_EQ(Delete(), "OK");
+}
+
+// On the old history a server would believe producers that claim what the backup lacks.
+TEST_F(FullDiskTest, ARestoreWithoutTheSpaceToBeginAHistoryLeavesNoJournalAndCanBeRepeated) {
+  if (!Mount()) GTEST_SKIP() << "cannot mount a file system: " << strerror(errno);
+  StartOn(home(), {"--backup-dir", backups()});
+  Create("m");
+  LearnExamples("m", kExamples);
+  EXPECT_EQ(Call("BackupService/CreateBackup", ""), "OK");
+  server_->Terminate();
+  FillButSome();
+  const std::string restored = disk() + "/restored";
+  const std::string restore = absl::StrCat("restore ", backups(), " ", restored);
+  EXPECT_THAT(RunToEnd(1, restore), HasSubstr("MiB are needed"));
+  EXPECT_FALSE(fs::exists(restored + "/CURRENT"));
+  EXPECT_FALSE(fs::exists(restored + "/restoring"));
+  // A restore that is killed leaves it.
+  fs::create_directories(restored + "/restoring/rest");
+  Free();
+  RunToEnd(0, restore);
+  RunToEnd(0, "verify " + restored);
+  EXPECT_FALSE(fs::exists(restored + "/restoring"));
 }
 
 // Once more than the rest of the disk may be written.

@@ -795,7 +795,7 @@ def _dicts(examples: Any, by_name: bool) -> tuple[list[dict[Feature, float]], li
         from .frames import as_matrix, as_named
         examples = as_named(examples) if by_name else as_matrix(examples)
     if hasattr(examples, "tocsr") or isinstance(examples, NamedMatrix):
-        columns: Any = getattr(examples, "names", None) or range(examples.shape[1])
+        columns: Any = examples.names if isinstance(examples, NamedMatrix) else range(examples.shape[1])
         # In a row by name a number that is missing is no feature.
         rows: list[dict[Feature, float]] = [{columns[column]: value for column, value in zip(row.indices.tolist(), row.data.tolist()) if value == value or not by_name}
                                             for row in getattr(examples, "matrix", examples).tocsr()]

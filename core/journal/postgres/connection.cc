@@ -82,8 +82,8 @@ void Connection::OnNotice(void* self, const PGresult* notice) {
 
 absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(const std::string& settings,
                                                              int wake) {
-  // What the settings do not say. Keys of later entries count. The time-out is of what is sent, and of keepalives: also
-  // where the server has all of a commit, and is gone before it answers, the connection breaks.
+  // The settings come last, since later keys count. The keepalives break a connection whose server has all of a commit and
+  // is gone before it answers: the time-out is looked at only when something is sent.
   const char* const keys[] = {"application_name",
                               "connect_timeout",
                               "keepalives_idle",

@@ -31,7 +31,7 @@ constexpr absl::Duration kLockTimeout = absl::Seconds(5);
 absl::Status ToAbsl(const rocksdb::Status& status, const std::string& directory) {
   if (status.ok()) return absl::OkStatus();
   const std::string text = absl::StrCat("backups in ", directory, ": ", status.ToString());
-  // Of metadata that names what RocksDB does not know.
+  // Metadata that names what RocksDB does not know is damaged.
   if (status.IsCorruption() || status.IsNotSupported()) return absl::DataLossError(text);
   if (status.IsNotFound()) return absl::NotFoundError(text);
   return absl::UnavailableError(text);
@@ -72,7 +72,7 @@ std::string Metadata(const std::string& journal_id, uint64_t sequence) {
   return absl::StrCat(journal_id, " ", sequence);
 }
 
-// Whether a file that backups do not share is another backup's.
+// Returns whether a file that backups do not share belongs to another backup.
 bool IsOfAnother(const rocksdb::BackupFileInfo& file, uint32_t number) {
   absl::string_view name = file.relative_filename;
   return absl::ConsumePrefix(&name, "private/") &&
@@ -186,6 +186,19 @@ absl::Status CheckCopy(const std::string& directory, const Backup& backup) {
       "backup ", backup.number, " lacks writes that its journal had: restore another one"));
 }
 
+// Makes a copy of the backup that is checked and has begun a history of its own.
+absl::Status CopyTo(const std::string& directory, rocksdb::BackupEngineReadOnly& engine,
+                    const Backup& backup, const std::string& backups) {
+  const rocksdb::Status status =
+      engine.RestoreDBFromBackup(rocksdb::RestoreOptions(), backup.number, directory, directory);
+  if (!status.ok()) return ToAbsl(status, backups);
+  if (absl::Status copied = CheckCopy(directory, backup); !copied.ok()) return copied;
+  RocksDbJournal::Options options;
+  options.directory = directory;
+  options.new_history = true;
+  return RocksDbJournal::Open(options).status();
+}
+
 // Moves the files of `from` to its parent: last the one that says that there is a database.
 absl::Status MoveUp(const fs::path& from) {
   std::error_code error;
@@ -196,9 +209,11 @@ absl::Status MoveUp(const fs::path& from) {
   std::stable_partition(files.begin(), files.end(),
                         [](const fs::path& path) { return path.filename() != "CURRENT"; });
   for (const fs::path& file : files) {
+    // The parent has its own, which is held.
+    if (file.filename() == "server.lock") continue;
     if (!error) fs::rename(file, from.parent_path() / file.filename(), error);
   }
-  if (!error) fs::remove(from, error);
+  if (!error) fs::remove_all(from, error);
   if (error) return CannotUse(from.string(), error);
   std::unique_ptr<rocksdb::Directory> parent;
   rocksdb::Status status =
@@ -295,27 +310,27 @@ absl::Status Backups::Restore(uint32_t number, const std::string& data_directory
   const absl::StatusOr<Backup> backup = Find(**engine, number, directory_);
   if (!backup.ok()) return backup.status();
   if (absl::Status status = CreateDataDirectory(data_directory); !status.ok()) return status;
-  {
-    absl::StatusOr<DirectoryContent> content = ReadDirectory(data_directory);
-    if (!content.ok()) return content.status();
-    if (content->has_database) {
-      return absl::FailedPreconditionError(
-          absl::StrCat(data_directory, " has a journal: restore into an empty directory"));
-    }
-    absl::StatusOr<DirectoryLock> lock =
-        DirectoryLock::Acquire(data_directory, absl::ZeroDuration(), nullptr);
-    if (!lock.ok()) return lock.status();
-    const std::string unfinished = absl::StrCat(data_directory, "/", kUnfinished);
-    const rocksdb::Status status =
-        (*engine)->RestoreDBFromBackup(rocksdb::RestoreOptions(), number, unfinished, unfinished);
-    if (!status.ok()) return ToAbsl(status, directory_);
-    if (absl::Status copied = CheckCopy(unfinished, *backup); !copied.ok()) return copied;
-    if (absl::Status moved = MoveUp(unfinished); !moved.ok()) return moved;
+  absl::StatusOr<DirectoryContent> content = ReadDirectory(data_directory, kUnfinished);
+  if (!content.ok()) return content.status();
+  if (content->has_database) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(data_directory, " has a journal: restore into an empty directory"));
   }
-  RocksDbJournal::Options options;
-  options.directory = data_directory;
-  options.new_history = true;
-  return RocksDbJournal::Open(options).status();
+  absl::StatusOr<DirectoryLock> lock =
+      DirectoryLock::Acquire(data_directory, absl::ZeroDuration(), nullptr);
+  if (!lock.ok()) return lock.status();
+  const std::string unfinished = absl::StrCat(data_directory, "/", kUnfinished);
+  std::error_code error;
+  // A restore that was killed left it.
+  fs::remove_all(unfinished, error);
+  if (error) return CannotUse(unfinished, error);
+  // Its history begins before it is in place: a server that started on the old one would believe producers that claim what
+  // the backup lacks.
+  if (absl::Status copied = CopyTo(unfinished, **engine, *backup, directory_); !copied.ok()) {
+    fs::remove_all(unfinished, error);
+    return copied;
+  }
+  return MoveUp(unfinished);
 }
 
 absl::Status Backups::Read(uint32_t number,

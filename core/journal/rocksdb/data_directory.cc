@@ -141,7 +141,8 @@ absl::Status WriteWholeFile(rocksdb::Env* env, const std::string& directory, abs
   return absl::UnavailableError(absl::StrCat("cannot write ", path, ": ", status.ToString()));
 }
 
-absl::StatusOr<DirectoryContent> ReadDirectory(const std::string& directory) {
+absl::StatusOr<DirectoryContent> ReadDirectory(const std::string& directory,
+                                               absl::string_view allowed) {
   absl::StatusOr<std::optional<std::string>> id = ReadMarker(directory);
   if (!id.ok()) return id.status();
   std::error_code error;
@@ -156,7 +157,7 @@ absl::StatusOr<DirectoryContent> ReadDirectory(const std::string& directory) {
   fs::directory_iterator entries(directory, error);
   for (; !error && entries != fs::directory_iterator(); entries.increment(error)) {
     const std::string name = entries->path().filename().string();
-    if (IsLeftOfAFirstStart(name)) continue;
+    if (IsLeftOfAFirstStart(name) || name == allowed) continue;
     return absl::FailedPreconditionError(
         absl::StrCat(directory, " is neither empty nor a journal, it has ", name,
                      ": name an empty directory, or restore this one from a backup"));

@@ -69,8 +69,9 @@ struct DirectoryContent {
 
 // What the directory has; it is not changed. FAILED_PRECONDITION: it has no database, and is not
 // empty either: the marker or any other file says that it has lost one, or is of another program.
-// What a crash leaves of the first start is no such file. Also as ReadMarker. UNAVAILABLE: it
-// cannot be read.
-absl::StatusOr<DirectoryContent> ReadDirectory(const std::string& directory);
+// What a crash leaves of the first start is no such file, nor is the one named `allowed`. Also as ReadMarker. UNAVAILABLE:
+// it cannot be read.
+absl::StatusOr<DirectoryContent> ReadDirectory(const std::string& directory,
+                                               absl::string_view allowed = "");
 
 }  // namespace perceptrond
