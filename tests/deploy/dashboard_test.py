@@ -3,6 +3,7 @@
     python3 dashboard_test.py PERCEPTROND PERCEPTRONCTL [TEST...]       # needs prometheus (Debian) and python3-yaml
 """
 
+import itertools
 import json
 import pathlib
 import re
@@ -78,6 +79,12 @@ class QueriesTest(unittest.TestCase):
         self.assertIsNotNone(answer, f"Prometheus refuses {parameters}")
         return json.loads(answer)["data"]
 
+    def await_scrapes(self):
+        """Prometheus knows all figures as they are now, or were since."""
+        count = lambda: sum(int(one["value"][1]) for one in self.api("query", query='count_over_time(up{job="perceptrond"}[1h])')["result"])
+        enough = count() + 2
+        wait_for("the server is scraped twice", lambda: count() >= enough)
+
     def answered(self, expression):
         """Tells whether it had any series so far."""
         return bool(self.api("query_range", query=expression, start=self.start, end=time.time(), step=0.25)["result"])
@@ -101,6 +108,7 @@ class QueriesTest(unittest.TestCase):
 
     def test_every_query_but_a_fleet_s_returns_data(self):
         self.create()
+        self.await_scrapes()
         panels = [panel for row, panels in ROWS.items() if row != "Fleet" for panel in panels]
         waiting = {f"{panel['title']}: {target['expr']}": filled_in(target["expr"]) for panel in panels for target in panel["targets"]}
         waiting |= {one["name"]: filled_in(one["expr"], TWIN) for one in DASHBOARD["annotations"]["list"]}
@@ -108,13 +116,18 @@ class QueriesTest(unittest.TestCase):
         with self.load.stream(ENDLESS) as producer:
             producer.stdin.write(self.load.rows(3000))
             producer.stdin.flush()
-            for count in range(10):
-                self.teach(count)
-                waiting = {name: query for name, query in waiting.items() if not self.answered(query)}
-                if not waiting:
-                    break
+            counts = itertools.count()
+
+            def all_answered():
+                self.teach(next(counts))
+                self.await_scrapes()
+                for name in [name for name, query in waiting.items() if self.answered(query)]:
+                    del waiting[name]
+                return not waiting
+
+            # It says which ones it waits for.
+            wait_for(waiting, all_answered)
             producer.stdin.close()
-        self.assertEqual(list(waiting), [])
         (error,) = [target["expr"] for panel in ROWS["Chosen models, compared"] if panel["id"] == 52 for target in panel["targets"]]
         for models in ([MODEL], [MODEL, TWIN], []):
             found = {one["metric"]["model_name"] for one in self.api("query", query=filled_in(error, *models))["result"]}
