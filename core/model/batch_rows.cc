@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/error/error.h"
+#include "core/model/cost.h"
 
 namespace perceptrond {
 namespace {
@@ -116,7 +117,7 @@ absl::Status BeginBatch(const Batch& batch, Mapper& mapper) {
 BatchRows::BatchRows(const ModelCore& core, const Batch& batch,
                      std::span<const RowError> row_errors)
     : batch_(batch),
-      row_errors_(row_errors),
+      row_errors_(row_errors.begin(), row_errors.end()),
       mapper_(core.settings.space, core.expansion, core.limits.max_example_features),
       labels_(core.settings, batch) {}
 
@@ -133,6 +134,15 @@ absl::Status BatchRows::Begin() {
   }
   if (ValidationError error = mapper_.Begin(mapped)) return MalformedColumns(error);
   return absl::OkStatus();
+}
+
+absl::StatusOr<uint64_t> BatchRows::CheckCost(const ModelCore& core, const Learner& learner) {
+  const auto cost_of = [&](const Batch& some, uint64_t before) {
+    return EstimateCost(core.expansion.get(), core.settings, learner,
+                        core.limits.max_example_features, some) +
+           EstimateLearningCost(core.settings, learner, some, before);
+  };
+  return perceptrond::CheckCost(batch_, core.limits.max_message_cost, cost_of, row_errors_);
 }
 
 void BatchRows::Resolve(const ModelState& state) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "core/features/mapper.h"
 #include "core/features/names.h"
@@ -94,6 +95,10 @@ class BatchRows {
   size_t size() const { return batch_.rows(); }
   const Batch& batch() const { return batch_; }
 
+  // Adds the rows that alone cost more than a message may to those with errors, and returns what the others cost to
+  // learn. RESOURCE_EXHAUSTED (MESSAGE_TOO_COSTLY). Needs columns that are well formed.
+  absl::StatusOr<uint64_t> CheckCost(const ModelCore& core, const Learner& learner);
+
   // Looks up names of features and labels. O(1), or O(names) if any were added since.
   void Resolve(const ModelState& state);
 
@@ -140,7 +145,7 @@ class BatchRows {
   const RowError* FindError(size_t i) const;
 
   const Batch batch_;
-  const std::span<const RowError> row_errors_;
+  std::vector<RowError> row_errors_;
   // The labels as numbers, where they have names and there are two.
   std::vector<int32_t> numeric_labels_;
   Mapper mapper_;

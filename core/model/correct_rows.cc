@@ -102,12 +102,9 @@ absl::Status EvaluateCorrectRows(const Model& model, const Batch& batch,
   if (gate->frozen) return ModelFrozen(core.name);
   if (rows.size() == 0) return absl::OkStatus();
   // As Learn has it: what the writer would refuse is not evaluated in part.
-  const uint64_t cost = EstimateCost(core.expansion.get(), core.settings, *state->learner,
-                                     core.limits.max_example_features, batch) +
-                        EstimateLearningCost(core.settings, *state->learner, batch);
-  const LargeWork large(core, cost);
-  if (absl::Status status = CheckCost(cost, core.limits.max_message_cost); !status.ok())
-    return status;
+  const absl::StatusOr<uint64_t> cost = rows.CheckCost(core, *state->learner);
+  if (!cost.ok()) return cost.status();
+  const LargeWork large(core, *cost);
   rows.Resolve(*state);
   return RowsEvaluation(core, rows, detail, result).Run(*state->learner);
 }

@@ -1,6 +1,7 @@
 #include "core/model/cost.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "core/error/error.h"
@@ -30,6 +31,27 @@ uint64_t DistinctOf(const Batch& batch, const ModelSettings& settings) {
   return std::min(all, FeaturesOf(batch));
 }
 
+// One row of a batch as a batch, without what no cost depends on.
+class OneRow {
+ public:
+  OneRow(const Batch& batch, size_t i) : size_(static_cast<uint32_t>(batch.row(i).size)) {
+    const size_t begin = batch.row_begin(i);
+    if (!batch.values.empty()) batch_.values = batch.values.subspan(begin, size_);
+    if (!batch.indices.empty()) batch_.indices = batch.indices.subspan(begin, size_);
+    batch_.names = batch.names;
+    batch_.dense_width = batch.dense_width;
+    if (batch.dense_width == 0) batch_.row_ends = {&size_, 1};
+  }
+  OneRow(const OneRow&) = delete;
+  OneRow& operator=(const OneRow&) = delete;
+
+  const Batch& batch() const { return batch_; }
+
+ private:
+  const uint32_t size_;
+  Batch batch_;
+};
+
 }  // namespace
 
 uint64_t EstimateCost(const Expansion* expansion, const ModelSettings& settings,
@@ -51,11 +73,11 @@ uint64_t EstimateCost(const Expansion* expansion, const ModelSettings& settings,
 }
 
 uint64_t EstimateLearningCost(const ModelSettings& settings, const Learner& learner,
-                              const Batch& batch) {
+                              const Batch& batch, uint64_t before) {
   const size_t rows = batch.rows();
   if (learner.support_expansion() == nullptr || rows == 0) return 0;
-  // Each row is compared with the mistakes before it: half of them, or the budget.
-  const uint64_t before = std::min<uint64_t>((rows + 1) / 2, settings.learner.budget);
+  // Of the batch's own rows half come before one, on average.
+  before = std::min<uint64_t>(before + (rows + 1) / 2, settings.learner.budget);
   const uint64_t size = FeaturesOf(batch) / rows + 1;
   return std::min(kMost, rows * before * Kernel::Work(size, size, learner.size()));
 }
@@ -110,6 +132,36 @@ LargeWork::LargeWork(const ModelCore& core, uint64_t cost)
 
 LargeWork::~LargeWork() {
   if (counter_ != nullptr) counter_->fetch_sub(1, std::memory_order_relaxed);
+}
+
+absl::StatusOr<uint64_t> CheckCost(const Batch& batch, uint64_t most, RowsCost cost_of,
+                                   std::vector<RowError>& errors) {
+  const uint64_t cost = cost_of(batch, 0);
+  if (cost <= most) return cost;
+  std::vector<RowError> all;
+  auto known = errors.begin();
+  uint64_t rest = 0;
+  uint64_t before = 0;
+  for (size_t i = 0; i < batch.rows(); ++i) {
+    if (known != errors.end() && known->row == i) {
+      all.push_back(std::move(*known++));
+      continue;
+    }
+    const OneRow row(batch, i);
+    if (const uint64_t alone = cost_of(row.batch(), 0); alone > most) {
+      all.push_back(
+          {static_cast<uint32_t>(i),
+           {ValidationCode::kTooCostly, batch.dense_width > 0 ? "values" : "indices",
+            absl::StrCat("the row would take about ", alone, " multiply-adds, of at most ", most,
+                         " (--max-message-cost): give it fewer features, or the "
+                         "model a smaller feature map or budget")}});
+      continue;
+    }
+    rest = Add(rest, cost_of(row.batch(), before++));
+  }
+  errors = std::move(all);
+  if (absl::Status status = CheckCost(rest, most); !status.ok()) return status;
+  return rest;
 }
 
 absl::Status CheckCost(uint64_t cost, uint64_t most) {

@@ -5,11 +5,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "core/features/expansion.h"
 #include "core/learner/learner.h"
 #include "core/settings/settings.h"
+#include "core/vector/check.h"
 #include "core/vector/row.h"
 
 namespace perceptrond {
@@ -21,9 +25,10 @@ struct ModelCore;
 // columns must be well formed (CheckColumns). Saturates. O(rows); O(1) where Phi is the identity.
 uint64_t EstimateCost(const Expansion* expansion, const ModelSettings& settings,
                       const Learner& learner, size_t max_features, const Batch& batch);
-// What learning the batch takes besides, at most: a kernel's row costs more after each mistake.
+// Estimates from above what learning the batch takes besides: a kernel compares each row with the mistakes before it,
+// of which `before` or more may be rows of the same message.
 uint64_t EstimateLearningCost(const ModelSettings& settings, const Learner& learner,
-                              const Batch& batch);
+                              const Batch& batch, uint64_t before = 0);
 
 // A batch that costs more holds the model's lock for so long that others should not wait for it:
 // some 20 ms.
@@ -61,6 +66,13 @@ class LargeWork {
   std::atomic<int>* const counter_;
 };
 
+// The cost of these rows after so many others of the message.
+using RowsCost = absl::FunctionRef<uint64_t(const Batch& rows, uint64_t before)>;
+// Returns what the batch costs without the rows in `errors`, which ascend. A row that alone costs more than `most` is added
+// to them. RESOURCE_EXHAUSTED (MESSAGE_TOO_COSTLY) if the others cost more together. O(rows) calls of `cost_of`, or one if
+// the whole batch costs less.
+absl::StatusOr<uint64_t> CheckCost(const Batch& batch, uint64_t most, RowsCost cost_of,
+                                   std::vector<RowError>& errors);
 // RESOURCE_EXHAUSTED (MESSAGE_TOO_COSTLY) for a batch that costs more than `most`.
 absl::Status CheckCost(uint64_t cost, uint64_t most);
 

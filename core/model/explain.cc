@@ -319,20 +319,26 @@ absl::Status ExplainBatch(const ModelCore& core, const Batch& batch,
   // Before the copy: it locks the ledger, which then has every update of this revision.
   const uint64_t replacement_revision = core.ledger.counters().replaced_at();
   const std::vector<StoredUpdate> updates = stored.CopyUpdates();
-  uint64_t cost = EstimateCost(core.expansion.get(), core.settings, learner,
-                               core.limits.max_example_features, batch);
+  uint64_t work_of_row = 0;
   for (const StoredUpdate& update : updates)
-    cost += batch.rows() * kProductWork * update.row->values.size();
-  if (absl::Status status = CheckCost(cost, core.limits.max_message_cost); !status.ok())
-    return status;
-  const LargeWork large(core, cost);
+    work_of_row += kProductWork * update.row->values.size();
+  const auto cost_of = [&](const Batch& some, uint64_t /*before*/) {
+    return EstimateCost(core.expansion.get(), core.settings, learner,
+                        core.limits.max_example_features, some) +
+           some.rows() * work_of_row;
+  };
+  std::vector<RowError> errors(row_errors.begin(), row_errors.end());
+  const absl::StatusOr<uint64_t> cost =
+      CheckCost(batch, core.limits.max_message_cost, cost_of, errors);
+  if (!cost.ok()) return cost.status();
+  const LargeWork large(core, *cost);
   const SupportContext context{learner,         core.settings.learner, age,
                                state->revision, replacement_revision,  stored.keeps_updates(),
                                updates};
   size_t bytes = 0;
   for (size_t i = 0; i < batch.rows(); ++i) {
-    if (!row_errors.empty() && row_errors.front().row == i) {
-      outcome.row_errors.push_back(row_errors.front());
+    if (!errors.empty() && errors.front().row == i) {
+      outcome.row_errors.push_back(errors.front());
       return absl::OkStatus();
     }
     double squared_norm = 0;

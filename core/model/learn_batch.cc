@@ -108,12 +108,10 @@ class Learning {
   // Before the first row is worked on.
   absl::Status CheckCost(const Learner& learner) {
     if (large_.has_value() || row_ == rows_.size()) return absl::OkStatus();
-    const uint64_t cost = EstimateCost(core_.expansion.get(), core_.settings, learner,
-                                       core_.limits.max_example_features, rows_.batch()) +
-                          EstimateLearningCost(core_.settings, learner, rows_.batch());
-    large_.emplace(core_, cost);
-    absl::Status status = perceptrond::CheckCost(cost, core_.limits.max_message_cost);
-    return status.ok() ? Reserve() : status;
+    const absl::StatusOr<uint64_t> cost = rows_.CheckCost(core_, learner);
+    if (!cost.ok()) return cost.status();
+    large_.emplace(core_, *cost);
+    return Reserve();
   }
 
   // Reserves what the batch may take until it is written, so that of many at once each is learned whole or not at all.

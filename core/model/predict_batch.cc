@@ -188,11 +188,14 @@ absl::Status PredictBatch(const ModelCore& core, const Batch& batch,
   const Predictor& predictor = learner.predictor();
   const double squared_norm = predictor.squared_norm(age);
   const double per_norm = squared_norm > 0 ? 1 / std::sqrt(squared_norm) : 0;
-  const uint64_t cost = EstimateCost(core.expansion.get(), core.settings, learner,
-                                     core.limits.max_example_features, batch);
-  if (absl::Status status = CheckCost(cost, core.limits.max_message_cost); !status.ok())
-    return status;
-  const LargeWork large(core, cost);
+  const auto cost_of = [&](const Batch& some, uint64_t /*before*/) {
+    return EstimateCost(core.expansion.get(), core.settings, learner,
+                        core.limits.max_example_features, some);
+  };
+  const absl::StatusOr<uint64_t> cost =
+      CheckCost(batch, core.limits.max_message_cost, cost_of, outcome.row_errors);
+  if (!cost.ok()) return cost.status();
+  const LargeWork large(core, *cost);
   mapper.Resolve(state->names, state->frequencies);
   const auto check = [&](size_t i) {
     double squared_norm = 0;

@@ -77,6 +77,8 @@ const char* ReasonName(ValidationCode code) {
       return "WRONG_DIMENSION";
     case ValidationCode::kTooManyFeatures:
       return "TOO_MANY_FEATURES";
+    case ValidationCode::kTooCostly:
+      return "ROW_TOO_COSTLY";
     case ValidationCode::kUnknownFeature:
       return "UNKNOWN_FEATURE";
     case ValidationCode::kLengthMismatch:

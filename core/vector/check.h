@@ -27,6 +27,7 @@ enum class ValidationCode : uint8_t {
   kIndexOutOfRange,
   kWrongDimension,
   kTooManyFeatures,
+  kTooCostly,
   kUnknownFeature,
   kLengthMismatch,
   kWrongForm,

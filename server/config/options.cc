@@ -164,7 +164,8 @@ std::vector<Flag> MakeFlags(Options* o) {
       "max-message-cost", "Multiply-adds", &o->max_message_cost, 1'000'000, uint64_t{1} << 60,
       "The most work that one message may take, estimated before it begins: rows times mapped\n"
       "features, times classes or support examples. A processor does about 10^9 a second, so the\n"
-      "default is about four seconds. More is RESOURCE_EXHAUSTED (MESSAGE_TOO_COSTLY).");
+      "default is about four seconds. More is RESOURCE_EXHAUSTED (MESSAGE_TOO_COSTLY); a row that\n"
+      "takes more alone is the row error ROW_TOO_COSTLY.");
   flags.Number("max-queued-calls", "Calls", &o->max_queued_calls, 1, 1000000,
                "The most unary calls of one kind (management, small, large) that wait for a "
                "thread. More are\n"

@@ -34,7 +34,8 @@ bool IsCap(ValidationCode code) {
 }
 
 absl::StatusCode CodeOf(ValidationCode code) {
-  return IsCap(code) || code == ValidationCode::kTooManyFeatures
+  return IsCap(code) || code == ValidationCode::kTooManyFeatures ||
+                 code == ValidationCode::kTooCostly
              ? absl::StatusCode::kResourceExhausted
              : absl::StatusCode::kInvalidArgument;
 }

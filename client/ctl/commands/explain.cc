@@ -244,8 +244,9 @@ Outcome ExplainRun::ExplainRow(const Row& row) {
   batch.Build(&columns);
   const absl::StatusOr<v1::ExplainResponse> response =
       client_.Explain(options_.name, std::move(columns), options_.top, label_);
-  if (absl::IsInvalidArgument(response.status()) ||
-      ErrorReason(response.status()) == "MESSAGE_TOO_COSTLY") {
+  const std::string reason = ErrorReason(response.status());
+  if (absl::IsInvalidArgument(response.status()) || reason == "TOO_MANY_FEATURES" ||
+      reason == "ROW_TOO_COSTLY" || reason == "MESSAGE_TOO_COSTLY") {
     row_errors_.AddValidationError(*input_, input_->tag(), response.status());
     return {};
   }

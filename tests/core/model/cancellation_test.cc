@@ -264,6 +264,39 @@ TEST(Cost, AboveTheLimitIsRefused) {
   EXPECT_EQ(ReasonOf(LoneModel(kernel).model->Learn(call, learned)), "MESSAGE_TOO_COSTLY");
 }
 
+TEST(Cost, ARowThatAloneIsAboveTheLimitIsRefusedAloneAndTakesAnOffset) {
+  v1::Model settings = testing::NamedSettings("models/m");
+  settings.mutable_feature_space()->mutable_map()->mutable_fourier()->set_dimension(1 << 18);
+  settings.mutable_feature_space()->mutable_map()->mutable_fourier()->set_gamma(1);
+  LoneModel lone(settings);
+  std::vector<SvmExample> examples = RandomRows(3, 1, 1000);
+  examples[1] = RandomRows(1, 16'000, 100'000)[0];
+  const SpaceBatch rows(Space::kNamed, examples);
+  const auto refused = [](const std::vector<RowError>& errors) {
+    return errors.size() == 1 && errors[0].row == 1 &&
+           errors[0].error.code == ValidationCode::kTooCostly;
+  };
+  PredictOutcome predicted;
+  ASSERT_TRUE(lone.model->Predict(rows.batch(), {}, 0, predicted).ok());
+  EXPECT_TRUE(refused(predicted.row_errors));
+  ExplainOutcome explained;
+  ASSERT_TRUE(lone.model->Explain(rows.batch(), {}, {}, explained).ok());
+  EXPECT_TRUE(refused(explained.row_errors));
+  LearnCall call;
+  call.batch = rows.batch();
+  call.producer = &lone.producer;
+  LearnOutcome learned;
+  MutexLock turn(&lone.producer.turn);
+  ASSERT_TRUE(lone.model->Learn(call, learned).ok());
+  EXPECT_TRUE(refused(learned.row_errors));
+  EXPECT_EQ(learned.examples, 2U);
+  EXPECT_EQ(learned.next_offset, 3);
+  call.first_offset = 3;
+  call.all_or_nothing = true;
+  EXPECT_TRUE(absl::IsInvalidArgument(lone.model->Learn(call, learned)));
+  EXPECT_TRUE(refused(learned.row_errors));
+}
+
 TEST(Analysis, ThatIsStoppedLeavesNothing) {
   v1::Model settings = testing::DenseSettings("m", 100);
   settings.mutable_stored_examples()->set_max_sample(10'000);
