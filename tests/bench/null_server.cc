@@ -17,7 +17,6 @@
 #include <utility>
 
 #include "absl/strings/match.h"
-#include "absl/synchronization/mutex.h"
 #include "perceptron/v1/learning_service.pb.h"
 #include "perceptron/v1/prediction_service.pb.h"
 #include "tests/bench/null_transport.h"
@@ -112,7 +111,7 @@ class Stream final : public CallHandler {
 
   void OnRead(bool ok) override {
     {
-      absl::MutexLock lock(&mutex_);
+      MutexLock lock(&mutex_);
       reading_ = false;
       if (!ok) {
         ended_ = true;
@@ -127,12 +126,12 @@ class Stream final : public CallHandler {
     HandleInbox();
   }
   void OnFlush() override {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     held_ = false;
     Pump();
   }
   void OnWrite(bool ok) override {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     writing_ = false;
     if (!ok) broken_ = true;
     Pump();
@@ -144,7 +143,7 @@ class Stream final : public CallHandler {
     std::string answer;
     for (;;) {
       {
-        absl::MutexLock lock(&mutex_);
+        MutexLock lock(&mutex_);
         if (inbox_.empty() || broken_) {
           working_ = false;
           return Pump();
@@ -156,7 +155,7 @@ class Stream final : public CallHandler {
       const bool parsed = Parse(message, answers_.request);
       message.Clear();
       if (parsed) answers_.Answer(answer);
-      absl::MutexLock lock(&mutex_);
+      MutexLock lock(&mutex_);
       if (!parsed) {
         broken_ = true;
       } else if (Answers::kMerge && !ready_.empty()) {
@@ -204,7 +203,7 @@ class Stream final : public CallHandler {
   // Used by the thread that handles messages.
   Answers answers_;
   Bytes incoming_;
-  absl::Mutex mutex_;
+  Mutex mutex_;
   std::deque<Bytes> inbox_ ABSL_GUARDED_BY(mutex_);
   size_t inbox_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   std::deque<std::string> ready_ ABSL_GUARDED_BY(mutex_);

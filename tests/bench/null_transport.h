@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "absl/synchronization/mutex.h"
+#include "core/sync/mutex.h"
 
 namespace perceptrond::bench {
 
@@ -33,7 +33,7 @@ class Workers {
     for (unsigned i = 0; i < threads; ++i) std::thread([this] { Run(); }).detach();
   }
   void Schedule(std::function<void()> work) {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     ++unfinished_;
     work_.push_back(std::move(work));
   }
@@ -45,7 +45,7 @@ class Workers {
     for (;;) {
       std::function<void()> work;
       {
-        absl::MutexLock lock(&mutex_);
+        MutexLock lock(&mutex_);
         mutex_.Await(absl::Condition(&has_work));
         work = std::move(work_.front());
         work_.pop_front();
@@ -55,7 +55,7 @@ class Workers {
     }
   }
 
-  absl::Mutex mutex_;
+  Mutex mutex_;
   std::deque<std::function<void()>> work_ ABSL_GUARDED_BY(mutex_);
   std::atomic<int> unfinished_ = 0;
 };
