@@ -106,8 +106,13 @@ class LearnStreamCore final
   void Acknowledge(const perceptron::v1::StreamOpened& opened)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Count(const perceptron::v1::LearnResult& result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void ClaimRevision(int64_t revision) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    claim_.set_acknowledged_revision(std::max(claim_.acknowledged_revision(), revision));
+  // The largest revision received, and the epoch received with it.
+  void ClaimState(int64_t revision, int64_t epoch) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const auto state =
+        std::max(std::pair(claim_.acknowledged_revision(), claim_.acknowledged_epoch()),
+                 std::pair(revision, epoch));
+    claim_.set_acknowledged_revision(state.first);
+    claim_.set_acknowledged_epoch(state.second);
   }
   absl::Status OnResult(const perceptron::v1::LearnResult& result) ABSL_LOCKS_EXCLUDED(mutex_);
   bool numbered() const { return !producer_id_.empty(); }
@@ -360,8 +365,7 @@ void LearnStreamCore::Acknowledge(const perceptron::v1::StreamOpened& opened) {
   // Later connections stay on the model of an alias.
   if (!opened.model().empty()) model_ = opened.model();
   claim_.set_model_uid(opened.model_uid());
-  claim_.set_history_id(opened.history_id());
-  ClaimRevision(opened.revision());
+  ClaimState(opened.revision(), opened.epoch());
 }
 
 absl::Status LearnStreamCore::OnResult(const perceptron::v1::LearnResult& result) {
@@ -393,7 +397,7 @@ void LearnStreamCore::Count(const perceptron::v1::LearnResult& result) {
   totals_.duplicates += result.duplicates();
   totals_.row_errors += static_cast<uint64_t>(result.row_errors_size());
   totals_.revision = result.revision();
-  ClaimRevision(result.revision());
+  ClaimState(result.revision(), result.epoch());
   if (numbered()) {
     totals_.acknowledged_offset =
         std::max(totals_.acknowledged_offset, result.acknowledged_offset());

@@ -23,7 +23,9 @@ size_t BytesOf(const SequencedEntry& entry) {
 // The journal may have had newer entries when the model was read.
 void RaiseEpoch(Model& model, int64_t epoch) {
   std::atomic<int64_t>& known = model.core().epoch;
-  if (known.load(std::memory_order_relaxed) < epoch) known.store(epoch, std::memory_order_release);
+  if (known.load(std::memory_order_relaxed) >= epoch) return;
+  model.ledger().BeginEpoch({epoch, model.revision()});
+  known.store(epoch, std::memory_order_release);
 }
 
 }  // namespace

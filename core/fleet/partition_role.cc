@@ -171,7 +171,7 @@ void PartitionRole::Reload(const absl::Status& why) {
     MutexLock lock(&mutex_);
     lag_.OnLevel();
   }
-  // In another log this epoch may be another server's.
+  // The log may not have it any more.
   released_.store(0, std::memory_order_release);
   begun_ = settings_.now();
   StopWriting(false, WriterChangedError());
@@ -285,7 +285,7 @@ void PartitionRole::TryTakeOver(int64_t epoch) {
   const absl::StatusOr<CommitOutcome> outcome =
       journal_.TakeOver(partition_, settings_.address, *last);
   if (!outcome.ok()) return Pause();
-  if (!outcome->stale) awaited_epoch_ = static_cast<int64_t>(outcome->sequence);
+  if (!outcome->stale) awaited_epoch_ = outcome->epoch;
 }
 
 }  // namespace perceptrond

@@ -29,6 +29,13 @@ class Backups;
 
 namespace storage = ::perceptron::storage::v1;
 
+// The revision of a model before the first update by the writer of an epoch.
+struct EpochBegin {
+  int64_t epoch = 0;
+  uint64_t revision = 0;
+  bool operator==(const EpochBegin&) const = default;
+};
+
 // One model's part of a commit: a consistent cut. Counters and positions count exactly the same
 // examples, and the records hold exactly the updates since the model's previous entry.
 struct JournalEntry {
@@ -41,6 +48,8 @@ struct JournalEntry {
   // KeptPrediction::number of the predictions whose rows are counted since the previous entry: they
   // are dropped with it. Only of a journal that keeps predictions.
   std::vector<uint64_t> learned_predictions = {};
+  // With the first records of the writer's epoch: that epoch. Of a copy: those of the original.
+  std::vector<EpochBegin> epochs = {};
 };
 
 // How a commit is written.
@@ -60,6 +69,8 @@ struct CommitOutcome {
   bool stale = false;
   // The sequence number of the last entry written, if any was.
   uint64_t sequence = 0;
+  // Of a TakeOver: the writer's.
+  int64_t epoch = 0;
 };
 
 // An entry as it stands in the journal.
@@ -67,7 +78,7 @@ struct SequencedEntry {
   uint64_t sequence = 0;
   // When it was written, by the journal's clock.
   absl::Time time;
-  // Of the writer that wrote it: the sequence number of its TakeOver; 0: there was none.
+  // Of the writer that wrote it; 0: none has taken the partition over.
   int64_t epoch = 0;
   // Set: a writer took the partition over, and `entry` is empty.
   std::optional<storage::TakeOver> take_over;
@@ -101,8 +112,10 @@ struct CommittedState {
   std::vector<storage::ProducerPosition> positions;
   // The sequence number of the last entry that it includes.
   uint64_t sequence = 0;
-  // SequencedEntry::epoch of that entry.
+  // Of the partition's writer. Of a journal with one opener: that of this opening.
   int64_t epoch = 0;
+  // Ascending: the epochs that updated the model.
+  std::vector<EpochBegin> epochs;
 };
 
 // Called for each record with its size in bytes.
@@ -298,11 +311,15 @@ class PartitionLog {
   // it is can be loaded after a TakeOver.
   virtual absl::StatusOr<CommitOutcome> Commit(std::span<const JournalEntry> entries,
                                                const CommitOptions& options) = 0;
-  // Makes this opener the partition's writer if `expected` is its last sequence number. The sequence number of the
-  // outcome is the writer's epoch. Who was the writer before can write nothing from now on. Several servers may try at
-  // once, and one of them succeeds. UNKNOWN as Commit's. FAILED_PRECONDITION for a journal that has one opener.
+  // Makes this opener the partition's writer if `expected` is its last sequence number. The previous writer's later
+  // appends are refused. Of several servers that try at once one succeeds. An epoch is the time of the take-over in
+  // microseconds since 1970, or one above the epoch before if that is more: a log that went back to an older copy gives
+  // none again. UNKNOWN as Commit's. FAILED_PRECONDITION for a journal that has one opener, whose epoch is the opening's.
   virtual absl::StatusOr<CommitOutcome> TakeOver(uint32_t partition, const std::string& address,
                                                  uint64_t expected) = 0;
+  // Returns whether this opener still is the partition's writer, by a commit: a read succeeds also on a primary that
+  // another one has replaced.
+  virtual absl::StatusOr<bool> ConfirmWriter(uint32_t partition) = 0;
   // The sequence number of the partition's last entry, or one below the first if it never had one.
   virtual absl::StatusOr<uint64_t> LastSequence(uint32_t partition) = 0;
   // The entries after this sequence number. OUT_OF_RANGE if the log ends before it.
@@ -325,9 +342,8 @@ class PartitionLog {
 
 // Whose copy a journal becomes that is opened for an import.
 struct ImportOptions {
-  // As Journal's of the other; an empty history: a new one begins.
+  // Journal::Id of the other.
   std::string id;
-  std::string history_id;
 };
 
 // A journal becomes the copy of another.
@@ -392,9 +408,6 @@ class Journal : public ModelHeaders,
 
   // Names the journal, and its copies.
   virtual std::string Id() = 0;
-  // Names the journal's past. A journal that lost updates which were acknowledged, as one restored
-  // from a backup, has another history: what an earlier one acknowledged may not be in it.
-  virtual std::string HistoryId() = 0;
   virtual JournalStats Stats() = 0;
   // Does what Backups::Create does. FAILED_PRECONDITION: the journal is not in a directory.
   virtual absl::StatusOr<Backup> BackUp(const Backups& backups, uint32_t keep) = 0;

@@ -25,8 +25,7 @@ class MemoryJournal final : public TableJournal {
                      {.partitions = options.partitions,
                       .held_bytes = options.tail_bytes,
                       // The journal ends with the process, and its models' uids with it.
-                      .id = "memory",
-                      .history_id = "memory"}),
+                      .id = "memory"}),
         options_(options) {
     // Memory does not fail.
     Begin().IgnoreError();

@@ -71,6 +71,11 @@ absl::Status TableJournal::KnowHead(uint32_t number, Partition& partition) {
       return status;
   }
   partition.bytes = *std::move(bytes);
+  if (opening_epoch_ > 0) {
+    // Above it if a copied model brought an epoch of a clock that was ahead.
+    partition.own_epoch = std::max(opening_epoch_, head.epoch());
+    head.set_epoch(partition.own_epoch);
+  }
   partition.head = std::move(head);
   return absl::OkStatus();
 }
@@ -86,7 +91,10 @@ absl::StatusOr<bool> TableJournal::CommitAt(uint32_t number, Partition& partitio
   absl::StatusOr<bool> done = table_->Commit(change, sync);
   if (absl::IsUnknown(done.status())) done = Settle(number, partition.bytes, bytes);
   if (done.ok() && *done) {
-    if (is_writer) partition.own_hash = next.hash();
+    if (is_writer) {
+      partition.own_epoch = next.epoch();
+      partition.own_hash = next.hash();
+    }
     partition.head = std::move(next);
     partition.bytes = bytes;
   } else {
@@ -178,6 +186,11 @@ absl::Status TableJournal::AddEntry(const JournalEntry& entry, uint32_t number,
     if (!status.ok()) return status;
     status = table_rows::Put(table_keys::Position(entry.model_id, position.id()), position, change);
   }
+  for (const EpochBegin& begin : entry.epochs) {
+    change.puts.push_back(
+        {table_keys::Epoch(entry.model_id, begin.epoch), table_keys::Number(begin.revision)});
+    next.set_epoch(std::max(next.epoch(), begin.epoch));
+  }
   for (const uint64_t prediction : entry.learned_predictions)
     change.deletions.push_back(
         table_keys::Only(table_keys::Prediction(entry.model_id, prediction)));
@@ -245,7 +258,7 @@ absl::StatusOr<CommitOutcome> TableJournal::Seize(uint32_t number, const std::st
   storage::PartitionHead next = *partition.head;
   if (next.sequence() != expected) return Stale(next.sequence());
   next.set_sequence(expected + 1);
-  next.set_epoch(static_cast<int64_t>(expected + 1));
+  next.set_epoch(NextEpoch(*partition.head));
   storage::LogEntry entry;
   entry.set_epoch(next.epoch());
   entry.mutable_take_over()->set_epoch(next.epoch());
@@ -260,7 +273,19 @@ absl::StatusOr<CommitOutcome> TableJournal::Seize(uint32_t number, const std::st
   if (!*done) return Stale(expected);
   partition.own_epoch = epoch;
   partition.own_hash = partition.head->hash();
-  return CommitOutcome{1, /*stale=*/false, expected + 1};
+  return CommitOutcome{1, /*stale=*/false, expected + 1, epoch};
+}
+
+absl::StatusOr<bool> TableJournal::ConfirmWriter(uint32_t number) {
+  if (options_.held_bytes == 0) return true;
+  Partition& partition = *partitions_[number];
+  MutexLock lock(&partition.mutex);
+  if (absl::Status status = KnowHead(number, partition); !status.ok()) return status;
+  if (!IsWriter(partition)) return false;
+  storage::PartitionHead next = *partition.head;
+  next.set_attempt(next.attempt() + 1);
+  TableChange change;
+  return CommitAt(number, partition, change, std::move(next), /*sync=*/true);
 }
 
 absl::StatusOr<uint64_t> TableJournal::LastSequence(uint32_t number) {

@@ -1,5 +1,6 @@
 #include "core/journal/table_journal.h"
 
+#include <algorithm>
 #include <random>
 #include <utility>
 
@@ -14,7 +15,7 @@ namespace {
 
 // The version of the rows' layout. It is raised for one that an older server would misread, and for a new order of
 // arithmetic in an update.
-constexpr absl::string_view kFormat = "1";
+constexpr absl::string_view kFormat = "2";
 constexpr uint64_t kMostPartitions = 1 << 16;
 // A server that has written the state of a new model for longer is taken for dead; one that is not is refused its commit.
 constexpr absl::Duration kMostWriteTime = absl::Hours(1);
@@ -74,6 +75,10 @@ absl::StatusOr<storage::PartitionHead> TableJournal::ReadHead(TableReader& reade
   return head;
 }
 
+int64_t TableJournal::NextEpoch(const storage::PartitionHead& head) {
+  return std::max(head.epoch() + 1, absl::ToUnixMicros(absl::Now()));
+}
+
 absl::StatusOr<std::string> TableJournal::ReadMeta(absl::string_view what) {
   const std::string key = table_keys::Meta(what);
   const absl::StatusOr<std::optional<std::string>> value = table_->Get(key);
@@ -103,11 +108,9 @@ absl::Status TableJournal::Begin() {
   // Nothing if another has begun it.
   TableChange first;
   first.conditions.push_back({table_keys::Meta("format"), std::nullopt});
-  first.puts = {
-      {table_keys::Meta("format"), std::string(kFormat)},
-      {table_keys::Meta("partitions"), table_keys::Number(options_.partitions)},
-      {table_keys::Meta("id"), options_.id.empty() ? NewId() : options_.id},
-      {table_keys::Meta("history"), options_.history_id.empty() ? NewId() : options_.history_id}};
+  first.puts = {{table_keys::Meta("format"), std::string(kFormat)},
+                {table_keys::Meta("partitions"), table_keys::Number(options_.partitions)},
+                {table_keys::Meta("id"), options_.id.empty() ? NewId() : options_.id}};
   if (options_.read_only) {
     if (!there->has_value()) return absl::NotFoundError("there is no journal");
   } else if (!there->has_value()) {
@@ -124,16 +127,13 @@ absl::Status TableJournal::Begin() {
   }
   absl::StatusOr<std::string> partitions = ReadMeta("partitions");
   absl::StatusOr<std::string> id = ReadMeta("id");
-  absl::StatusOr<std::string> history = ReadMeta("history");
   if (!partitions.ok()) return partitions.status();
   if (!id.ok()) return id.status();
-  if (!history.ok()) return history.status();
   const uint64_t count = table_keys::ReadNumber(*partitions);
   if (count == 0 || count > kMostPartitions)
     return absl::DataLossError("journal: the number of partitions is out of range");
   partition_count_ = static_cast<uint32_t>(count);
   id_ = *std::move(id);
-  history_id_ = *std::move(history);
   const absl::StatusOr<std::optional<std::string>> import = table_->Get(table_keys::Meta("import"));
   if (!import.ok()) return import.status();
   if (import->has_value() && !options_.import.has_value()) {
@@ -146,13 +146,12 @@ absl::Status TableJournal::Begin() {
     MutexLock lock(&names_mutex_);
     if (absl::Status status = ReadAllNames(); !status.ok()) return status;
   }
-  if (options_.new_history) {
-    TableChange change;
-    change.puts = {{table_keys::Meta("history"), NewId()}};
-    history_id_ = change.puts.front().value;
-    if (absl::Status status = Write(change, /*sync=*/true).status(); !status.ok()) return status;
-  }
   if (options_.held_bytes == 0) {
+    for (uint32_t number = 0; number < partition_count_; ++number) {
+      const absl::StatusOr<storage::PartitionHead> head = ReadHead(*table_, number);
+      if (!head.ok()) return head.status();
+      opening_epoch_ = std::max(opening_epoch_, NextEpoch(*head));
+    }
     // A failure leaves rows that only take space.
     if (!options_.read_only) DropUnfinished(absl::InfiniteFuture()).IgnoreError();
     return absl::OkStatus();
@@ -263,10 +262,6 @@ absl::Status TableJournal::FinishImport() {
   if (!options_.import.has_value()) return NotForImport();
   TableChange change;
   change.deletions.push_back(table_keys::Only(table_keys::Meta("import")));
-  if (const std::string& history = options_.import->history_id; !history.empty()) {
-    change.puts.push_back({table_keys::Meta("history"), history});
-    history_id_ = history;
-  }
   absl::Status status = Write(change, /*sync=*/true).status();
   // A table that never waits for the disk waits now.
   return status.ok() ? table_->Sync() : status;

@@ -50,13 +50,10 @@ class TableJournal : public Journal {
     bool read_only = false;
     // How long ExcludeOthers listens: longer than servers are silent.
     absl::Duration exclusion_time = absl::Seconds(3);
-    // A new history begins, as of a journal restored from a backup.
-    bool new_history = false;
     // Of a home that outlives the process and has one opener.
     bool keeps_predictions = false;
-    // Journal::Id and Journal::HistoryId of a new journal; empty: random.
+    // Journal::Id of a new journal; empty: random.
     std::string id = {};
-    std::string history_id = {};
   };
 
   // FAILED_PRECONDITION if it is a copy that is not whole, or of another format; NOT_FOUND if it is to be read only and
@@ -96,6 +93,7 @@ class TableJournal : public Journal {
                                        const CommitOptions& options) override;
   absl::StatusOr<CommitOutcome> TakeOver(uint32_t partition, const std::string& address,
                                          uint64_t expected) override;
+  absl::StatusOr<bool> ConfirmWriter(uint32_t partition) override;
   absl::StatusOr<uint64_t> LastSequence(uint32_t partition) override;
   absl::StatusOr<std::unique_ptr<JournalTail>> Tail(uint32_t partition, uint64_t after) override;
   absl::Status Sync() override { return table_->Sync(); }
@@ -124,7 +122,6 @@ class TableJournal : public Journal {
   // Only of a partition that nobody else writes: another writer's records are no leftovers.
   absl::Status DropAfter(uint64_t model_id, uint64_t revision) override;
   std::string Id() override { return id_; }
-  std::string HistoryId() override { return history_id_; }
   JournalStats Stats() override { return {}; }
   absl::StatusOr<Backup> BackUp(const Backups& backups, uint32_t keep) override;
 
@@ -132,10 +129,6 @@ class TableJournal : public Journal {
   TableJournal(std::unique_ptr<Table> table, const Options& options);
   absl::Status Begin();
   Table& table() { return *table_; }
-  // Random.
-  static std::string NewId();
-  // A row of what is known of the whole journal.
-  absl::StatusOr<std::string> ReadMeta(absl::string_view what);
 
  private:
   class PartitionTail;
@@ -148,7 +141,8 @@ class TableJournal : public Journal {
     std::optional<storage::PartitionHead> head ABSL_GUARDED_BY(mutex);
     // As it stands in the table; absent: there is none yet.
     std::optional<std::string> bytes ABSL_GUARDED_BY(mutex);
-    // The epoch of this opener's last TakeOver, or 0, and the hash of the last entry that it wrote since.
+    // The epoch of this opener's last TakeOver, or of its opening if it is the only one, or 0; and the hash of the last
+    // entry that it wrote since.
     int64_t own_epoch ABSL_GUARDED_BY(mutex) = 0;
     std::string own_hash ABSL_GUARDED_BY(mutex);
   };
@@ -164,12 +158,18 @@ class TableJournal : public Journal {
   absl::Status CreateLearned(storage::ModelHeader& header, const storage::Snapshot& snapshot,
                              const CommittedState& committed, const ModelGuard& guard) override;
 
+  // Random.
+  static std::string NewId();
+  // A row of what is known of the whole journal.
+  absl::StatusOr<std::string> ReadMeta(absl::string_view what);
   // FAILED_PRECONDITION: it is read only.
   absl::Status CheckWritable() const;
   // Table::Commit, if it is writable.
   absl::StatusOr<bool> Write(const TableChange& change, bool sync);
   // Reading of rows.
   static absl::StatusOr<storage::PartitionHead> ReadHead(TableReader& reader, uint32_t number);
+  // That of a writer who begins where this head is.
+  static int64_t NextEpoch(const storage::PartitionHead& head);
   // Of names: the last partition.
   uint32_t names() const { return partition_count_; }
 
@@ -179,8 +179,7 @@ class TableJournal : public Journal {
                                       uint64_t expected);
   absl::Status KnowHead(uint32_t number, Partition& partition)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(partition.mutex);
-  // Returns whether this opener may write to a partition whose head is known. In another log a writer may have the same
-  // epoch.
+  // Returns whether this opener may write to a partition whose head is known. The log may have lost entries of its epoch.
   static bool IsWriter(const Partition& partition) ABSL_EXCLUSIVE_LOCKS_REQUIRED(partition.mutex);
   // Makes a change, and states and moves the partition's head to `next`. False: a condition does not
   // hold, and the head is not known any more. UNKNOWN: whether it was made could not be settled.
@@ -246,13 +245,14 @@ class TableJournal : public Journal {
                                                                        uint64_t model_id);
   static absl::Status ReadRecords(TableReader& reader, uint64_t model_id, uint64_t after_revision,
                                   const ReplayCallback& replay);
-  static absl::StatusOr<CommittedState> ReadCommitted(TableReader& reader, uint64_t model_id);
+  absl::StatusOr<CommittedState> ReadCommitted(TableReader& reader, uint64_t model_id) const;
 
   const std::unique_ptr<Table> table_;
   const Options options_;
   uint32_t partition_count_ = 1;
   std::string id_;
-  std::string history_id_;
+  // Of the only opener: that of this opening. It is written with the first commit: before, nothing of it can be lost.
+  int64_t opening_epoch_ = 0;
   // By number; the last is of the names.
   std::vector<std::unique_ptr<Partition>> partitions_;
 

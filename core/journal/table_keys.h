@@ -28,7 +28,7 @@ inline std::string EndOf(std::string prefix) {
   return prefix;
 }
 
-// A fact about the whole journal: "format", "id", "history", "partitions", "last_id", "import".
+// A fact about the whole journal: "format", "id", "partitions", "last_id", "import".
 inline std::string Meta(absl::string_view what) { return "m/" + std::string(what); }
 inline std::string Header(absl::string_view name) { return "h" + std::string(name); }
 inline std::string Alias(absl::string_view name) { return "l" + std::string(name); }
@@ -45,6 +45,7 @@ enum class Kind : char {
   // Exists as long as the model.
   kAlive = 'a',
   kPieces = 'c',
+  kEpoch = 'e',
   kKeptPieces = 'k',
   kCounters = 'n',
   kPosition = 'p',
@@ -61,6 +62,9 @@ inline std::string Of(uint64_t id, Kind kind) {
 }
 inline std::string Record(uint64_t id, uint64_t last_revision) {
   return Of(id, Kind::kRecord) + Number(last_revision);
+}
+inline std::string Epoch(uint64_t id, int64_t epoch) {
+  return Of(id, Kind::kEpoch) + Number(static_cast<uint64_t>(epoch));
 }
 inline std::string Position(uint64_t id, absl::string_view producer) {
   return Of(id, Kind::kPosition) + std::string(producer);

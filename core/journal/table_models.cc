@@ -135,8 +135,10 @@ absl::Status TableJournal::ReadRecords(TableReader& reader, uint64_t model_id,
   return status.ok() ? failed : status;
 }
 
-absl::StatusOr<CommittedState> TableJournal::ReadCommitted(TableReader& reader, uint64_t model_id) {
+absl::StatusOr<CommittedState> TableJournal::ReadCommitted(TableReader& reader,
+                                                           uint64_t model_id) const {
   CommittedState state;
+  state.epoch = opening_epoch_;
   const absl::StatusOr<bool> found =
       table_rows::Read(reader, Of(model_id, Kind::kCounters), state.counters, "a model's counters");
   if (!found.ok()) return found.status();
@@ -146,6 +148,19 @@ absl::StatusOr<CommittedState> TableJournal::ReadCommitted(TableReader& reader, 
         failed = ParseStored(value, state.positions.emplace_back(), "a producer's position");
         return failed.ok();
       });
+  if (status.ok()) status = failed;
+  const KeyRange epochs = AllOf(Of(model_id, Kind::kEpoch));
+  const auto add_epoch = [&](absl::string_view key, absl::string_view value) {
+    constexpr size_t kNumber = sizeof(uint64_t);
+    if (key.size() != epochs.begin.size() + kNumber || value.size() != kNumber) {
+      failed = absl::DataLossError("journal: an epoch of a model does not parse");
+      return false;
+    }
+    const uint64_t epoch = table_keys::ReadNumber(key.substr(epochs.begin.size()));
+    state.epochs.push_back({static_cast<int64_t>(epoch), table_keys::ReadNumber(value)});
+    return true;
+  };
+  if (status.ok()) status = reader.Scan(epochs, add_epoch);
   if (status.ok()) status = failed;
   if (!status.ok()) return status;
   return state;
@@ -181,7 +196,7 @@ absl::StatusOr<std::unique_ptr<StoredModel>> TableJournal::Load(uint64_t model_i
   const absl::StatusOr<storage::PartitionHead> head = ReadHead(**reader, number);
   if (!head.ok()) return head.status();
   committed->sequence = head->sequence();
-  committed->epoch = head->epoch();
+  committed->epoch = std::max(committed->epoch, head->epoch());
   return std::make_unique<Stored>(*std::move(reader), model_id, *std::move(committed));
 }
 
@@ -302,7 +317,8 @@ absl::Status TableJournal::SaveKept(uint64_t model_id, const storage::Snapshot& 
     if (options_.held_bytes > 0) partition.head.reset();
     if (absl::Status status = KnowHead(number, partition); !status.ok()) return status;
     if (!IsWriter(partition)) return WrittenByAnother();
-    kept.set_epoch(partition.own_epoch);
+    // The only opener replaces what an earlier opening did not finish.
+    kept.set_epoch(options_.held_bytes > 0 ? partition.own_epoch : 0);
   }
   // What a snapshot that was never finished left.
   TableChange unfinished;

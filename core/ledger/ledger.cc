@@ -15,11 +15,28 @@ Ledger::Ledger(const CommittedState& committed, const StoredExamplesSettings& st
                const TheoremContext& theorem, size_t max_producers)
     : theorem_(theorem),
       stored_examples_(stored_examples),
+      epochs_(committed.epochs),
       progress_(committed.counters),
       producers_(max_producers),
       examples_(ExamplesOf(committed.counters)) {
   for (const storage::ProducerPosition& position : committed.positions)
     producers_.Restore(position);
+}
+
+void Ledger::BeginEpoch(EpochBegin begin) {
+  MutexLock lock(&mutex_);
+  if (!epochs_.empty() && epochs_.back().epoch >= begin.epoch) return;
+  // One that made no update.
+  if (!epochs_.empty() && epochs_.back().revision == begin.revision) epochs_.pop_back();
+  epochs_.push_back(begin);
+}
+
+std::optional<uint64_t> Ledger::EndOf(int64_t epoch) {
+  MutexLock lock(&mutex_);
+  const auto next = std::ranges::upper_bound(epochs_, epoch, {}, &EpochBegin::epoch);
+  if (next != epochs_.end()) return next->revision;
+  if (epochs_.empty() || epochs_.back().epoch == epoch) return std::nullopt;
+  return epochs_.back().revision;
 }
 
 void Ledger::Follow(const storage::Counters& counters,
@@ -196,6 +213,9 @@ Ledger::Pending Ledger::TakePending() {
   entry.counters = StoredCounters();
   entry.positions = producers_.TakeMoved();
   entry.learned_predictions = std::exchange(learned_predictions_, {});
+  if (!entry.records.empty() && !epochs_.empty() && epochs_.back().epoch > 0 &&
+      entry.records.front().first_revision() == epochs_.back().revision + 1)
+    entry.epochs = {epochs_.back()};
   const size_t before = std::exchange(producer_bytes_, producers_.memory_bytes());
   pending.has_grown =
       !entry.records.empty() || producer_bytes_ > before || stored_examples_.samples();
@@ -228,7 +248,8 @@ CommittedState Ledger::CopyState() {
 size_t Ledger::memory_bytes() {
   MutexLock lock(&mutex_);
   return producers_.memory_bytes() + pending_.memory_bytes() + progress_.memory_bytes() +
-         curve_points_.memory_bytes() + learned_predictions_.capacity() * sizeof(uint64_t);
+         curve_points_.memory_bytes() + learned_predictions_.capacity() * sizeof(uint64_t) +
+         epochs_.capacity() * sizeof(EpochBegin);
 }
 
 ConvergenceReport Ledger::MakeReport(const ReportContext& context) {

@@ -103,6 +103,12 @@ class Ledger {
       ABSL_LOCKS_EXCLUDED(mutex_);
   void AddAnalysis(const ::perceptron::v1::Analysis& analysis) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // The writer of this epoch, above those before, is about to update the model, which is at this revision.
+  void BeginEpoch(EpochBegin begin) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The revision up to which updates were made by `epoch` and those before it; absent: all were. An epoch that is above the
+  // model's last one is not in its log: then those of the last one count as made after it.
+  std::optional<uint64_t> EndOf(int64_t epoch) ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Takes over counters and positions that another server committed. The caller holds the state's
   // lock exclusively, and nothing learns here. The drift's window begins anew.
   void Follow(const storage::Counters& counters,
@@ -185,6 +191,8 @@ class Ledger {
   StoredExamples stored_examples_;
 
   Mutex mutex_;
+  // Ascending; the last one is the writer's.
+  std::vector<EpochBegin> epochs_ ABSL_GUARDED_BY(mutex_);
   Progress progress_ ABSL_GUARDED_BY(mutex_);
   CurvePoints curve_points_ ABSL_GUARDED_BY(mutex_);
   ProducerTable producers_ ABSL_GUARDED_BY(mutex_);

@@ -174,9 +174,8 @@ struct ModelCore {
   // Another server writes the model, and this one only predicts (Followers). Once it is false it
   // stays so.
   std::atomic<bool> follows = false;
-  // Of the writer whose entries the state has, in a fleet; 0: there was none. Grows. Written before
-  // an entry of that writer is applied: who reads it with the state locked names the state by it
-  // and the revision.
+  // CommittedState::epoch of the entries that the state has. Grows. Written before an entry of that writer is applied: who
+  // reads it with the state locked names the state by it and the revision.
   std::atomic<int64_t> epoch;
   // Of a model that follows: those who wait until an update is applied. Outlives the model for
   // them.

@@ -337,6 +337,7 @@ absl::Status Recover(StoredModel& stored, ModelCore& core) {
     return absl::DataLossError(absl::StrCat("the counters of \"", core.name,
                                             "\" have more updates or examples undone than made"));
   }
+  core.ledger.BeginEpoch({core.epoch.load(), state->revision});
   core.ledger.stored_examples().FinishRecovery(
       committed.report().examples() == 0 || committed.sample_complete(), committed.sampled());
   *Guarded<JournalUse>::Writer(core.journal_use) = use;

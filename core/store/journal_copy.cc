@@ -86,6 +86,9 @@ void JournalCopy::ComputeDigest(WholeModel& model) {
   (void)add(header);
   (void)add(model.committed.counters);
   for (const storage::ProducerPosition& position : model.committed.positions) (void)add(position);
+  model.digest.low =
+      HashBytes(model.committed.epochs.data(), model.committed.epochs.size() * sizeof(EpochBegin),
+                model.digest.low);
   (void)ForEachPart(model.snapshot, kPartBytes, add);
 }
 
@@ -188,6 +191,7 @@ absl::Status JournalCopy::Write(Journal& to, WholeModel& model) {
   entry.model_id = header.id();
   entry.counters = std::move(model.committed.counters);
   entry.positions = std::move(model.committed.positions);
+  entry.epochs = std::move(model.committed.epochs);
   const absl::StatusOr<CommitOutcome> written = to.Commit({&entry, 1}, {.sync = false});
   if (!written.ok()) return written.status();
   if (written->written == 1) return absl::OkStatus();

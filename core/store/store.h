@@ -164,7 +164,9 @@ class Store {
   ModelCatalogue& catalogue() { return catalogue_; }
 
   // See Journal.
-  std::string history_id() const { return journal_->HistoryId(); }
+  // Whether what is known here of the model is the newest: UNAVAILABLE if another server writes it by now. Waits for a
+  // commit in a fleet.
+  absl::Status ConfirmWriter(const Model& model);
   JournalStats journal_stats() const { return journal_->Stats(); }
   // Backs up all models and deletes all backups but the newest `keep`, unless that is 0.
   // StoppedError, which leaves no backup; FAILED_PRECONDITION (BACKUPS_OFF, BACKUP_OF_ANOTHER);

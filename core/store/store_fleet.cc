@@ -61,6 +61,13 @@ void Store::Drop(const std::vector<std::shared_ptr<Model>>& models, bool commit,
   }
 }
 
+absl::Status Store::ConfirmWriter(const Model& model) {
+  const absl::StatusOr<bool> confirmed = journal_->ConfirmWriter(journal_->PartitionOf(model.id()));
+  if (confirmed.ok() && *confirmed) return absl::OkStatus();
+  if (fleet_ != nullptr) fleet_->OnWriteFailure(model.id());
+  return confirmed.ok() ? WriterChangedError() : JournalError(confirmed.status(), "");
+}
+
 void Store::RemoveFromMemory(Model& model, const absl::Status& why) {
   // A torn one is of no use.
   const bool keeps = last_copies_ != nullptr && !model.ledger().torn();

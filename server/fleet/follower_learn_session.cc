@@ -140,6 +140,11 @@ absl::StatusOr<bool> FollowerLearnSession::Evaluate(const Model& copy, const Req
   status =
       EvaluateCorrectRows(copy, batch_.batch(), batch_.row_errors(), target_.detail(), evaluated_);
   if (Stopped()) return StoppedError();
+  {
+    // The log may have lost what the stream's writer acknowledged: an answer from a later writer's state would claim it.
+    MutexLock lock(&mutex_);
+    if (evaluated_.outcome.epoch > epoch_) status = WriterChangedError();
+  }
   if (!status.ok()) evaluated_.rows = 0;
   needs_update_ = status.ok() && evaluated_.rows < counted_rows_;
   return status.ok() && evaluated_.rows == counted_rows_;
@@ -262,6 +267,7 @@ void FollowerLearnSession::OnAnswer(Response& response) {
     if (response.ByteSizeLong() == 0) SendRest();
     if (response.has_opened()) {
       model_uid_ = response.opened().model_uid();
+      epoch_ = response.opened().epoch();
       progress_->OnOpened(response.opened().next_offset());
       opened_.reset(response.release_opened());
     }

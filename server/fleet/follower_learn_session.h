@@ -177,6 +177,8 @@ class FollowerLearnSession final : public SegmentCall::Receiver,
   std::deque<std::optional<int64_t>> forwarded_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<::perceptron::v1::StreamOpened> opened_ ABSL_GUARDED_BY(mutex_);
   std::string model_uid_ ABSL_GUARDED_BY(mutex_);
+  // Of the stream's writer.
+  int64_t epoch_ ABSL_GUARDED_BY(mutex_) = 0;
   // Of messages without an answer that was sent, in order.
   std::deque<Answer> answers_ ABSL_GUARDED_BY(mutex_);
   // How many of them, from the front, are ready.

@@ -114,9 +114,8 @@ void PrintJson(const google::protobuf::Message& message) {
 }
 
 // Makes the copy of a journal that no server uses: of a fleet in an empty directory, or of a directory in a fleet without
-// models. It keeps its id and its history, so that producers go on. INVALID_ARGUMENT if both are of one kind;
-// other errors are JournalCopy's and those of opening the journals. Interrupted, it goes on where it was when it is called
-// again.
+// models. It keeps its id, and producers go on. INVALID_ARGUMENT if both are of one kind; other errors are JournalCopy's and
+// those of opening the journals. Interrupted, it goes on where it was when it is called again.
 absl::StatusOr<Migration> Migrate(const std::string& from, const std::string& to,
                                   const Options& options) {
   if (IsFleet(from) == IsFleet(to)) {
@@ -126,10 +125,8 @@ absl::StatusOr<Migration> Migrate(const std::string& from, const std::string& to
   const absl::StatusOr<std::unique_ptr<Journal>> source = OpenToRead(from, options);
   if (!source.ok()) return source.status();
   if (absl::Status status = (*source)->ExcludeOthers(); !status.ok()) return status;
-  // A power failure may have taken what was acknowledged.
-  const bool may_lack = (*source)->Stats().may_lack_updates;
-  const ImportOptions import{(*source)->Id(), may_lack ? "" : (*source)->HistoryId()};
-  const absl::StatusOr<MadeCopy> copy = MakeCopy(**source, to, options, import);
+  const absl::StatusOr<MadeCopy> copy =
+      MakeCopy(**source, to, options, ImportOptions{(*source)->Id()});
   if (!copy.ok()) return copy.status();
   // A server that came meanwhile may have learned.
   if (absl::Status status = (*source)->ExcludeOthers(); !status.ok()) return status;
@@ -140,7 +137,6 @@ absl::StatusOr<Migration> Migrate(const std::string& from, const std::string& to
   migration.set_models(static_cast<int64_t>(copy->statistics.models));
   migration.set_copied_before(static_cast<int64_t>(copy->statistics.copied_before));
   migration.set_bytes(static_cast<int64_t>(copy->statistics.bytes));
-  migration.set_history_id(copy->journal->HistoryId());
   return migration;
 }
 
@@ -229,8 +225,8 @@ constexpr Command kCommands[] = {
      RunBackup},
     {"restore",
      "Restore a backup into an empty directory",
-     "Checks the files' checksums. The copy keeps the journal's id and begins a new history, so "
-     "that\nproducers that were acknowledged more than it has receive an error.\n\n"
+     "Checks the files' checksums. The copy keeps the journal's id. Producers that were "
+     "acknowledged\nmore than it has receive an error.\n\n"
      "Example:\n  perceptrond restore /backup /var/lib/perceptrond",
      {"BACKUPS", "Directory of backups"},
      {"TO", "Data directory: absent or empty"},

@@ -55,15 +55,17 @@ absl::Status CheckResume(const v1::Producer::Resume& resume, const Model& model)
 // DATA_LOSS (UPDATES_LOST) if the model may lack updates that were acknowledged to the producer,
 // which expects `next_offset`.
 absl::Status CheckNothingLost(const v1::Producer::Resume& claim, absl::string_view producer,
-                              const Model& model, absl::string_view history_id,
-                              int64_t next_offset) {
-  const auto revision = static_cast<int64_t>(model.revision());
-  const bool beyond = claim.acknowledged_offset() >= next_offset;
-  // In another history the revision may have been reached by other updates.
-  const bool other_history = !claim.history_id().empty() && claim.history_id() != history_id;
-  const bool checkable = claim.has_acknowledged_revision() && !other_history;
-  const bool lost = revision < claim.acknowledged_revision() || (beyond && !checkable);
+                              Model& model, Store& store, int64_t next_offset) {
+  const uint64_t revision = model.revision();
+  const bool is_known = claim.has_acknowledged_revision() && claim.acknowledged_epoch() > 0;
+  // Later epochs that began below the claimed revision have given its number to other updates.
+  const uint64_t kept =
+      is_known ? model.ledger().EndOf(claim.acknowledged_epoch()).value_or(revision) : revision;
+  const bool lost = static_cast<int64_t>(kept) < claim.acknowledged_revision() ||
+                    (!is_known && claim.acknowledged_offset() >= next_offset);
   if (!lost || claim.accept_loss()) return absl::OkStatus();
+  // Another server may have become the writer, and have what seems lost here.
+  if (absl::Status status = store.ConfirmWriter(model); !status.ok()) return status;
   return MakeError(
       absl::StatusCode::kDataLoss, "UPDATES_LOST",
       absl::StrCat("model \"", model.name(), "\" is at revision ", revision,
@@ -85,6 +87,9 @@ WorkSize LearnSession::SizeOf(const Request& request) const {
   if (model == nullptr)
     model = store_.GetIfLoaded(messages_ == 0 ? request.model() : target_.model());
   if (model != nullptr && MayAskServers(store_, *model) && NamesPredictions(request))
+    return WorkSize::kLarge;
+  // It may wait for a commit.
+  if (messages_ == 0 && store_.fleet() != nullptr && request.message.producer().has_resume())
     return WorkSize::kLarge;
   return PlacementOfExamples(store_, model.get(), request).size;
 }
@@ -193,9 +198,8 @@ absl::StatusOr<v1::StreamOpened> LearnSession::Open(Model& model, const Message&
   if (resumes) {
     if (absl::Status status = CheckResume(claim, model); !status.ok()) return status;
     producer_->turn.AssertHeld();
-    if (absl::Status status =
-            CheckNothingLost(claim, target_.producer(), model, store_.history_id(),
-                             producer_->position().next_offset);
+    if (absl::Status status = CheckNothingLost(claim, target_.producer(), model, store_,
+                                               producer_->position().next_offset);
         !status.ok())
       return status;
   }
@@ -218,7 +222,6 @@ absl::StatusOr<v1::StreamOpened> LearnSession::Open(Model& model, const Message&
   opened.set_next_offset(position.next_offset);
   opened.set_passes(position.passes);
   opened.set_name_table_size(batch_.name_table_size());
-  opened.set_history_id(store_.history_id());
   opened.set_max_message_bytes(static_cast<int64_t>(limits_.message_bytes));
   return opened;
 }

@@ -44,7 +44,7 @@ TEST_F(BackupTest, ARestoredBackupPredictsAsItDidAndItsProducersContinueExactlyO
   StartWithBackups();
   Create("m");
   RawLearnStream stream(*learning_, "m", "p");
-  const std::string history = stream.Open().history_id();
+  const int64_t epoch = stream.Open().epoch();
   SendExamples(stream, 0, kExamples);
   const v1::Model at_backup = Get("m");
   const float score = Score("m");
@@ -79,12 +79,12 @@ TEST_F(BackupTest, ARestoredBackupPredictsAsItDidAndItsProducersContinueExactlyO
   claim.mutable_resume()->set_model_uid(at_end.uid());
   claim.mutable_resume()->set_acknowledged_offset(2 * kExamples - 1);
   claim.mutable_resume()->set_acknowledged_revision(at_end.revision());
-  claim.mutable_resume()->set_history_id(history);
+  claim.mutable_resume()->set_acknowledged_epoch(epoch);
   EXPECT_EQ(Reason(ClaimStatus("m", claim)), "UPDATES_LOST");
   RawLearnStream again(*learning_, "m", "p");
   const v1::StreamOpened opened = again.Open();
   EXPECT_EQ(opened.next_offset(), kExamples);
-  EXPECT_NE(opened.history_id(), history);
+  EXPECT_GT(opened.epoch(), epoch);
   SendExamples(again, kExamples, 2 * kExamples);
   EXPECT_TRUE(again.Finish().ok());
   EXPECT_EQ(Get("m").weights().SerializeAsString(), at_end.weights().SerializeAsString());

@@ -46,12 +46,10 @@ class StorageTest : public ::testing::Test, protected Api {
     stream.Send(stream.first());
     return stream.Finish();
   }
-  // Has the model's producer learn so many examples, and returns the last result and its history.
-  v1::LearnResult LearnExamples(const std::string& model, int64_t count,
-                                std::string* history = nullptr) {
+  // Has the model's producer learn so many examples, and returns the last result.
+  v1::LearnResult LearnExamples(const std::string& model, int64_t count) {
     RawLearnStream stream(*learning_, model, "p");
-    const std::string history_id = stream.Open().history_id();
-    if (history != nullptr) *history = history_id;
+    stream.Open();
     const v1::LearnResult last = SendExamples(stream, 0, count);
     EXPECT_EQ(Outcome(stream.Finish()), "OK");
     return last;

@@ -20,12 +20,15 @@ class LossTest : public StorageTest {
   void Learn(const std::vector<std::string>& flags) {
     Start(flags);
     claim_.set_id("p");
+    claim_.mutable_resume()->set_model_uid(Create("m").uid());
+    Claim(LearnExamples("m", kExamples));
+    before_ = Get("m");
+  }
+  void Claim(const v1::LearnResult& last) {
     v1::Producer::Resume& resume = *claim_.mutable_resume();
-    resume.set_model_uid(Create("m").uid());
-    const v1::LearnResult last = LearnExamples("m", kExamples, resume.mutable_history_id());
     resume.set_acknowledged_offset(last.acknowledged_offset());
     resume.set_acknowledged_revision(last.revision());
-    before_ = Get("m");
+    resume.set_acknowledged_epoch(last.epoch());
   }
   void CutTheLog() {
     std::filesystem::resize_file(Log(data()), std::filesystem::file_size(Log(data())) / 2);
@@ -144,13 +147,51 @@ TEST_F(LossTest, OtherProducersUpdatesDoNotHideWhatAPowerFailureTook) {
   EXPECT_LT(Position(), kExamples);
 }
 
-TEST_F(LossTest, AClaimWithoutARevisionIsNotBelieved) {
+// The directory is copied back by hand: nothing of it tells.
+TEST_F(LossTest, OtherProducersUpdatesDoNotHideThatTheDirectoryIsAnOlderCopy) {
+  Learn({});
+  EXPECT_EQ(server_->Terminate(), 0);
+  const std::string copy = dir_.path() + "/copy";
+  std::filesystem::copy(data(), copy);
+  Start();
+  {
+    RawLearnStream more(*learning_, "m", "p");
+    more.Open();
+    Claim(SendExamples(more, kExamples, kExamples + 100));
+    EXPECT_TRUE(more.Finish().ok());
+  }
+  EXPECT_EQ(server_->Terminate(), 0);
+  std::filesystem::remove_all(data());
+  std::filesystem::rename(copy, data());
+  Start();
+  ExpectRefusedAfterOthersUpdates();
+  EXPECT_EQ(Position(), kExamples);
+}
+
+TEST_F(LossTest, ARightClaimIsBelievedAfterAnyNumberOfStarts) {
+  Learn({});
+  int64_t learned = 0;
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(server_->Terminate(), 0);
+    Start();
+    EXPECT_TRUE(ClaimStatus("m", claim_).ok()) << i;
+    if (i == 1) continue;
+    RawLearnStream other(*learning_, "m", "q");
+    other.Open();
+    SendExamples(other, learned, learned + 10);
+    EXPECT_TRUE(other.Finish().ok());
+    learned += 10;
+    EXPECT_TRUE(ClaimStatus("m", claim_).ok()) << i;
+  }
+}
+
+TEST_F(LossTest, AClaimWithoutAnEpochIsNotBelieved) {
   LearnAndCutTheLog();
   StartWithTheLoss();
-  claim_.mutable_resume()->clear_acknowledged_revision();
-  claim_.mutable_resume()->clear_history_id();
+  claim_.mutable_resume()->clear_acknowledged_epoch();
   EXPECT_EQ(Reason(ClaimStatus("m", claim_)), "UPDATES_LOST");
   // One that claims nothing beyond the server's position needs none.
+  claim_.mutable_resume()->clear_acknowledged_revision();
   claim_.mutable_resume()->set_acknowledged_offset(Position() - 1);
   EXPECT_TRUE(ClaimStatus("m", claim_).ok());
 }
@@ -176,6 +217,7 @@ TEST_F(LossTest, AVastClaimDoesNotChangeTheCounts) {
   producer.mutable_resume()->set_model_uid(model.uid());
   producer.mutable_resume()->set_acknowledged_offset(int64_t{1} << 48);
   producer.mutable_resume()->set_acknowledged_revision(0);
+  producer.mutable_resume()->set_acknowledged_epoch(1);
   EXPECT_TRUE(ClaimStatus("m", producer).ok());
   EXPECT_EQ(Get("m").report().examples(), 0);
 }

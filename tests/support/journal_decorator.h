@@ -74,6 +74,9 @@ class JournalDecorator : public Journal {
                                          uint64_t expected) override {
     return base_->TakeOver(partition, address, expected);
   }
+  absl::StatusOr<bool> ConfirmWriter(uint32_t partition) override {
+    return base_->ConfirmWriter(partition);
+  }
   absl::StatusOr<uint64_t> LastSequence(uint32_t partition) override {
     return base_->LastSequence(partition);
   }
@@ -132,7 +135,6 @@ class JournalDecorator : public Journal {
     return base_->LoadPredictions(model_id);
   }
   std::string Id() override { return base_->Id(); }
-  std::string HistoryId() override { return base_->HistoryId(); }
   JournalStats Stats() override { return base_->Stats(); }
   absl::StatusOr<Backup> BackUp(const Backups& backups, uint32_t keep) override {
     return base_->BackUp(backups, keep);

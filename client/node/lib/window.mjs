@@ -26,11 +26,12 @@ export class Window {
   #model;
   // The first StreamOpened's; undefined before it.
   #uid;
-  #historyId = '';
   // Of a message, as the server accepts; 0: it does not say.
   #mostBytes = 0;
   #acknowledged = -1;
+  // The largest received, and the epoch received with it.
   #revision = 0;
+  #epoch = 0;
   // The latest PassSummary received.
   #lastPass;
 
@@ -75,19 +76,19 @@ export class Window {
     this.#sent = this.#answered = 0;
     this.#ready = false;
     const resume = this.#uid !== undefined && this.#acknowledged >= 0
-      ? { modelUid: this.#uid, acknowledgedOffset: this.#acknowledged, acknowledgedRevision: this.#revision, historyId: this.#historyId } : undefined;
+      ? { modelUid: this.#uid, acknowledgedOffset: this.#acknowledged, acknowledgedRevision: this.#revision, acknowledgedEpoch: this.#epoch } : undefined;
     return { model: this.#model, producer: { id: this.#producer, resume }, resultDetail: 'RESULT_DETAIL_UPDATES', nameTableSize: this.#nameTableSize };
   }
 
   /** Handles the first response (StreamOpened): the producer's position. */
-  opened({ model = '', modelUid, nextOffset, passes, revision, historyId = '', nameTableSize, maxMessageBytes = 0 }) {
+  opened({ model = '', modelUid, nextOffset, passes, revision, epoch, nameTableSize, maxMessageBytes = 0 }) {
     if (this.#uid === undefined) [this.nextOffset, this.passes] = [nextOffset, passes];
     else this.#checkSame(modelUid, nextOffset);
     this.#settle(nextOffset);
     // Later connections stay on the model of an alias.
     if (model !== '') this.#model = model;
-    [this.#uid, this.#historyId] = [modelUid, historyId];
-    this.#acknowledge(nextOffset - 1, revision);
+    this.#uid = modelUid;
+    this.#acknowledge(nextOffset - 1, revision, epoch);
     this.#names = new NameTable(nameTableSize);
     this.#mostBytes = maxMessageBytes;
     this.#ready = true;
@@ -165,14 +166,14 @@ export class Window {
     }
   }
 
-  #acknowledge(offset, revision = 0) {
+  #acknowledge(offset, revision = 0, epoch = 0) {
     this.#acknowledged = Math.max(this.#acknowledged, offset);
-    this.#revision = Math.max(this.#revision, revision);
+    if (revision > this.#revision || (revision === this.#revision && epoch > this.#epoch)) [this.#revision, this.#epoch] = [revision, epoch];
   }
 
   #count({ rows, firstOffset }, result) {
     const { totals } = this;
-    this.#acknowledge(result.acknowledgedOffset, result.revision);
+    this.#acknowledge(result.acknowledgedOffset, result.revision, result.epoch);
     for (const name of ['examples', 'mistakes', 'updates', 'duplicates']) totals[name] += result[name];
     if (result.rowErrors.length > 0 && totals.rowErrors === 0) {
       const [{ row, status }] = result.rowErrors;

@@ -97,7 +97,8 @@ class Window:
         self._last_pass = report_pb2.PassSummary()
         # The server's error of the first row that it refused.
         self.first_refused: Optional[status_pb2.Status] = None
-        self.revision = 0
+        # The largest received, and the epoch received with it.
+        self.revision = self._epoch = 0
         self.totals = Totals()
         self.next_offset = 0
         self.passes = 0
@@ -138,7 +139,7 @@ class Window:
         if self._opened is not None and self._acknowledged >= 0:
             first.producer.resume.CopyFrom(learning_service_pb2.Producer.Resume(
                 model_uid=self._opened.model_uid, acknowledged_offset=self._acknowledged, acknowledged_revision=self.revision,
-                history_id=self._opened.history_id))
+                acknowledged_epoch=self._epoch))
         return first
 
     def opened(self, opened: learning_service_pb2.StreamOpened) -> None:
@@ -151,8 +152,7 @@ class Window:
         self._opened = opened
         # Later connections stay on the model of an alias.
         self.model = opened.model or self.model
-        self.revision = max(self.revision, opened.revision)
-        self._acknowledged = max(self._acknowledged, opened.next_offset - 1)
+        self._acknowledge(opened.next_offset - 1, opened.revision, opened.epoch)
         self._names = NameTable(opened.name_table_size)
         self._most_bytes = opened.max_message_bytes
         self._ready = True
@@ -187,8 +187,7 @@ class Window:
         if result.message_number != self._answered + 1 or self._sent == 0:
             raise PerceptrondError.from_parts(grpc.StatusCode.INTERNAL, OUT_OF_ORDER, f"the server answered message {result.message_number} out of order")
         message = self._messages.popleft()
-        self._acknowledged = max(self._acknowledged, result.acknowledged_offset)
-        self.revision = max(self.revision, result.revision)
+        self._acknowledge(result.acknowledged_offset, result.revision, result.epoch)
         self._count(message, result)
         self._answered += 1
         self._sent -= 1
@@ -197,6 +196,10 @@ class Window:
         return True
 
     # ----
+
+    def _acknowledge(self, offset: int, revision: int, epoch: int) -> None:
+        self._acknowledged = max(self._acknowledged, offset)
+        self.revision, self._epoch = max((self.revision, self._epoch), (revision, epoch))
 
     def _check_same(self, first: learning_service_pb2.StreamOpened, opened: learning_service_pb2.StreamOpened) -> None:
         if opened.model_uid != first.model_uid:

@@ -186,17 +186,13 @@ absl::Status CheckCopy(const std::string& directory, const Backup& backup) {
       "backup ", backup.number, " lacks writes that its journal had: restore another one"));
 }
 
-// Makes a copy of the backup that is checked and has begun a history of its own.
+// Makes a copy of the backup, and checks it.
 absl::Status CopyTo(const std::string& directory, rocksdb::BackupEngineReadOnly& engine,
                     const Backup& backup, const std::string& backups) {
   const rocksdb::Status status =
       engine.RestoreDBFromBackup(rocksdb::RestoreOptions(), backup.number, directory, directory);
   if (!status.ok()) return ToAbsl(status, backups);
-  if (absl::Status copied = CheckCopy(directory, backup); !copied.ok()) return copied;
-  RocksDbJournal::Options options;
-  options.directory = directory;
-  options.new_history = true;
-  return RocksDbJournal::Open(options).status();
+  return CheckCopy(directory, backup);
 }
 
 // Moves the files of `from` to its parent: last the one that says that there is a database.
@@ -209,11 +205,9 @@ absl::Status MoveUp(const fs::path& from) {
   std::stable_partition(files.begin(), files.end(),
                         [](const fs::path& path) { return path.filename() != "CURRENT"; });
   for (const fs::path& file : files) {
-    // The parent has its own, which is held.
-    if (file.filename() == "server.lock") continue;
     if (!error) fs::rename(file, from.parent_path() / file.filename(), error);
   }
-  if (!error) fs::remove_all(from, error);
+  if (!error) fs::remove(from, error);
   if (error) return CannotUse(from.string(), error);
   std::unique_ptr<rocksdb::Directory> parent;
   rocksdb::Status status =
@@ -324,8 +318,6 @@ absl::Status Backups::Restore(uint32_t number, const std::string& data_directory
   // A restore that was killed left it.
   fs::remove_all(unfinished, error);
   if (error) return CannotUse(unfinished, error);
-  // Its history begins before it is in place: a server that started on the old one would believe producers that claim what
-  // the backup lacks.
   if (absl::Status copied = CopyTo(unfinished, **engine, *backup, directory_); !copied.ok()) {
     fs::remove_all(unfinished, error);
     return copied;

@@ -41,8 +41,7 @@ class Backups {
   // Reads all files of a backup, and checks them against their checksums. NOT_FOUND.
   absl::Status Verify(uint32_t number) const;
   // Copies a backup into a directory, which is created or must be empty: after a crash it is either
-  // a whole journal or refused by every server. The copy begins a new history. NOT_FOUND;
-  // FAILED_PRECONDITION: the directory is not empty.
+  // a whole journal or refused by every server. NOT_FOUND; FAILED_PRECONDITION: the directory is not empty.
   absl::Status Restore(uint32_t number, const std::string& data_directory) const;
   // Calls `read` with a directory and an Env in which the backup is a database that can be read,
   // while it exists. NOT_FOUND.

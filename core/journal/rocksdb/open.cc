@@ -360,14 +360,6 @@ absl::Status RocksDbTable::WriteFirst(const DirectoryContent& content, const std
   if (!content.id.has_value()) {
     if (absl::Status status = CheckOwn(); !status.ok()) return status;
   }
-  if (lost_writes_ > 0 || may_lack_updates_ || is_index_lost_ ||
-      (options_.accept_data_loss && content.has_database && !watermark_before_.has_value())) {
-    rocksdb::WriteBatch batch;
-    for (const TableRow& row : options_.rows_after_loss) batch.Put(row.key, row.value);
-    absl::Status status =
-        batch.Count() == 0 ? absl::OkStatus() : WriteUnchecked(batch, /*sync=*/true);
-    if (!status.ok()) return status;
-  }
   Watermark watermark;
   watermark.id = id;
   watermark.written = logged_;

@@ -12,7 +12,6 @@ RocksDbJournal::RocksDbJournal(std::unique_ptr<RocksDbTable> table, const Option
     : TableJournal(std::move(table), {.snapshot_part_bytes = options.snapshot_part_bytes,
                                       .import = options.import,
                                       .read_only = options.read_only,
-                                      .new_history = options.new_history,
                                       .keeps_predictions = true}),
       rows_(static_cast<RocksDbTable&>(this->table())),
       never_syncs_(options.never_sync) {}
@@ -20,7 +19,6 @@ RocksDbJournal::RocksDbJournal(std::unique_ptr<RocksDbTable> table, const Option
 absl::StatusOr<std::unique_ptr<RocksDbJournal>> RocksDbJournal::Open(const Options& options) {
   RocksDbTable::Options rows = options;
   rows.first_key = table_keys::Meta("format");
-  rows.rows_after_loss = {{table_keys::Meta("history"), NewId()}};
   absl::StatusOr<std::unique_ptr<RocksDbTable>> table = RocksDbTable::Open(rows);
   if (!table.ok()) return table.status();
   std::unique_ptr<RocksDbJournal> journal(new RocksDbJournal(*std::move(table), options));
@@ -42,11 +40,6 @@ absl::StatusOr<CommitOutcome> RocksDbJournal::Commit(std::span<const JournalEntr
 absl::Status RocksDbJournal::Verify() {
   absl::Status status = rows_.Verify();
   return status.ok() ? TableJournal::Verify() : status;
-}
-
-std::string RocksDbJournal::HistoryId() {
-  const absl::StatusOr<std::string> history = ReadMeta("history");
-  return history.ok() ? *history : TableJournal::HistoryId();
 }
 
 }  // namespace perceptrond

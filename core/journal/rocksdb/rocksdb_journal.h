@@ -17,8 +17,6 @@ class RocksDbJournal final : public TableJournal {
   struct Options : RocksDbTable::Options {
     // TableJournal::Options::snapshot_part_bytes.
     size_t snapshot_part_bytes = TableJournal::Options().snapshot_part_bytes;
-    // Begin a new history, as for a journal restored from a backup. Lost writes begin one too.
-    bool new_history = false;
     // Open a journal that becomes a copy: a new one, or a copy that was begun.
     std::optional<ImportOptions> import = std::nullopt;
   };
@@ -31,8 +29,6 @@ class RocksDbJournal final : public TableJournal {
                                        const CommitOptions& options) override;
   // Reads all files, and checks them against their checksums.
   absl::Status Verify() override;
-  // Another one once the disk can be written again, if writes were missing.
-  std::string HistoryId() override;
   JournalStats Stats() override { return rows_.Stats(); }
   absl::StatusOr<Backup> BackUp(const Backups& backups, uint32_t keep) override {
     return backups.Create(*rows_.db(), Id(), rows_.sequence(), keep);

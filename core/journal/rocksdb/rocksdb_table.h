@@ -57,9 +57,6 @@ class RocksDbTable final : public Table {
     // Each table of this kind has this row from its first commit on. A database without a marker that has others and
     // not this one is of another program.
     std::string first_key;
-    // Written, durably, before anything else can be, if writes are missing, or may be. Rows to tell by that the past is
-    // another one.
-    std::vector<TableRow> rows_after_loss = {};
   };
 
   // UNAVAILABLE if the directory cannot be used (another server holds it, no permission); DATA_LOSS
@@ -122,7 +119,7 @@ class RocksDbTable final : public Table {
   absl::Status CheckSequence(uint64_t sequence);
   // The database's id. FAILED_PRECONDITION if the marker has another.
   absl::StatusOr<std::string> CheckId(rocksdb::DB& db, const DirectoryContent& content) const;
-  // Opens the database for writing, and writes what comes first: the rows after a loss, watermark, marker.
+  // Opens the database for writing, and writes what comes first: watermark, marker.
   absl::Status OpenForWriting(const DirectoryContent& content, Access access)
       ABSL_LOCKS_EXCLUDED(db_mutex_);
   // FAILED_PRECONDITION if another program wrote the database.

@@ -54,9 +54,9 @@ class Stream:
     # ---- What the client sends ----
 
     def claim(self):
-        """(offset, revision, history) claimed; None: nothing is."""
+        """(offset, revision, epoch) claimed; None: nothing is."""
         resume = self.opening.producer.resume
-        return (resume.acknowledged_offset, resume.acknowledged_revision, resume.history_id) if self.opening.producer.HasField("resume") else None
+        return (resume.acknowledged_offset, resume.acknowledged_revision, resume.acknowledged_epoch) if self.opening.producer.HasField("resume") else None
 
     def read(self):
         """The next message: (first offset, rows, completed pass); None at the half-close."""
@@ -98,17 +98,17 @@ class Stream:
 
     # ---- What the server does ----
 
-    def open(self, next_offset=0, passes=0, uid="u", history="h", revision=0, model="", table=0):
+    def open(self, next_offset=0, passes=0, uid="u", epoch=4, revision=0, model="", table=0):
         self._table = ServerTable(table)
-        self.out.put(Response(opened=learning_service_pb2.StreamOpened(next_offset=next_offset, passes=passes, model_uid=uid, history_id=history, revision=revision,
+        self.out.put(Response(opened=learning_service_pb2.StreamOpened(next_offset=next_offset, passes=passes, model_uid=uid, epoch=epoch, revision=revision,
                                                                        model=model, name_table_size=table)))
         return self
 
-    def answer(self, examples=0, mistakes=0, updates=0, duplicates=0, ack=-1, revision=0, passed=None, row_errors=(), error=None, number=None, writer=""):
+    def answer(self, examples=0, mistakes=0, updates=0, duplicates=0, ack=-1, revision=0, epoch=4, passed=None, row_errors=(), error=None, number=None, writer=""):
         """Answers the oldest message. passed: the number of the pass, whose summary counts 100 examples. row_errors: (row, reason). error:
         of status_of."""
         result = Result(message_number=self._answered if number is None else number, examples=examples, mistakes=mistakes,
-                        updates=updates, duplicates=duplicates, acknowledged_offset=ack, revision=revision)
+                        updates=updates, duplicates=duplicates, acknowledged_offset=ack, revision=revision, epoch=epoch)
         for index, reason in row_errors:
             result.row_errors.add(row=index, status=status_of("INVALID_ARGUMENT", reason))
         if error is not None:

@@ -122,7 +122,7 @@ class FleetTest : public ::testing::Test {
     for (uint32_t i = 0; i < kPartitions; ++i) {
       const auto taken = journal_.TakeOver(i, "before", journal_.LastSequence(i).value());
       ASSERT_OK(taken.status());
-      const auto epoch = static_cast<int64_t>(taken->sequence);
+      const int64_t epoch = taken->epoch;
       ::perceptron::fleet::v1::WrittenPartition& written = *heartbeat.add_written();
       written.set_partition(i);
       written.set_epoch(epoch);

@@ -47,7 +47,7 @@ class ReleaseTest : public FleetTest {
   int64_t TakeOver(const std::string& address) {
     const auto taken = journal_.TakeOver(0, address, journal_.LastSequence(0).value());
     EXPECT_OK(taken.status());
-    return static_cast<int64_t>(taken->sequence);
+    return taken->epoch;
   }
   void Release(int64_t epoch) {
     ::perceptron::fleet::v1::Heartbeat heartbeat;
@@ -89,8 +89,9 @@ TEST_F(ReleaseTest, AServerThatHearsOfItBeforeItHasReadWhoWroteTakesOver) {
   Store store(std::move(owned), options);
   testing::WaitUntil([&] { return log->is_read.load(); });
   const int64_t before = TakeOver("before");
+  const uint64_t last = journal_.LastSequence(0).value();
   Release(before);
-  testing::WaitUntil([&] { return journal_.LastSequence(0).value() > uint64_t(before); });
+  testing::WaitUntil([&] { return journal_.LastSequence(0).value() > last; });
   journal.Release();
   testing::WaitUntil([&] { return store.fleet()->stats()[0].entries == 2; });
   EXPECT_TRUE(store.fleet()->Writes(0));

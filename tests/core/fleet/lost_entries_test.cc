@@ -42,6 +42,37 @@ class LostEntriesTest : public FleetTest {
     change.puts = rows;
     ASSERT_TRUE(table_.Commit(change, /*sync=*/true).value());
   }
+  // What a producer claims that was answered by the model's writer now.
+  EpochBegin Claim(const std::string& name) {
+    const auto model = WriterOf(name)->store->Acquire(name).value();
+    return {model->core().epoch, model->revision()};
+  }
+  // True if all servers know that the claim's state is still there.
+  bool AllKeep(const std::string& name, const EpochBegin& claim) {
+    return std::all_of(servers_.begin(), servers_.end(), [&](Server& server) {
+      const auto model = server.store->Acquire(name).value();
+      return model->ledger().EndOf(claim.epoch).value_or(model->revision()) >= claim.revision;
+    });
+  }
+  // True if all servers know that it is not.
+  bool AllMiss(const std::string& name, const EpochBegin& claim) {
+    return std::all_of(servers_.begin(), servers_.end(), [&](Server& server) {
+      const auto model = server.store->Acquire(name).value();
+      return model->ledger().EndOf(claim.epoch).value_or(model->revision()) < claim.revision;
+    });
+  }
+  // Has another server than the writer take the partition over, as if that was cut off.
+  void ChangeWriter(const std::string& name) {
+    Server* const old = WriterOf(name);
+    old->journal->Pause();
+    PassUntil([&] {
+      return std::any_of(servers_.begin(), servers_.end(), [&](const Server& server) {
+        return &server != old && server.store->fleet()->Writes(IdOf(name));
+      });
+    });
+    old->journal->Continue();
+    PassUntil([&] { return AllAgree(); });
+  }
   // True if the log of each partition has one writer, and all servers take it for that.
   bool AllAgree() {
     std::vector<std::string> writers;
@@ -66,11 +97,13 @@ TEST_F(LostEntriesTest, ServersThatHaveReadMoreLoadWhatItHasAndLearnOn) {
   const auto messages = MakeTraffic(7, traffic_);
   const size_t half = messages.size() / 2;
   for (size_t i = 0; i < half; ++i) ASSERT_NO_FATAL_FAILURE(Learn("models/m", messages[i]));
+  const EpochBegin kept = Claim("models/m");
   const Rows copy = Save();
   for (size_t i = half; i < messages.size(); ++i)
     ASSERT_NO_FATAL_FAILURE(Learn("models/m", messages[i]));
   const std::string all = Expected(messages);
   PassUntil([&] { return AllHave("models/m", all); });
+  const EpochBegin lost = Claim("models/m");
   ASSERT_NO_FATAL_FAILURE(Restore(copy));
   const std::string before = Expected({messages.begin(), messages.begin() + int64_t(half)});
   ASSERT_NE(before, all);
@@ -79,6 +112,61 @@ TEST_F(LostEntriesTest, ServersThatHaveReadMoreLoadWhatItHasAndLearnOn) {
   for (size_t i = half; i < messages.size(); ++i)
     ASSERT_NO_FATAL_FAILURE(Learn("models/m", messages[i]));
   PassUntil([&] { return AllHave("models/m", all); });
+  // The revision is reached, by other updates.
+  EXPECT_TRUE(AllMiss("models/m", lost));
+  EXPECT_TRUE(AllKeep("models/m", kept));
+}
+
+TEST_F(LostEntriesTest, AClaimToALostWritersUpdatesIsNotBelieved) {
+  fleet_options_.settle_time = absl::Hours(1);
+  Start(3);
+  Create("models/m");
+  const auto messages = MakeTraffic(7, traffic_);
+  ASSERT_NO_FATAL_FAILURE(Learn("models/m", messages[0]));
+  const Rows copy = Save();
+  ChangeWriter("models/m");
+  for (const Message& message : messages) ASSERT_NO_FATAL_FAILURE(Learn("models/m", message));
+  const std::string all = Expected(messages);
+  PassUntil([&] { return AllHave("models/m", all); });
+  const EpochBegin lost = Claim("models/m");
+  ASSERT_NO_FATAL_FAILURE(Restore(copy));
+  PassUntil([&] { return AllHave("models/m", Expected({messages[0]})); });
+  for (const Message& message : messages) ASSERT_NO_FATAL_FAILURE(Learn("models/m", message));
+  PassUntil([&] { return AllHave("models/m", all); });
+  EXPECT_TRUE(AllMiss("models/m", lost));
+}
+
+TEST_F(LostEntriesTest, ARightClaimIsBelievedAfterAnyNumberOfTakeOvers) {
+  fleet_options_.settle_time = absl::Hours(1);
+  Start(3);
+  Create("models/m");
+  const auto messages = MakeTraffic(7, traffic_);
+  auto next = messages.begin();
+  std::vector<EpochBegin> claims;
+  for (int i = 0; i < 5; ++i) {
+    // The third writer updates nothing.
+    if (i != 2) ASSERT_NO_FATAL_FAILURE(Learn("models/m", *next++));
+    claims.push_back(Claim("models/m"));
+    ASSERT_NO_FATAL_FAILURE(ChangeWriter("models/m"));
+    PassUntil([&] { return AllHave("models/m", State(*WriterOf("models/m"), "models/m")); });
+    for (const EpochBegin& claim : claims) EXPECT_TRUE(AllKeep("models/m", claim)) << i;
+  }
+  EXPECT_GT(claims.back().revision, claims.front().revision);
+}
+
+TEST_F(LostEntriesTest, AWriterThatDoesNotKnowOfTheNextOneConfirmsNothing) {
+  servers_.reserve(1);
+  Server& server = Start();
+  PassUntil([&] { return WrittenOnce() && AllHaveReadTheLog(); });
+  Create("models/m");
+  const auto model = server.store->Acquire("models/m").value();
+  EXPECT_OK(server.store->ConfirmWriter(*model));
+  server.journal->Hold();
+  const uint32_t partition = journal_.PartitionOf(model->id());
+  ASSERT_OK(
+      journal_.TakeOver(partition, "another", journal_.LastSequence(partition).value()).status());
+  EXPECT_TRUE(absl::IsUnavailable(server.store->ConfirmWriter(*model)));
+  server.journal->Release();
 }
 
 TEST_F(LostEntriesTest, AModelThatIsLoadedWhenTheLogIsReplacedIsLoadedAgain) {
@@ -109,15 +197,7 @@ TEST_F(LostEntriesTest, AWriterWhoseTakeOverIsLostIsTakenForTheWriterByNobody) {
   Start(3);
   Create("models/m");
   const Rows copy = Save();
-  Server* const old = WriterOf("models/m");
-  old->journal->Pause();
-  PassUntil([&] {
-    return std::any_of(servers_.begin(), servers_.end(), [&](const Server& server) {
-      return &server != old && server.store->fleet()->Writes(IdOf("models/m"));
-    });
-  });
-  old->journal->Continue();
-  PassUntil([&] { return AllAgree(); });
+  ASSERT_NO_FATAL_FAILURE(ChangeWriter("models/m"));
   ASSERT_NO_FATAL_FAILURE(Restore(copy));
   // None of them writes this log.
   ASSERT_NO_FATAL_FAILURE(Learn("models/m", MakeTraffic(8, traffic_)[0]));

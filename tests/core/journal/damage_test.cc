@@ -327,16 +327,14 @@ TEST_F(Damage, ThatTakesTheEndOfTheIndexOfTablesIsRefusedAndChangesNothing) {
 }
 
 // Of an index whose last change added a table: had one been replaced, those that it replaced would be gone.
-TEST(DamageOfTheIndex, ThatIsAcceptedBeginsANewHistory) {
+TEST(DamageOfTheIndex, IsAcceptedWhenAskedTo) {
   const testing::TempDir directory;
   RocksDbJournal::Options options;
   options.directory = directory.path() + "/journal";
-  std::string history;
   // The second opening moves what the log has to a table.
   for (int i = 0; i < 2; ++i) {
     const auto journal = RocksDbJournal::Open(options);
     ASSERT_OK(journal.status());
-    history = (*journal)->HistoryId();
     if (i == 0) testing::CreateModel(**journal, "a");
   }
   CutIndex(options.directory, 16);
@@ -344,7 +342,7 @@ TEST(DamageOfTheIndex, ThatIsAcceptedBeginsANewHistory) {
   options.accept_data_loss = true;
   const auto journal = RocksDbJournal::Open(options);
   ASSERT_OK(journal.status());
-  EXPECT_NE((*journal)->HistoryId(), history);
+  EXPECT_TRUE((*journal)->Stats().may_lack_updates);
 }
 
 }  // namespace

@@ -317,6 +317,27 @@ TEST_P(JournalConformance, ACommitThatExpectsTheLastSequenceIsWritten) {
   EXPECT_THAT(Revisions(id), ElementsAre(1, 2, 3));
 }
 
+TEST_P(JournalConformance, AModelsEpochsAreKeptInOrderAsLongAsItIsThere) {
+  const uint64_t id = CreateModel(*journal_, "a").id();
+  const uint64_t other = CreateModel(*journal_, "other").id();
+  EXPECT_THAT(journal_->LoadCommittedState(id)->epochs, IsEmpty());
+  const std::vector<EpochBegin> epochs = {{5, 0}, {256, 3}, {1 << 20, 4}};
+  // As a copy has them, and its writers later.
+  JournalEntry entry = MakeEntry(id, {MakeRecord(1, 4)});
+  entry.epochs = {epochs[1], epochs[0]};
+  ASSERT_OK(CommitOne(*journal_, entry));
+  entry = MakeEntry(id, {MakeRecord(5, 1)});
+  entry.epochs = {epochs[2]};
+  ASSERT_OK(CommitOne(*journal_, entry));
+  ASSERT_OK(CommitOne(*journal_, MakeEntry(other, {MakeRecord(1, 1)})));
+  ASSERT_OK(journal_->SaveSnapshot(id, testing::MakeState(5, 1)));
+  EXPECT_EQ(journal_->LoadCommittedState(id)->epochs, epochs);
+  EXPECT_EQ(journal_->Load(id).value()->committed().epochs, epochs);
+  EXPECT_THAT(journal_->LoadCommittedState(other)->epochs, IsEmpty());
+  ASSERT_OK(journal_->Delete("a"));
+  EXPECT_THAT(journal_->LoadCommittedState(id)->epochs, IsEmpty());
+}
+
 TEST_P(JournalConformance, AStaleCommitChangesNothingAndSaysSo) {
   const uint64_t id = CreateModel(*journal_, "a").id();
   const uint64_t before = journal_->LastSequence(journal_->PartitionOf(id)).value();

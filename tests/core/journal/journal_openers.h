@@ -93,6 +93,17 @@ TEST_P(Openers, AWriterThatWasSupersededWritesNothing) {
   EXPECT_THAT(Revisions(two()), ElementsAre(1, 2, 3, 4));
 }
 
+TEST_P(Openers, OneThatIsStillTheWriterCanConfirmIt) {
+  TakeOver(one(), "one");
+  EXPECT_TRUE(one().ConfirmWriter(partition()).value());
+  EXPECT_FALSE(two().ConfirmWriter(partition()).value());
+  EXPECT_FALSE(Commit(one(), 1).stale);
+  EXPECT_TRUE(one().ConfirmWriter(partition()).value());
+  TakeOver(two(), "two");
+  EXPECT_FALSE(one().ConfirmWriter(partition()).value());
+  EXPECT_TRUE(two().ConfirmWriter(partition()).value());
+}
+
 TEST_P(Openers, AnOpenerThatNeverTookOverWritesNothing) {
   TakeOver(one(), "one");
   EXPECT_TRUE(Commit(two(), 1).stale);
@@ -183,9 +194,10 @@ TEST_P(Openers, OfEqualCommitsAtOnceOneIsWritten) {
 
 TEST_P(Openers, ATailSaysWhoWritesFromWhenOn) {
   const uint64_t before = Last();
-  const uint64_t first = TakeOver(one(), "one:1").sequence;
+  const CommitOutcome first = TakeOver(one(), "one:1");
   Commit(one(), 1);
-  const uint64_t second = TakeOver(two(), "two:2").sequence;
+  const CommitOutcome second = TakeOver(two(), "two:2");
+  EXPECT_GT(second.epoch, first.epoch);
   Commit(two(), 2);
   const auto tail = one().Tail(partition(), before);
   ASSERT_OK(tail.status());
@@ -198,11 +210,11 @@ TEST_P(Openers, ATailSaysWhoWritesFromWhenOn) {
   ASSERT_EQ(all.size(), 4U);
   ASSERT_TRUE(all[0].take_over.has_value());
   EXPECT_EQ(all[0].take_over->address(), "one:1");
-  EXPECT_EQ(all[0].sequence, first);
-  EXPECT_EQ(all[1].epoch, static_cast<int64_t>(first));
+  EXPECT_EQ(all[0].sequence, first.sequence);
+  EXPECT_EQ(all[1].epoch, first.epoch);
   ASSERT_TRUE(all[2].take_over.has_value());
   EXPECT_EQ(all[2].take_over->address(), "two:2");
-  EXPECT_EQ(all[3].epoch, static_cast<int64_t>(second));
+  EXPECT_EQ(all[3].epoch, second.epoch);
   EXPECT_EQ(LastRevision(all[3].entry.records.at(0)), 2U);
 }
 

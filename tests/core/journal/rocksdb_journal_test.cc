@@ -273,7 +273,7 @@ TEST_F(OnDisk, ADirectoryThatCannotBeMadeIsUnavailable) {
 TEST_F(OnDisk, AJournalOfANewerFormatIsRefused) {
   {
     const std::unique_ptr<rocksdb::DB> db = testing::OpenRaw(home());
-    ASSERT_TRUE(db->Put(rocksdb::WriteOptions(), table_keys::Meta("format"), "2").ok());
+    ASSERT_TRUE(db->Put(rocksdb::WriteOptions(), table_keys::Meta("format"), "3").ok());
   }
   const auto journal = Open(home());
   EXPECT_TRUE(absl::IsFailedPrecondition(journal.status())) << journal.status();

@@ -288,7 +288,7 @@ TEST_F(TableJournalTest, AnImportExcludesOthers) {
   const auto other = Open();
   ASSERT_OK(other->TakeOver(0, "other", other->LastSequence(0).value()).status());
   TableJournal::Options options = MakeOptions();
-  options.import = ImportOptions{"id", ""};
+  options.import = ImportOptions{"id"};
   const auto copy = Open(options);
   const uint64_t last = copy->LastSequence(0).value();
   ASSERT_OK(copy->BeginImport());
@@ -306,7 +306,7 @@ TEST_F(TableJournalTest, AServerThatCameWhileAnImportBeganIsExcludedToo) {
     return base.Commit(change, true);
   };
   TableJournal::Options options = MakeOptions();
-  options.import = ImportOptions{"id", ""};
+  options.import = ImportOptions{"id"};
   const auto copy = TableJournal::Open(std::make_unique<TestTable>(control_), options);
   ASSERT_OK(copy.status());
   EXPECT_TRUE(absl::IsFailedPrecondition((*copy)->BeginImport()));

@@ -29,6 +29,28 @@ TEST(Ledger, AReaderAfterItIsLockedFindsTheSegment) {
   EXPECT_EQ(examples, 7U);
 }
 
+TEST(LedgerEpochs, AnEpochEndsWhereTheNextOneThatUpdatedTheModelBegan) {
+  CommittedState committed;
+  committed.epochs = {{10, 0}, {20, 7}};
+  Ledger ledger(committed, StoredExamplesSettings(), TheoremContext(), 10);
+  EXPECT_EQ(ledger.EndOf(9), 0U);
+  EXPECT_EQ(ledger.EndOf(10), 7U);
+  // It updated nothing, or what it did is lost.
+  EXPECT_EQ(ledger.EndOf(15), 7U);
+  EXPECT_EQ(ledger.EndOf(20), std::nullopt);
+  ledger.BeginEpoch({20, 9});
+  EXPECT_EQ(ledger.EndOf(20), std::nullopt);
+  for (const int64_t epoch : {30, 40}) {
+    ledger.BeginEpoch({epoch, 12});
+    EXPECT_EQ(ledger.EndOf(10), 7U);
+    EXPECT_EQ(ledger.EndOf(20), 12U);
+    EXPECT_EQ(ledger.EndOf(epoch), std::nullopt);
+    // The log does not have it.
+    EXPECT_EQ(ledger.EndOf(50), 12U);
+  }
+  EXPECT_EQ(ledger.EndOf(30), 12U);
+}
+
 absl::StatusCode FindAs(Ledger& ledger, const Caller& caller, const char* id) {
   return testing::As(caller, [&] { return ledger.FindProducer(id); }).status().code();
 }

@@ -29,7 +29,7 @@ namespace v1 = ::perceptron::v1;
 
 constexpr char kKept[] = "models/Named-perceptron";
 const char* const kLearners[] = {"perceptron", "arow", "voted-perceptron"};
-const ImportOptions kImport{.id = "of-the-source", .history_id = "history"};
+const ImportOptions kImport{.id = "of-the-source"};
 
 class JournalCopyTest : public ::testing::Test {
  protected:
@@ -75,6 +75,9 @@ class JournalCopyTest : public ::testing::Test {
     std::sort(positions.begin(), positions.end());
     return positions;
   }
+  static std::vector<EpochBegin> Epochs(Journal& journal, const std::string& name) {
+    return journal.LoadCommittedState(journal.Find(name)->id())->epochs;
+  }
   uint64_t Models() const { return source_->Count().value(); }
 
   const testing::TempDir dir_;
@@ -98,7 +101,6 @@ TEST_F(JournalCopyTest, HasEachModelToTheBitItsHistoryItsAliasesAndItsKeptSnapsh
   }
   auto journal = Open(false);
   ASSERT_OK(journal.status());
-  EXPECT_EQ((*journal)->HistoryId(), kImport.history_id);
   EXPECT_EQ((*journal)->Id(), kImport.id);
   const storage::ModelHeader before = source_->Find("models/Dense-perceptron").value();
   storage::ModelHeader after = (*journal)->Find("models/Dense-perceptron").value();
@@ -113,6 +115,8 @@ TEST_F(JournalCopyTest, HasEachModelToTheBitItsHistoryItsAliasesAndItsKeptSnapsh
   ASSERT_OK(headers.status());
   for (const storage::ModelHeader& header : *headers)
     positions[header.model().name()] = Positions(**journal, header.model().name());
+  EXPECT_EQ(Epochs(*source_, kKept).size(), 1U);
+  EXPECT_EQ(Epochs(**journal, kKept), Epochs(*source_, kKept));
   // By the means of a server, not of the copy.
   Store one(std::make_unique<testing::JournalDecorator>(source_), Store::Options());
   Store other(*std::move(journal), Store::Options());

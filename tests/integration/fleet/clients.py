@@ -163,7 +163,7 @@ class Producer(Client):
         super().__init__(f"producer-{number}", fleet, servers)
         self.number, self.model = number, model
         self.answers, self.opened = [], []
-        self.sent, self.acknowledged, self.revision = 0, -1, 0
+        self.sent, self.acknowledged, self.revision, self.epoch = 0, -1, 0, 0
         self._opened = None
 
     def is_done(self):
@@ -179,8 +179,8 @@ class Producer(Client):
         request.producer.id = f"p{self.number}"
         if self._opened is not None:
             resume = request.producer.resume
-            resume.model_uid, resume.history_id = self._opened.model_uid, self._opened.history_id
-            resume.acknowledged_offset, resume.acknowledged_revision = max(self.acknowledged, 0), self.revision
+            resume.model_uid, resume.acknowledged_offset = self._opened.model_uid, max(self.acknowledged, 0)
+            resume.acknowledged_revision, resume.acknowledged_epoch = self.revision, self.epoch
             if self.acknowledged < 0:
                 request.producer.ClearField("resume")
         return request
@@ -204,7 +204,7 @@ class Producer(Client):
         watch.feed()
         opened = self._opened = first.opened
         self.opened.append((server, opened.next_offset, opened.revision, self.acknowledged, self.revision))
-        self.acknowledged, self.revision = max(self.acknowledged, opened.next_offset - 1), max(self.revision, opened.revision)
+        self._acknowledge(opened.next_offset - 1, opened)
         waiting, results = collections.deque(), collections.deque(first.results)
         following = opened.next_offset // ROWS
         assert following <= self.sent, f"{self.name}: {opened.next_offset} is accounted for, of {self.sent} messages"
@@ -231,7 +231,11 @@ class Producer(Client):
     def _note(self, server, message, result):
         updates = [(message * ROWS + row, revision) for row, revision in zip(result.updated_rows, result.update_revisions)]
         self.answers.append(Answer(server, message * ROWS, result.acknowledged_offset, result.revision, result.duplicates, updates))
-        self.acknowledged, self.revision = max(self.acknowledged, result.acknowledged_offset), max(self.revision, result.revision)
+        self._acknowledge(result.acknowledged_offset, result)
+
+    def _acknowledge(self, offset, answer):
+        self.acknowledged = max(self.acknowledged, offset)
+        self.revision, self.epoch = max((self.revision, self.epoch), (answer.revision, answer.epoch))
 
 
 class Watchdog:

@@ -65,7 +65,7 @@ class FleetMember {
     const auto taken = journal_->TakeOver(0, address, *journal_->LastSequence(0));
     EXPECT_OK(taken.status());
     EXPECT_FALSE(taken->stale);
-    epoch_ = static_cast<int64_t>(taken->sequence);
+    epoch_ = taken->epoch;
     Announce(address, /*released=*/false);
     EXPECT_EQ(store_->fleet()->WriterOf(0).epoch, epoch_);
     return epoch_;
