@@ -161,7 +161,7 @@ Outcome Failed(std::string_view doing, const absl::Status& status) {
   if (reason.empty() && absl::IsUnavailable(status) && !ProxyName().empty()) {
     absl::StrAppend(
         &text, "\n  hint: ", ProxyName(),
-        " is set, so the server is called through a proxy; no_proxy=HOST leaves it out");
+        " is set, so the server is called through a proxy, unless no_proxy has its host");
   }
   const bool late = absl::IsDeadlineExceeded(status) || GaveUpAfter(status).has_value();
   return {late ? kExitTimeout : kExitFailed, text};

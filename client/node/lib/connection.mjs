@@ -131,7 +131,7 @@ function proxyHint(settings) {
   // gRPC's order.
   const variable = ['grpc_proxy', 'https_proxy', 'http_proxy'].find((name) => process.env[name]);
   if (variable === undefined || goesDirect(settings)) return undefined;
-  return `${variable} is set, so the server is called through a proxy; no_proxy=HOST leaves it out`;
+  return `${variable} is set, so the server is called through a proxy, unless no_proxy has its host`;
 }
 
 /** An interceptor that adds this hint to the messages of calls that reached no server. */

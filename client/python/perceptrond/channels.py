@@ -115,7 +115,11 @@ def token_plugin(token_file: Path) -> grpc.CallCredentials:
 
 
 def credentials(target: Target) -> Optional[grpc.ChannelCredentials]:
-    """None: neither TLS nor a token. gRPC itself refuses to send a token to another machine without TLS."""
+    """None: neither TLS nor a token. gRPC itself refuses to send a token to another machine without TLS. Raises OSError if a file cannot be
+    read."""
+    if target.token_file is not None:
+        # gRPC calls a failure to read it later UNAVAILABLE, and repeats the call.
+        content_of(target.token_file, MOST_TOKEN_BYTES)
     if target.tls_ca is not None:
         made = grpc.ssl_channel_credentials(content_of(target.tls_ca, MOST_PEM_BYTES))
     elif target.token_file is not None:
@@ -220,7 +224,7 @@ def proxy_hint(target: Target) -> str:
     variable = next((name for name in ("grpc_proxy", "https_proxy", "http_proxy") if os.environ.get(name)), None)
     if variable is None or goes_direct(target):
         return ""
-    return f"{variable} is set, so the server is called through a proxy; no_proxy=HOST leaves it out"
+    return f"{variable} is set, so the server is called through a proxy, unless no_proxy has its host"
 
 
 def _options(target: Target) -> list[tuple[str, object]]:

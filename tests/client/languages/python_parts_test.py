@@ -143,6 +143,10 @@ class ReadingTest(unittest.TestCase):
                 await client.learn_stream("m", "p").__aenter__()
             return str(raised.exception)
 
+    def test_a_token_file_that_is_not_there_is_refused_before_any_call(self):
+        with self.assertRaisesRegex(OSError, "/no/such/token"):
+            Client("127.0.0.1:1", token_file="/no/such/token")
+
     def test_a_file_that_is_too_long_is_refused_by_its_name(self):
         with tempfile.NamedTemporaryFile() as file:
             file.truncate(MOST_PEM_BYTES + 1)
