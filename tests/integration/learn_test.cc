@@ -158,8 +158,9 @@ TEST_F(CrowdedTest, StreamsOutliveThatTheirModelLeavesMemory) {
     EXPECT_EQ(unnumbered.Ask(row_).examples(), 1);
   }
   RawLearnStream resumed(*learning_, "one", "q");
-  resumed.With(absl::StrCat("producer { resume { model_uid: '", Get("one").uid(),
-                            "' acknowledged_offset: 9 acknowledged_revision: 0 } }"));
+  resumed.With(
+      absl::StrCat("producer { resume { model_uid: '", Get("one").uid(),
+                   "' acknowledged_offset: 9 acknowledged_revision: 0 acknowledged_epoch: 1 } }"));
   EXPECT_EQ(resumed.Open().next_offset(), 10);
   Evict();
   EXPECT_EQ(resumed.Ask(row_ + " first_offset: 10").acknowledged_offset(), 10);

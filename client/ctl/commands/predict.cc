@@ -152,7 +152,7 @@ score, and what it may be off by is stated.
 
 With -o json each line is a perceptron.v1.PredictResponse for one example:
   {"scores":[2.5],"predictedLabels":[1],"distances":[0.7],"probabilities":[],"classScores":[],
-   "classProbabilities":[],"revision":"366","epoch":"0","age":"0","componentRevisions":[],
+   "classProbabilities":[],"revision":"366","epoch":"1796094110796673","age":"0","componentRevisions":[],
    "rowErrors":[],"predictionIds":[],"nameTableSize":0,"model":"models/iris"}
 distances is empty while all weights are zero; rowErrors holds the validation error of the example, or says
 that the line has none (score NaN, label 0). Classes are numbers; 'get -o json' prints their names in labelNames.
