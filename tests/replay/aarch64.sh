@@ -30,8 +30,8 @@ cd "$root"
 # shellcheck disable=SC2016  # the inner shell expands its own
 {
   find core/vector core/features core/learner core/settings core/error core/ledger core/model -name '*.cc'
-  find core/convergence -maxdepth 1 -name '*.cc'
-  printf '%s\n' core/journal/memory_journal.cc core/journal/snapshot_parts.cc tests/replay/replay.cc
+  find core/convergence core/journal -maxdepth 1 -name '*.cc'
+  printf '%s\n' tests/replay/replay.cc
   find "$directory/proto" -name '*.pb.cc'
 } | xargs -P "$(nproc)" -I '{}' sh -eu -c '
   object=$1/objects/$(echo "$2" | tr / _).o

@@ -32,11 +32,12 @@ class Promises:
 
     def predicted(self, model, probe, response, min_revision):
         self.check("min_revision is honoured", response.revision >= min_revision, model=model, revision=response.revision, asked=min_revision)
-        # A stream has these in its first answer alone.
+        # A stream has the name and the limit in its first answer alone; each start of the server has another epoch.
         unnamed = type(response)()
         unnamed.CopyFrom(response)
         unnamed.ClearField("model")
         unnamed.ClearField("max_message_bytes")
+        unnamed.ClearField("epoch")
         answer = hash(unnamed.SerializeToString())
         key = (model, probe, response.revision, response.age)
         with self._lock:
