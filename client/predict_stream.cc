@@ -12,6 +12,33 @@
 #include "client/stream_worker.h"
 
 namespace perceptrond::client {
+namespace {
+
+constexpr char kTooCostly[] = "MESSAGE_TOO_COSTLY";
+
+// One of the rows to predict, as a message of its own.
+perceptron::v1::ExampleColumns RowOf(const perceptron::v1::ExampleColumns& rows, int row) {
+  perceptron::v1::ExampleColumns one;
+  if (rows.has_feature_names()) *one.mutable_feature_names() = rows.feature_names();
+  if (row < rows.texts_size()) one.add_texts(rows.texts(row));
+  if (row < rows.prediction_ids_size()) one.add_prediction_ids(rows.prediction_ids(row));
+  if (row < rows.weights_size()) one.add_weights(rows.weights(row));
+  one.set_dense_width(rows.dense_width());
+  const int width = static_cast<int>(rows.dense_width());
+  int begin = row * width;
+  int end = begin + width;
+  if (row < rows.row_ends_size()) {
+    begin = row == 0 ? 0 : static_cast<int>(rows.row_ends(row - 1));
+    end = static_cast<int>(rows.row_ends(row));
+    one.add_row_ends(static_cast<uint32_t>(end - begin));
+    one.mutable_indices()->Add(rows.indices().begin() + begin, rows.indices().begin() + end);
+  }
+  if (!rows.values().empty())
+    one.mutable_values()->Add(rows.values().begin() + begin, rows.values().begin() + end);
+  return one;
+}
+
+}  // namespace
 
 class PredictStreamCore final
     : public StreamWorker<perceptron::v1::PredictRequest, perceptron::v1::PredictResponse> {
@@ -165,7 +192,29 @@ class PredictStreamCore final
   }
 
   bool AskForLess(const absl::Status& status) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return encoder_.AskForLess(status);
+    if (ErrorReason(status) != kTooCostly || unanswered_.empty() ||
+        unanswered_.front()->tags.size() < 2)
+      return encoder_.AskForLess(status);
+    SplitOldest();
+    return true;
+  }
+  // Makes a message of each of its rows.
+  void SplitOldest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const std::shared_ptr<Question> whole = unanswered_.front();
+    unanswered_.pop_front();
+    bytes_ -= whole->bytes;
+    perceptron::v1::PredictRequest settings = whole->request;
+    settings.clear_columns();
+    for (int row = static_cast<int>(whole->tags.size()) - 1; row >= 0; --row) {
+      auto one = std::make_shared<Question>();
+      one->request = settings;
+      *one->request.mutable_columns() = RowOf(whole->request.columns(), row);
+      one->names = whole->names;
+      one->tags = {whole->tags[static_cast<size_t>(row)]};
+      one->bytes = whole->bytes / whole->tags.size();
+      bytes_ += one->bytes;
+      unanswered_.push_front(std::move(one));
+    }
   }
 
   void OnDisconnect(const absl::Status& status) override ABSL_LOCKS_EXCLUDED(mutex_) {

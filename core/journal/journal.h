@@ -69,7 +69,7 @@ struct CommitOutcome {
   bool stale = false;
   // The sequence number of the last entry written, if any was.
   uint64_t sequence = 0;
-  // Of a TakeOver: the writer's.
+  // Set by TakeOver: the writer's epoch.
   int64_t epoch = 0;
 };
 
@@ -112,7 +112,7 @@ struct CommittedState {
   std::vector<storage::ProducerPosition> positions;
   // The sequence number of the last entry that it includes.
   uint64_t sequence = 0;
-  // Of the partition's writer. Of a journal with one opener: that of this opening.
+  // The partition's writer has it. In a journal with one opener it is that of this opening.
   int64_t epoch = 0;
   // Ascending: the epochs that updated the model.
   std::vector<EpochBegin> epochs;

@@ -1,6 +1,7 @@
 #include "core/ledger/ledger.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/time/clock.h"
@@ -26,17 +27,30 @@ Ledger::Ledger(const CommittedState& committed, const StoredExamplesSettings& st
 void Ledger::BeginEpoch(EpochBegin begin) {
   MutexLock lock(&mutex_);
   if (!epochs_.empty() && epochs_.back().epoch >= begin.epoch) return;
-  // One that made no update.
+  // The one before made no update.
   if (!epochs_.empty() && epochs_.back().revision == begin.revision) epochs_.pop_back();
   epochs_.push_back(begin);
 }
 
-std::optional<uint64_t> Ledger::EndOf(int64_t epoch) {
+bool Ledger::HasState(int64_t epoch, uint64_t revision, uint64_t current) {
   MutexLock lock(&mutex_);
   const auto next = std::ranges::upper_bound(epochs_, epoch, {}, &EpochBegin::epoch);
-  if (next != epochs_.end()) return next->revision;
-  if (epochs_.empty() || epochs_.back().epoch == epoch) return std::nullopt;
-  return epochs_.back().revision;
+  if (next != epochs_.begin() && std::prev(next)->epoch == epoch)
+    return revision <= (next == epochs_.end() ? current : next->revision);
+  // An epoch without an update has one state, that in which the next one began.
+  if (next != epochs_.end()) return revision == next->revision;
+  return revision <= (epochs_.empty() ? current : epochs_.back().revision);
+}
+
+std::vector<EpochBegin> Ledger::EpochsBegunBy(uint64_t first_revision) {
+  MutexLock lock(&mutex_);
+  return EpochsBegunByLocked(first_revision);
+}
+
+std::vector<EpochBegin> Ledger::EpochsBegunByLocked(uint64_t first_revision) const {
+  const bool begins =
+      !epochs_.empty() && epochs_.back().epoch > 0 && first_revision == epochs_.back().revision + 1;
+  return begins ? std::vector{epochs_.back()} : std::vector<EpochBegin>();
 }
 
 void Ledger::Follow(const storage::Counters& counters,
@@ -213,9 +227,8 @@ Ledger::Pending Ledger::TakePending() {
   entry.counters = StoredCounters();
   entry.positions = producers_.TakeMoved();
   entry.learned_predictions = std::exchange(learned_predictions_, {});
-  if (!entry.records.empty() && !epochs_.empty() && epochs_.back().epoch > 0 &&
-      entry.records.front().first_revision() == epochs_.back().revision + 1)
-    entry.epochs = {epochs_.back()};
+  if (!entry.records.empty())
+    entry.epochs = EpochsBegunByLocked(entry.records.front().first_revision());
   const size_t before = std::exchange(producer_bytes_, producers_.memory_bytes());
   pending.has_grown =
       !entry.records.empty() || producer_bytes_ > before || stored_examples_.samples();

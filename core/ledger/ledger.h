@@ -105,9 +105,13 @@ class Ledger {
 
   // The writer of this epoch, above those before, is about to update the model, which is at this revision.
   void BeginEpoch(EpochBegin begin) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The revision up to which updates were made by `epoch` and those before it; absent: all were. An epoch that is above the
-  // model's last one is not in its log: then those of the last one count as made after it.
-  std::optional<uint64_t> EndOf(int64_t epoch) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Returns whether the model, at revision `current`, has all updates of the state that a server answered with this
+  // revision in this epoch. Updates that later epochs made do not count. For an epoch that did not update the model here,
+  // the state must be the one that the next epoch found. For one above the model's last epoch, which is not in its log,
+  // updates of the last one do not count.
+  bool HasState(int64_t epoch, uint64_t revision, uint64_t current) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Returns what the entry with this first new revision writes: the last epoch, if that is its first update.
+  std::vector<EpochBegin> EpochsBegunBy(uint64_t first_revision) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Takes over counters and positions that another server committed. The caller holds the state's
   // lock exclusively, and nothing learns here. The drift's window begins anew.
@@ -162,6 +166,9 @@ class Ledger {
   const StoredExamples& stored_examples() const { return stored_examples_; }
 
  private:
+  std::vector<EpochBegin> EpochsBegunByLocked(uint64_t first_revision) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   friend class TornByException;
   friend void AddFrequencyChange(const UpdateRow& update, const DocumentCounts& counts,
                                  Ledger& ledger);

@@ -360,6 +360,7 @@ absl::Status ModelHistory::CommitRollback(const std::shared_ptr<Model>& model, P
     entry.counters = RollBackCounters(*committed, past.counters);
     storage::UpdateRecord& record = entry.records.emplace_back();
     record.set_first_revision(entry.counters.report().updates());
+    entry.epochs = model->ledger().EpochsBegunBy(record.first_revision());
     record.add_labels(0);
     record.set_squared_norm(*norm);
     record.set_arithmetic_version(1);

@@ -163,10 +163,10 @@ class Store {
   // Names and settings of models, and aliases.
   ModelCatalogue& catalogue() { return catalogue_; }
 
-  // See Journal.
-  // Whether what is known here of the model is the newest: UNAVAILABLE if another server writes it by now. Waits for a
-  // commit in a fleet.
+  // UNAVAILABLE if another server writes the model by now, so that this one may lack its updates. In a fleet it waits for a
+  // commit.
   absl::Status ConfirmWriter(const Model& model);
+  // See Journal.
   JournalStats journal_stats() const { return journal_->Stats(); }
   // Backs up all models and deletes all backups but the newest `keep`, unless that is 0.
   // StoppedError, which leaves no backup; FAILED_PRECONDITION (BACKUPS_OFF, BACKUP_OF_ANOTHER);

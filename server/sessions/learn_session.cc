@@ -58,11 +58,13 @@ absl::Status CheckNothingLost(const v1::Producer::Resume& claim, absl::string_vi
                               Model& model, Store& store, int64_t next_offset) {
   const uint64_t revision = model.revision();
   const bool is_known = claim.has_acknowledged_revision() && claim.acknowledged_epoch() > 0;
-  // Later epochs that began below the claimed revision have given its number to other updates.
-  const uint64_t kept =
-      is_known ? model.ledger().EndOf(claim.acknowledged_epoch()).value_or(revision) : revision;
-  const bool lost = static_cast<int64_t>(kept) < claim.acknowledged_revision() ||
-                    (!is_known && claim.acknowledged_offset() >= next_offset);
+  const bool lost =
+      is_known ? claim.acknowledged_revision() > 0 &&
+                     !model.ledger().HasState(claim.acknowledged_epoch(),
+                                              static_cast<uint64_t>(claim.acknowledged_revision()),
+                                              revision)
+               : static_cast<int64_t>(revision) < claim.acknowledged_revision() ||
+                     claim.acknowledged_offset() >= next_offset;
   if (!lost || claim.accept_loss()) return absl::OkStatus();
   // Another server may have become the writer, and have what seems lost here.
   if (absl::Status status = store.ConfirmWriter(model); !status.ok()) return status;

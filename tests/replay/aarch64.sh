@@ -29,7 +29,7 @@ cd "$root"
 # The folder's name is part of the object's: names repeat.
 # shellcheck disable=SC2016  # the inner shell expands its own
 {
-  find core/vector core/features core/learner core/settings core/error core/ledger core/model -name '*.cc'
+  find core/vector core/features core/learner core/settings core/error core/memory core/ledger core/model -name '*.cc'
   find core/convergence core/journal -maxdepth 1 -name '*.cc'
   printf '%s\n' tests/replay/replay.cc
   find "$directory/proto" -name '*.pb.cc'

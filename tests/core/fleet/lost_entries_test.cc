@@ -51,14 +51,14 @@ class LostEntriesTest : public FleetTest {
   bool AllKeep(const std::string& name, const EpochBegin& claim) {
     return std::all_of(servers_.begin(), servers_.end(), [&](Server& server) {
       const auto model = server.store->Acquire(name).value();
-      return model->ledger().EndOf(claim.epoch).value_or(model->revision()) >= claim.revision;
+      return model->ledger().HasState(claim.epoch, claim.revision, model->revision());
     });
   }
   // True if all servers know that it is not.
   bool AllMiss(const std::string& name, const EpochBegin& claim) {
     return std::all_of(servers_.begin(), servers_.end(), [&](Server& server) {
       const auto model = server.store->Acquire(name).value();
-      return model->ledger().EndOf(claim.epoch).value_or(model->revision()) < claim.revision;
+      return !model->ledger().HasState(claim.epoch, claim.revision, model->revision());
     });
   }
   // Has another server than the writer take the partition over, as if that was cut off.

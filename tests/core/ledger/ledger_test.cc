@@ -4,6 +4,7 @@
 #include <memory>
 #include <thread>
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/caller.h"
 #include "tests/support/status.h"
@@ -29,26 +30,44 @@ TEST(Ledger, AReaderAfterItIsLockedFindsTheSegment) {
   EXPECT_EQ(examples, 7U);
 }
 
-TEST(LedgerEpochs, AnEpochEndsWhereTheNextOneThatUpdatedTheModelBegan) {
+TEST(LedgerEpochs, AStateIsKeptUpToWhereTheNextEpochBegan) {
   CommittedState committed;
   committed.epochs = {{10, 0}, {20, 7}};
   Ledger ledger(committed, StoredExamplesSettings(), TheoremContext(), 10);
-  EXPECT_EQ(ledger.EndOf(9), 0U);
-  EXPECT_EQ(ledger.EndOf(10), 7U);
-  // It updated nothing, or what it did is lost.
-  EXPECT_EQ(ledger.EndOf(15), 7U);
-  EXPECT_EQ(ledger.EndOf(20), std::nullopt);
+  const auto has = [&](int64_t epoch, uint64_t revision) {
+    return ledger.HasState(epoch, revision, /*current=*/12);
+  };
+  EXPECT_TRUE(has(10, 5));
+  EXPECT_TRUE(has(10, 7));
+  EXPECT_FALSE(has(10, 8));
+  EXPECT_TRUE(has(20, 12));
+  EXPECT_FALSE(has(20, 13));
+  // Epochs without an update, or of a copy of the log that went another way.
+  EXPECT_TRUE(has(15, 7));
+  EXPECT_FALSE(has(15, 6));
+  EXPECT_FALSE(has(15, 8));
+  EXPECT_FALSE(has(9, 7));
   ledger.BeginEpoch({20, 9});
-  EXPECT_EQ(ledger.EndOf(20), std::nullopt);
+  EXPECT_TRUE(has(20, 12));
   for (const int64_t epoch : {30, 40}) {
     ledger.BeginEpoch({epoch, 12});
-    EXPECT_EQ(ledger.EndOf(10), 7U);
-    EXPECT_EQ(ledger.EndOf(20), 12U);
-    EXPECT_EQ(ledger.EndOf(epoch), std::nullopt);
+    EXPECT_FALSE(has(10, 8));
+    EXPECT_TRUE(has(20, 12));
+    EXPECT_FALSE(has(20, 13));
+    EXPECT_TRUE(has(epoch, 12));
     // The log does not have it.
-    EXPECT_EQ(ledger.EndOf(50), 12U);
+    EXPECT_FALSE(has(50, 13));
   }
-  EXPECT_EQ(ledger.EndOf(30), 12U);
+  EXPECT_TRUE(has(30, 12));
+}
+
+TEST(LedgerEpochs, TheEntryWithAnEpochsFirstUpdateSaysWhereItBegan) {
+  CommittedState committed;
+  committed.epochs = {{10, 0}};
+  Ledger ledger(committed, StoredExamplesSettings(), TheoremContext(), 10);
+  ledger.BeginEpoch({20, 7});
+  EXPECT_THAT(ledger.EpochsBegunBy(8), ::testing::ElementsAre(EpochBegin{20, 7}));
+  EXPECT_TRUE(ledger.EpochsBegunBy(9).empty());
 }
 
 absl::StatusCode FindAs(Ledger& ledger, const Caller& caller, const char* id) {

@@ -75,6 +75,30 @@ TEST_F(HistoryTest, ARollbackUndoesAWeightReplacementForTheTheorem) {
   EXPECT_EQ(store_->Get(kName)->report.updates(), 3U);
 }
 
+TEST_F(HistoryTest, AfterARollbackClaimsToWhatItsJournalLostAreNotBelieved) {
+  const auto start_again = [&] {
+    store_.reset();
+    store_ = std::make_unique<Store>(static_cast<MemoryJournal&>(*journal_).OpenAgain(),
+                                     Store::Options());
+  };
+  Create(kName);
+  LearnRow(kName, row_);
+  ASSERT_OK(History().Keep(kName, "k").status());
+  // An update that is acknowledged, and of which the journal knows nothing.
+  const EpochBegin lost{Get(kName)->core().epoch, Get(kName)->revision() + 1};
+  const auto has = [&](const EpochBegin& claim) {
+    return Get(kName)->ledger().HasState(claim.epoch, claim.revision, Get(kName)->revision());
+  };
+  start_again();
+  EXPECT_FALSE(has(lost));
+  ASSERT_OK(History().RollBack(kName, {"k"}, std::nullopt));
+  EXPECT_EQ(Get(kName)->revision(), lost.revision);
+  EXPECT_FALSE(has(lost));
+  EXPECT_TRUE(has({Get(kName)->core().epoch, lost.revision}));
+  start_again();
+  EXPECT_FALSE(has(lost));
+}
+
 // A proof is kept unless the updates since the snapshot counted less or had other inputs.
 TEST(RollBackCounters, KeepWhatStaysTrueOfTheData) {
   storage::Counters kept;
