@@ -48,7 +48,7 @@ struct JournalEntry {
   // KeptPrediction::number of the predictions whose rows are counted since the previous entry: they
   // are dropped with it. Only of a journal that keeps predictions.
   std::vector<uint64_t> learned_predictions = {};
-  // With the first records of the writer's epoch: that epoch. Of a copy: those of the original.
+  // The writer's epoch, with its first records. A copy of a model has all epochs of the original.
   std::vector<EpochBegin> epochs = {};
 };
 
@@ -78,7 +78,7 @@ struct SequencedEntry {
   uint64_t sequence = 0;
   // When it was written, by the journal's clock.
   absl::Time time;
-  // Of the writer that wrote it; 0: none has taken the partition over.
+  // The epoch of the writer that wrote it; 0: none has taken the partition over.
   int64_t epoch = 0;
   // Set: a writer took the partition over, and `entry` is empty.
   std::optional<storage::TakeOver> take_over;
@@ -114,7 +114,7 @@ struct CommittedState {
   uint64_t sequence = 0;
   // The partition's writer has it. In a journal with one opener it is that of this opening.
   int64_t epoch = 0;
-  // Ascending: the epochs that updated the model.
+  // The epochs that updated the model, ascending.
   std::vector<EpochBegin> epochs;
 };
 
@@ -342,7 +342,7 @@ class PartitionLog {
 
 // Whose copy a journal becomes that is opened for an import.
 struct ImportOptions {
-  // Journal::Id of the other.
+  // The Journal::Id of the original.
   std::string id;
 };
 

@@ -123,7 +123,7 @@ absl::Status TableJournal::Begin() {
   if (*format != kFormat) {
     return absl::FailedPreconditionError(absl::StrCat(
         "the journal has format ", absl::CHexEscape(*format), ", and this server reads format ",
-        kFormat, ": use the server that wrote it, or a newer one"));
+        kFormat, ": use a server of the version that wrote it"));
   }
   absl::StatusOr<std::string> partitions = ReadMeta("partitions");
   absl::StatusOr<std::string> id = ReadMeta("id");

@@ -168,7 +168,7 @@ class TableJournal : public Journal {
   absl::StatusOr<bool> Write(const TableChange& change, bool sync);
   // Reading of rows.
   static absl::StatusOr<storage::PartitionHead> ReadHead(TableReader& reader, uint32_t number);
-  // That of a writer who begins where this head is.
+  // Returns the epoch of a writer who begins where this head is.
   static int64_t NextEpoch(const storage::PartitionHead& head);
   // Of names: the last partition.
   uint32_t names() const { return partition_count_; }
@@ -251,7 +251,8 @@ class TableJournal : public Journal {
   const Options options_;
   uint32_t partition_count_ = 1;
   std::string id_;
-  // Of the only opener: that of this opening. It is written with the first commit: before, nothing of it can be lost.
+  // The epoch of this opening, if it is the only opener. The first commit writes it: an opening without a commit has nothing
+  // that could be lost.
   int64_t opening_epoch_ = 0;
   // By number; the last is of the names.
   std::vector<std::unique_ptr<Partition>> partitions_;

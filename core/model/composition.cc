@@ -142,7 +142,14 @@ absl::Status Composition::Compose(const Batch& batch, std::span<const RowError> 
     const absl::StatusOr<std::shared_ptr<const Model>> model =
         components_(components[i].name, access);
     if (!model.ok()) return model.status();
-    if (well_formed) cost += (*model)->EstimateCost(batch);
+    if (well_formed) {
+      const absl::StatusOr<uint64_t> own = CheckCost(
+          batch, core().limits.max_message_cost,
+          [&](const Batch& some, uint64_t /*before*/) { return (*model)->EstimateCost(some); },
+          composed.row_errors);
+      if (!own.ok()) return own.status();
+      cost += *own;
+    }
     absl::Status status = CheckCost(cost, core().limits.max_message_cost);
     if (!status.ok()) return status;
     status = (*model)->Predict(batch, composed.row_errors, 0, prediction);

@@ -31,7 +31,7 @@ uint64_t DistinctOf(const Batch& batch, const ModelSettings& settings) {
   return std::min(all, FeaturesOf(batch));
 }
 
-// One row of a batch as a batch, without what no cost depends on.
+// A row of a batch as a batch of its own. It has only what costs are estimated from.
 class OneRow {
  public:
   OneRow(const Batch& batch, size_t i) : size_(static_cast<uint32_t>(batch.row(i).size)) {
@@ -76,7 +76,7 @@ uint64_t EstimateLearningCost(const ModelSettings& settings, const Learner& lear
                               const Batch& batch, uint64_t before) {
   const size_t rows = batch.rows();
   if (learner.support_expansion() == nullptr || rows == 0) return 0;
-  // Of the batch's own rows half come before one, on average.
+  // On average half of the batch's own rows come before a row.
   before = std::min<uint64_t>(before + (rows + 1) / 2, settings.learner.budget);
   const uint64_t size = FeaturesOf(batch) / rows + 1;
   return std::min(kMost, rows * before * Kernel::Work(size, size, learner.size()));

@@ -66,7 +66,7 @@ class LargeWork {
   std::atomic<int>* const counter_;
 };
 
-// The cost of these rows after so many others of the message.
+// Returns what these rows cost if `before` others of the message come before them.
 using RowsCost = absl::FunctionRef<uint64_t(const Batch& rows, uint64_t before)>;
 // Returns what the batch costs without the rows in `errors`, which ascend. A row that alone costs more than `most` is added
 // to them. RESOURCE_EXHAUSTED (MESSAGE_TOO_COSTLY) if the others cost more together. O(rows) calls of `cost_of`, or one if

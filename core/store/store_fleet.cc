@@ -65,7 +65,7 @@ absl::Status Store::ConfirmWriter(const Model& model) {
   const absl::StatusOr<bool> confirmed = journal_->ConfirmWriter(journal_->PartitionOf(model.id()));
   if (confirmed.ok() && *confirmed) return absl::OkStatus();
   if (fleet_ != nullptr) fleet_->OnWriteFailure(model.id());
-  return confirmed.ok() ? WriterChangedError() : JournalError(confirmed.status(), "");
+  return confirmed.ok() ? WriterChangedError() : JournalError(confirmed.status(), model.name());
 }
 
 void Store::RemoveFromMemory(Model& model, const absl::Status& why) {

@@ -177,7 +177,7 @@ class FollowerLearnSession final : public SegmentCall::Receiver,
   std::deque<std::optional<int64_t>> forwarded_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<::perceptron::v1::StreamOpened> opened_ ABSL_GUARDED_BY(mutex_);
   std::string model_uid_ ABSL_GUARDED_BY(mutex_);
-  // Of the stream's writer.
+  // The epoch of the writer that opened the stream.
   int64_t epoch_ ABSL_GUARDED_BY(mutex_) = 0;
   // Of messages without an answer that was sent, in order.
   std::deque<Answer> answers_ ABSL_GUARDED_BY(mutex_);

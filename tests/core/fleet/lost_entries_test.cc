@@ -42,7 +42,7 @@ class LostEntriesTest : public FleetTest {
     change.puts = rows;
     ASSERT_TRUE(table_.Commit(change, /*sync=*/true).value());
   }
-  // What a producer claims that was answered by the model's writer now.
+  // Returns the claim of a producer that the model's writer answers now.
   EpochBegin Claim(const std::string& name) {
     EpochBegin claim;
     PassUntil([&] {
@@ -87,55 +87,46 @@ class LostEntriesTest : public FleetTest {
     }
     return WrittenOnce();
   }
+  // Three servers learn, and the log goes back to a copy that has the first `kept` messages; after the copy another server
+  // writes, if `by_another`. The servers load what is left and learn the rest again, to the same revision.
+  void LoseAndLearnAgain(int64_t kept, bool by_another) {
+    fleet_options_.settle_time = absl::Hours(1);
+    Start(3);
+    Create("models/m");
+    const auto messages = MakeTraffic(7, traffic_);
+    ASSERT_LT(kept, static_cast<int64_t>(messages.size()));
+    const std::vector<Message> first(messages.begin(), messages.begin() + kept);
+    for (const Message& message : first) ASSERT_NO_FATAL_FAILURE(Learn("models/m", message));
+    const EpochBegin before = Claim("models/m");
+    const Rows copy = Save();
+    if (by_another) ASSERT_NO_FATAL_FAILURE(ChangeWriter("models/m"));
+    // What is known is not learned again.
+    for (const Message& message : messages) ASSERT_NO_FATAL_FAILURE(Learn("models/m", message));
+    const std::string all = Expected(messages);
+    PassUntil([&] { return AllHave("models/m", all); });
+    const EpochBegin lost = Claim("models/m");
+    ASSERT_NO_FATAL_FAILURE(Restore(copy));
+    const std::string left = Expected(first);
+    ASSERT_NE(left, all);
+    PassUntil([&] { return AllHave("models/m", left); });
+    // A server that took these for learned would answer them, and not learn them.
+    for (const Message& message : messages) ASSERT_NO_FATAL_FAILURE(Learn("models/m", message));
+    PassUntil([&] { return AllHave("models/m", all); });
+    // The revision is reached, by other updates.
+    AwaitKept("models/m", lost, false);
+    AwaitKept("models/m", before, true);
+  }
 
  private:
   const KeyRange kAll{"", "\xff"};
 };
 
 TEST_F(LostEntriesTest, ServersThatHaveReadMoreLoadWhatItHasAndLearnOn) {
-  fleet_options_.settle_time = absl::Hours(1);
-  Start(3);
-  Create("models/m");
-  const auto messages = MakeTraffic(7, traffic_);
-  const size_t half = messages.size() / 2;
-  for (size_t i = 0; i < half; ++i) ASSERT_NO_FATAL_FAILURE(Learn("models/m", messages[i]));
-  const EpochBegin kept = Claim("models/m");
-  const Rows copy = Save();
-  for (size_t i = half; i < messages.size(); ++i)
-    ASSERT_NO_FATAL_FAILURE(Learn("models/m", messages[i]));
-  const std::string all = Expected(messages);
-  PassUntil([&] { return AllHave("models/m", all); });
-  const EpochBegin lost = Claim("models/m");
-  ASSERT_NO_FATAL_FAILURE(Restore(copy));
-  const std::string before = Expected({messages.begin(), messages.begin() + int64_t(half)});
-  ASSERT_NE(before, all);
-  PassUntil([&] { return AllHave("models/m", before); });
-  // A server that took these for learned would answer them, and not learn them.
-  for (size_t i = half; i < messages.size(); ++i)
-    ASSERT_NO_FATAL_FAILURE(Learn("models/m", messages[i]));
-  PassUntil([&] { return AllHave("models/m", all); });
-  // The revision is reached, by other updates.
-  AwaitKept("models/m", lost, false);
-  AwaitKept("models/m", kept, true);
+  ASSERT_NO_FATAL_FAILURE(LoseAndLearnAgain(/*kept=*/40, /*by_another=*/false));
 }
 
 TEST_F(LostEntriesTest, AClaimToALostWritersUpdatesIsNotBelieved) {
-  fleet_options_.settle_time = absl::Hours(1);
-  Start(3);
-  Create("models/m");
-  const auto messages = MakeTraffic(7, traffic_);
-  ASSERT_NO_FATAL_FAILURE(Learn("models/m", messages[0]));
-  const Rows copy = Save();
-  ChangeWriter("models/m");
-  for (const Message& message : messages) ASSERT_NO_FATAL_FAILURE(Learn("models/m", message));
-  const std::string all = Expected(messages);
-  PassUntil([&] { return AllHave("models/m", all); });
-  const EpochBegin lost = Claim("models/m");
-  ASSERT_NO_FATAL_FAILURE(Restore(copy));
-  PassUntil([&] { return AllHave("models/m", Expected({messages[0]})); });
-  for (const Message& message : messages) ASSERT_NO_FATAL_FAILURE(Learn("models/m", message));
-  PassUntil([&] { return AllHave("models/m", all); });
-  AwaitKept("models/m", lost, false);
+  ASSERT_NO_FATAL_FAILURE(LoseAndLearnAgain(/*kept=*/1, /*by_another=*/true));
 }
 
 TEST_F(LostEntriesTest, ARightClaimIsBelievedAfterAnyNumberOfTakeOvers) {
