@@ -319,6 +319,8 @@ absl::Status Backups::Restore(uint32_t number, const std::string& data_directory
   fs::remove_all(unfinished, error);
   if (error) return CannotUse(unfinished, error);
   if (absl::Status copied = CopyTo(unfinished, **engine, *backup, directory_); !copied.ok()) {
+    // After a failure the engine's threads go on with other files, until it ends.
+    engine->reset();
     fs::remove_all(unfinished, error);
     return copied;
   }

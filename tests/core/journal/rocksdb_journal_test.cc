@@ -277,7 +277,7 @@ TEST_F(OnDisk, AJournalOfANewerFormatIsRefused) {
   }
   const auto journal = Open(home());
   EXPECT_TRUE(absl::IsFailedPrecondition(journal.status())) << journal.status();
-  EXPECT_THAT(std::string(journal.status().message()), HasSubstr("newer"));
+  EXPECT_THAT(std::string(journal.status().message()), HasSubstr("the version that wrote it"));
 }
 
 TEST(RocksDbJournalParse, MoreBytesThanProtobufReadsAreDataLoss) {
